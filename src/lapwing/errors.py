@@ -6,10 +6,10 @@ of file, ledger or engine). `code` is stable and documented. `str(error)` has on
 see it: what was given, what is allowed, what to do next.
 """
 
-from enum import Enum
 from typing import ClassVar
 
 import lapwing.installation  # noqa: F401 - it warns of another distribution, which may have overwritten `__init__.py`
+from lapwing.refusal_causes import RefusalCause as RefusalCause
 
 
 class LapwingError(Exception):
@@ -59,29 +59,13 @@ class CatalogMismatch(LapwingError):
     charged = False
 
 
-class RefusalCause(Enum):
-    """The subject of a refusal, where the code that catches it acts on it. Texts are for people."""
-
-    UNBOUNDED = "unbounded"
-    """A value needs bounds, and neither the catalog nor the query states any."""
-    SHOWS_UNITS = "shows_units"
-    """The answer would have a group for each privacy unit."""
-    TWICE_OVER_ANSWER = "twice_over_answer"
-    """The SELECT list needs a second pass over the rows of an answer."""
-    NOTHING_RELEASED = "nothing_released"
-    """Options or named arguments stand in a part of the query in which nothing is released."""
-    NO_POSSIBLE_KEYS = "no_possible_keys"
-    """No row of any data can have a value of a key, so the answer would have no rows."""
-    ASSUMES_ROWS = "assumes_rows"
-    """A wanted error of a mean needs `assuming_count`, the number of rows that you assume it is of."""
-
-
 class QueryRefused(LapwingError):
     """A question is not understood or not allowed; it costs nothing.
 
-    `position` is the (line, column) in the question, both from 1, if it is known. `cause` tells code what `reason` and
-    `remedy` tell people, where code acts on it. `suggestion` is the name to write at `position`, in SQL, if only one
-    name resembles the one there.
+    `cause` tells programs what `reason` and the remedies tell people. `remedy` is what an analyst can do: sentences.
+    `curator_remedy` is what only the curator can do: a verb and what follows, in plain words and without a full stop
+    ("declare bounds of the column in the catalog"). `position` is the (line, column) in the question, both from 1, if
+    it is known. `suggestion` is the name to write at `position`, in SQL, if only one name resembles the one there.
     """
 
     code = "query_refused"
@@ -92,18 +76,54 @@ class QueryRefused(LapwingError):
         self,
         reason: str,
         *,
+        cause: RefusalCause = RefusalCause.UNKNOWN,
         remedy: str = "",
+        curator_remedy: str = "",
         position: tuple[int, int] | None = None,
-        cause: RefusalCause | None = None,
         suggestion: str | None = None,
     ) -> None:
         self.reason = reason
-        self.remedy = remedy
-        self.position = position
         self.cause = cause
+        self.remedy = remedy
+        self.curator_remedy = curator_remedy
+        self.position = position
         self.suggestion = suggestion
-        where = f" (line {position[0]}, column {position[1]})" if position else ""
-        super().__init__(f"{reason}{where}." + (f" {remedy}" if remedy else ""))
+        super().__init__(self._said(joined(remedy, curator_remedy, "The curator can")))
+
+    @property
+    def analyst_remedy(self) -> str:
+        """What an analyst can do who cannot edit the catalog."""
+        return joined(self.remedy, self.curator_remedy, "Ask the curator to")
+
+    @property
+    def analyst_text(self) -> str:
+        """The whole message, for an analyst who cannot edit the catalog; `str` is for those who may."""
+        return self._said(self.analyst_remedy)
+
+    def _said(self, remedy: str) -> str:
+        where = f" (line {self.position[0]}, column {self.position[1]})" if self.position else ""
+        return f"{self.reason}{where}." + (f" {remedy}" if remedy else "")
+
+    def reworded(self, reason: str, remedy: str) -> "QueryRefused":
+        """Return the same refusal in other words."""
+        return QueryRefused(
+            reason,
+            cause=self.cause,
+            remedy=remedy,
+            curator_remedy=self.curator_remedy,
+            position=self.position,
+            suggestion=self.suggestion,
+        )
+
+    def pointing_at(self, position: tuple[int, int] | None, reason: str = "") -> "QueryRefused":
+        """Return the same refusal of another place, where no name is suggested."""
+        remedies = {"remedy": self.remedy, "curator_remedy": self.curator_remedy}
+        return QueryRefused(reason or self.reason, cause=self.cause, position=position, **remedies)
+
+
+def joined(remedy: str, curator_remedy: str, asking: str) -> str:
+    """Return what an analyst can do, then what a curator can, as one text."""
+    return " ".join(part for part in (remedy, curator_remedy and f"{asking} {curator_remedy}.") if part)
 
 
 class DataChanged(LapwingError):

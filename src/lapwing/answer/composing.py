@@ -13,7 +13,7 @@ import numpy as np
 
 from lapwing.answer.column_facts import ColumnFacts, facts
 from lapwing.answer.interval_ends import margins_of
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.derivation.columns import NUMERIC, Column, IndexArray, Labels, Truths, Value, mask_of, of_labels
 from lapwing.query.derivation.derived import NoisyCells, measures_of, values_in
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
@@ -136,7 +136,11 @@ def _equal_pairs(rows: NoisyCells, answer: "Answer", join: SourceJoin) -> tuple[
     total = int(counts.sum())
     if total > MOST_ROWS:
         reason = f"The join of these answers has {total:,} pairs of rows, and at most {MOST_ROWS:,} are made"
-        raise QueryRefused(reason, remedy="The answers are bought: each of them is free when it is asked by itself.")
+        raise QueryRefused(
+            reason,
+            cause=RefusalCause.RESULT_TOO_LARGE,
+            remedy="The answers are bought: each of them is free when it is asked by itself.",
+        )
     firsts = np.repeat(starts - (np.cumsum(counts) - counts), counts)
     return np.repeat(np.arange(rows.size), counts), order[np.arange(total) + firsts]
 

@@ -229,14 +229,15 @@ def _known_error(code: str, detail: str, document: Mapping[str, Any]) -> Lapwing
     if kind is QueryRefused:
         position = document.get("position")
         where = (int(position[0]), int(position[1])) if position else None
-        causes = [cause for cause in RefusalCause if cause.value == document.get("cause")]  # a service may be newer
-        return QueryRefused(
+        refused = QueryRefused(
             document["reason"],
+            cause=RefusalCause(document.get("cause")),
             remedy=document["remedy"],
             position=where,
-            cause=causes[0] if causes else None,
             suggestion=document.get("suggestion"),
         )
+        refused.curator_remedy = document.get("curator_remedy", "")  # `remedy` says there to ask the curator for it
+        return refused
     if code == Interrupted.code:
         return Interrupted(charged=document["charged"])
     if kind is None:

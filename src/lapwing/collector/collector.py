@@ -31,7 +31,7 @@ from typing import Final, final
 from lapwing.collector.identities import Identities
 from lapwing.collector.report_store import Kept, Row, open_store
 from lapwing.collector.tally import tally_of
-from lapwing.errors import Fault, InvalidParameter, LapwingError, QueryRefused
+from lapwing.errors import Fault, InvalidParameter, LapwingError, QueryRefused, RefusalCause
 from lapwing.local import client
 from lapwing.local.collection import Expected, parse_report
 from lapwing.local.mechanism import Mechanism
@@ -169,7 +169,11 @@ class Collector:
         """Raise QueryRefused unless reports are taken today."""
         opens, closes = self.task.opens, self.task.closes
         if not opens <= today_in_utc() <= closes:
-            raise QueryRefused(f"{CLOSED}: it is open from {opens} to {closes}", remedy="Nothing was taken.")
+            raise QueryRefused(
+                f"{CLOSED}: it is open from {opens} to {closes}",
+                cause=RefusalCause.TASK_CLOSED,
+                remedy="Nothing was taken.",
+            )
 
     @property
     def closed(self) -> bool:
@@ -203,6 +207,7 @@ class Collector:
         if self._tally is None:
             raise QueryRefused(
                 f"Reports of the mechanism {self.task.mechanism} need a list of words to look for",
+                cause=RefusalCause.NEEDS_CANDIDATES,
                 remedy="Collect with --candidates words.txt, or estimate from the released files: lapwing local "
                 "estimate TASK FILE… --candidates words.txt.",
             )
@@ -213,6 +218,7 @@ class Collector:
         if confidence != KEPT_CONFIDENCE:
             raise QueryRefused(
                 f"The reports were deleted on {kept.day}, and the collector stores only intervals of 95 %",
+                cause=RefusalCause.REPORTS_DELETED,
                 remedy="Ask without a confidence.",
             )
         return kept.rows
@@ -292,7 +298,9 @@ class Collector:
                     brought.taken += 1
         if self._reports + len(new) > MOST_REPORTS:
             raise QueryRefused(
-                f"The task has {self._reports:,} reports and no room for more", remedy="Nothing was taken."
+                f"The task has {self._reports:,} reports and no room for more",
+                cause=RefusalCause.TASK_FULL,
+                remedy="Nothing was taken.",
             )
         if repeated := sum(brought.repeated for brought in group):
             reasons[REPEATED] += repeated

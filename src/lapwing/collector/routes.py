@@ -155,6 +155,8 @@ def _confidence(request: Request) -> float:
 def _error(error: LapwingError, headers: Mapping[str, str]) -> Response:
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
     document = {"code": error.code, "detail": str(error), "status": status}
+    if isinstance(error, QueryRefused):
+        document["cause"] = error.cause.value
     return Response(json.dumps(document), status, {**HEADERS, **headers}, media_type="application/problem+json")
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from lapwing.catalog.graph import EDGE
 from lapwing.catalog.model import Budget
-from lapwing.errors import AllowanceExhausted, BudgetExhausted, DataStopped, QueryRefused
+from lapwing.errors import AllowanceExhausted, BudgetExhausted, DataStopped, QueryRefused, RefusalCause
 from lapwing.graphs.answer import GraphAnswer, GraphPreview, NumberPreview
 from lapwing.graphs.asking import Wording, answer, require_chargeable, stored_answer
 from lapwing.graphs.opened import OpenGraph
@@ -64,16 +64,19 @@ def _delta(held: OpenGraph, budget: Budget, delta: Number) -> Fraction:
     if not budget.delta_keys:
         raise QueryRefused(
             "The budget of the graph keeps no delta",
+            cause=RefusalCause.NEEDS_DELTA,
             remedy="Leave delta out; or let the curator set delta and delta_keys in the graph's budget.",
         )
     if budget.measure == "zcdp":
         raise QueryRefused(
             "In a zcdp ledger no bound on a local sensitivity is bought: nothing is proven there",
+            cause=RefusalCause.COST_NOT_ALLOWED,
             remedy="Leave delta out.",
         )
     if held.beside is not None:  # of a group, the δ of one edge becomes far more
         raise QueryRefused(
             f"The question counts in the budget of {held.beside.access.catalog.name}, too, which takes no delta of it",
+            cause=RefusalCause.COST_NOT_ALLOWED,
             remedy="Leave delta out.",
         )
     return probability(positive(delta, "delta"), "delta")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from lapwing.catalog.graph import Graph
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.graphs.recipe import LevelSearch
 
 MOST_LEVEL: Final = 1 << 20
@@ -27,7 +27,11 @@ def whole_number(arguments: Arguments, name: str, *, least: int, most: int) -> i
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise QueryRefused(f"{name} is {value!r:.40}", remedy=f"Write a whole number from {least:,} to {most:,}.")
+        raise QueryRefused(
+            f"{name} is {value!r:.40}",
+            cause=RefusalCause.INVALID_OPTION,
+            remedy=f"Write a whole number from {least:,} to {most:,}.",
+        )
     return value
 
 
@@ -42,6 +46,7 @@ def require_one_table(graph: Graph, statistic: str) -> None:
     if graph.bipartite:
         raise QueryRefused(
             f"{statistic} is not answered where edges lead from one table to another",
+            cause=RefusalCause.STATISTIC_NOT_SUPPORTED,
             remedy="Ask for edge_count, node_count or mixing_matrix.",
         )
 
@@ -52,6 +57,7 @@ def require_undirected(graph: Graph, statistic: str) -> None:
     if graph.directed:
         raise QueryRefused(
             f"{statistic} is of undirected graphs",
+            cause=RefusalCause.STATISTIC_NOT_SUPPORTED,
             remedy="Declare a second graph of other edges with directed = false.",
         )
 
@@ -60,7 +66,9 @@ def require_directed(graph: Graph, statistic: str) -> None:
     """Refuse an undirected graph."""
     if not graph.directed:
         raise QueryRefused(
-            f"{statistic} is of directed graphs", remedy="In an undirected one every edge goes both ways."
+            f"{statistic} is of directed graphs",
+            cause=RefusalCause.STATISTIC_NOT_SUPPORTED,
+            remedy="In an undirected one every edge goes both ways.",
         )
 
 
@@ -70,10 +78,14 @@ def direction_of(graph: Graph, arguments: Arguments, statistic: str) -> str | No
     direction = arguments.get("direction")
     if not graph.directed:
         if direction is not None:
-            raise QueryRefused("direction is of directed graphs", remedy="Leave it out.")
+            raise QueryRefused(
+                "direction is of directed graphs", cause=RefusalCause.INAPPLICABLE_OPTION, remedy="Leave it out."
+            )
         return None
     if direction not in (None, "in", "out"):
-        raise QueryRefused(f"direction is {direction!r:.40}", remedy='Write "in" or "out".')
+        raise QueryRefused(
+            f"direction is {direction!r:.40}", cause=RefusalCause.INVALID_OPTION, remedy='Write "in" or "out".'
+        )
     return str(direction or "out")
 
 
@@ -82,6 +94,7 @@ def require_known_nodes(graph: Graph, statistic: str) -> None:
     if not graph.public_nodes:
         raise QueryRefused(
             f"{statistic} tells how many nodes have no edge, and who is a node is not public",
+            cause=RefusalCause.STATISTIC_NOT_SUPPORTED,
             remedy="Make the node table public, if it is, or ask under a promise for nodes.",
         )
 
@@ -102,6 +115,7 @@ def require_few(graph: Graph) -> None:
         raise QueryRefused(
             f"Triangles are counted where there are at most {MOST_FOR_TRIANGLES:,} edges, and rows_at_most says "
             f"{graph.edges_at_most:,}",
+            cause=RefusalCause.GRAPH_TOO_LARGE,
             remedy="Lower rows_at_most, if that is public.",
         )
 

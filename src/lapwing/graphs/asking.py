@@ -48,6 +48,7 @@ from lapwing.errors import (
     LapwingError,
     LedgerFault,
     QueryRefused,
+    RefusalCause,
 )
 from lapwing.graphs.pricing import BOUGHT, Priced, restored, takes_delta
 from lapwing.graphs.recipe import Released
@@ -227,6 +228,7 @@ def _require_trusted(access: Access) -> None:
         raise QueryRefused(
             "The time of a graph statistic depends on the data, and only people whom the curator trusts with time may "
             "see it",
+            cause=RefusalCause.TIME_DEPENDS_ON_DATA,
             remedy="Ask the curator for a grant that trusts you with time.",
         )
 

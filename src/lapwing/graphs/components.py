@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from lapwing.catalog.graph import NODE, Graph
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.graphs.arguments import (
     Arguments,
     level_of,
@@ -55,6 +55,7 @@ def _of_forests(graph: Graph, arguments: Arguments) -> Recipe:
         raise QueryRefused(
             f"Components are counted where there are at most {MOST_EDGES:,} edges, and rows_at_most says "
             f"{graph.edges_at_most:,}",
+            cause=RefusalCause.GRAPH_TOO_LARGE,
             remedy="Lower rows_at_most, if that is public.",
         )
     most = most_of_node(graph)
@@ -68,6 +69,7 @@ def _of_forests(graph: Graph, arguments: Arguments) -> Recipe:
         raise QueryRefused(
             f"A level of {level:,} is answered where there are at most {MOST_EDGES_BELOW:,} edges, and "
             f"rows_at_most says {graph.edges_at_most:,}",
+            cause=RefusalCause.GRAPH_TOO_LARGE,
             remedy=f"Say a level of {search.levels[0]:,} or more, or lower rows_at_most, if that is public.",
         )
 

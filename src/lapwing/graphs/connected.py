@@ -14,7 +14,7 @@ from fractions import Fraction
 from lapwing.answer.python_values import Cell
 from lapwing.catalog.graph import NODE, Graph
 from lapwing.engines.graph_rows import GraphRows
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.graphs.arguments import Arguments, level_of, require_one_table, text_of, whole_number
 from lapwing.graphs.edges import edge_search
 from lapwing.graphs.mixing import groups_of
@@ -28,7 +28,11 @@ def most_connected(graph: Graph, arguments: Arguments) -> Recipe:
     groups, place = groups_of(graph, "most_connected", 0, arguments.get("by"))
     count = whole_number(arguments, "count", least=1, most=len(groups)) or 1
     if len(groups) < 2:
-        raise QueryRefused(f"{place[1]} lists one group", remedy="Say by, a column that lists several.")
+        raise QueryRefused(
+            f"{place[1]} lists one group",
+            cause=RefusalCause.INVALID_OPTION,
+            remedy="Say by, a column that lists several.",
+        )
     search = edge_search(graph) if graph.privacy == NODE else None
     level = None if search is None else level_of(graph, arguments, search)
 

@@ -21,7 +21,7 @@ import numpy as np
 from lapwing.answer.python_values import Cell
 from lapwing.catalog.graph import Graph
 from lapwing.engines.graph_rows import GraphRows
-from lapwing.errors import LapwingError, QueryRefused
+from lapwing.errors import LapwingError, QueryRefused, RefusalCause
 from lapwing.graphs.arguments import Arguments, direction_of, require_known_nodes, text_of
 from lapwing.graphs.recipe import Integers, NoisyVector, PublicNumber, Recipe, Released, Shown
 from lapwing.graphs.shown import about
@@ -125,7 +125,9 @@ def _shares(said: object) -> tuple[Fraction, ...]:
     shares = tuple(sorted({share for share in found if share is not None and 0 < share <= 1}))
     if not 1 <= len(shares) <= MOST_SHARES or None in found or len(shares) < len(set(found)):
         raise QueryRefused(
-            f"at is {said!r:.60}", remedy=f'Write 1 to {MOST_SHARES} shares of the nodes, above 0, as "0.5, 0.9".'
+            f"at is {said!r:.60}",
+            cause=RefusalCause.INVALID_OPTION,
+            remedy=f'Write 1 to {MOST_SHARES} shares of the nodes, above 0, as "0.5, 0.9".',
         )
     return shares
 

@@ -7,7 +7,7 @@ What an edge moves: the edges by 1. What a node moves with all its edges: the ed
 import numpy as np
 
 from lapwing.catalog.graph import EDGE, NODE, Graph
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.graphs.arguments import Arguments, level_of, most_of_node, require_known_nodes, require_one_table, text_of
 from lapwing.graphs.recipe import Ends, LevelSearch, NoisyVector, PublicNumber, Recipe
 from lapwing.graphs.shown import one_number, quotient, ratio
@@ -53,7 +53,11 @@ def edge_count(graph: Graph, arguments: Arguments) -> Recipe:
     search = edge_search(graph) if graph.privacy == NODE else None
     level = None if search is None else level_of(graph, arguments, search)
     if search is None and "level" in arguments:
-        raise QueryRefused("level is of graphs whose nodes are protected", remedy="Leave it out.")
+        raise QueryRefused(
+            "level is of graphs whose nodes are protected",
+            cause=RefusalCause.INAPPLICABLE_OPTION,
+            remedy="Leave it out.",
+        )
     return Recipe(
         text=text_of(graph, "edge_count", level=level),
         numbers=lambda chosen: (edge_vector(graph, chosen),),

@@ -14,7 +14,7 @@ import numpy as np
 from lapwing.answer.python_values import Cell
 from lapwing.catalog.graph import NODE, Graph
 from lapwing.engines.graph_rows import GraphRows
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.graphs.arguments import MOST_CELLS, Arguments, direction_of, level_of, most_of_node, text_of, whole_number
 from lapwing.graphs.degrees import degrees_of
 from lapwing.graphs.recipe import Integers, LevelSearch, NoisyVector, Number, Recipe, Released, Shown
@@ -88,6 +88,7 @@ def node_histogram(graph: Graph, arguments: Arguments) -> Recipe:
     if whole_number(arguments, "up_to", least=1, most=MOST_CELLS) is not None:
         raise QueryRefused(
             "up_to is of graphs whose edges are protected",
+            cause=RefusalCause.INAPPLICABLE_OPTION,
             remedy="Say level => 64 for degrees up to 64, or leave it out.",
         )
     level = level_of(graph, arguments, search)

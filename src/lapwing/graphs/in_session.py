@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final, final
 
 from lapwing.catalog.model import Catalog
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.graphs.answer import GraphAnswer
 from lapwing.graphs.answering import answered, previewed_in_sql, priced_for
 from lapwing.graphs.asking import Wording, stored_answer
@@ -116,6 +116,7 @@ def require_of_tables(question: str, catalog: Catalog, parameters: Parameters) -
         raise QueryRefused(
             "Only people whom the curator trusts with time may query a graph, and only by itself, because its time "
             "depends on the data",
+            cause=RefusalCause.TIME_DEPENDS_ON_DATA,
             remedy="Run it by itself, or ask the curator for a grant that trusts you with time.",
         )
 
@@ -130,7 +131,9 @@ def _open(people: Access, name: str, held: dict[str, OpenGraph]) -> OpenGraph:
     graph = next((one for one in catalog.graphs if one.name.casefold() == name.casefold()), None)
     if graph is None:
         names = ", ".join(one.name for one in catalog.graphs)
-        raise QueryRefused(f"There is no graph {name:.60}", remedy=f"Ask about one of {names}.")
+        raise QueryRefused(
+            f"There is no graph {name:.60}", cause=RefusalCause.UNKNOWN_TABLE, remedy=f"Ask about one of {names}."
+        )
     with _OPENING:
         if graph.name not in held:
             held[graph.name] = opened(catalog, graph, people=people)

@@ -13,7 +13,7 @@ import numpy as np
 from lapwing.answer.python_values import Cell
 from lapwing.catalog.graph import EDGE, NODE, Graph
 from lapwing.engines.graph_rows import GraphRows
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.graphs.arguments import MOST_CELLS, Arguments, level_of, text_of
 from lapwing.graphs.edges import edge_search
 from lapwing.graphs.recipe import Integers, NoisyVector, Number, Recipe, Released, Shown
@@ -35,12 +35,14 @@ def groups_of(graph: Graph, statistic: str, side: int, name: object) -> tuple[li
         listed = ", ".join(one.name for one in table.columns if one.values is not None) or "none has any"
         raise QueryRefused(
             f"{statistic} needs a column of {table.name} with listed values, and not {name!r:.40}",
+            cause=RefusalCause.INVALID_OPTION,
             remedy=f"Say {'by_other' if side and graph.bipartite else 'by'}; one of: {listed}.",
         )
     if graph.privacy == EDGE and not graph.public_nodes and graph.degree_at_most is None:
         raise QueryRefused(
             f"{statistic} reads {column.name}, which is protected with the people of {table.name}, and the catalog "
             "has no limit on the edges of one of them",
+            cause=RefusalCause.NEEDS_DEGREE_LIMIT,
             remedy="Let the curator declare degree_at_most, so that it counts in both budgets, or ask only for edges.",
         )
     return [*map(str, column.values), *([] if column.other is None else [column.other])], (table.name, column.name)
@@ -50,14 +52,18 @@ def mixing_matrix(graph: Graph, arguments: Arguments) -> Recipe:
     """Return how edges between groups are made."""
     names = [arguments.get("by"), arguments.get("by_other") if graph.bipartite else arguments.get("by")]
     if not graph.bipartite and arguments.get("by_other") is not None:
-        raise QueryRefused("by_other is of graphs between two tables", remedy="Say by alone.")
+        raise QueryRefused(
+            "by_other is of graphs between two tables", cause=RefusalCause.INAPPLICABLE_OPTION, remedy="Say by alone."
+        )
     sides = [groups_of(graph, "mixing_matrix", side, name) for side, name in enumerate(names)]
     groups, places = [labels for labels, _ in sides], [place for _, place in sides]
     ordered = graph.directed or graph.bipartite
     cells = [(i, j) for i in range(len(groups[0])) for j in range(len(groups[1])) if ordered or i <= j]
     if len(cells) > MOST_CELLS:
         raise QueryRefused(
-            f"mixing_matrix would have {len(cells):,} cells", remedy=f"At most {MOST_CELLS:,} are answered."
+            f"mixing_matrix would have {len(cells):,} cells",
+            cause=RefusalCause.TOO_MANY_GROUPS,
+            remedy=f"At most {MOST_CELLS:,} are answered.",
         )
     touched = max(map(len, groups)) if graph.bipartite else 2 * len(groups[0]) - 1 if graph.directed else len(groups[0])
     search = edge_search(graph) if graph.privacy == NODE else None

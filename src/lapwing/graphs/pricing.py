@@ -16,7 +16,7 @@ from typing import Final, final
 import numpy as np
 
 from lapwing.engines.graph_rows import GraphRows
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
 from lapwing.graphs.recipe import BestOf, LadderCount, LevelSearch, NoisyVector, Number, PublicNumber, Recipe, Released
@@ -206,6 +206,7 @@ def priced(recipe: Recipe, loss: Loss, neighbouring: str, delta: Fraction = Frac
     if delta and not takes_delta(recipe):
         raise QueryRefused(
             "The statistic takes no delta",
+            cause=RefusalCause.COST_NOT_ALLOWED,
             remedy="Leave it out: with an edge hidden, triangles, wedges and clustering take one.",
         )
     factor = 2 if neighbouring == "replace_one" else 1
@@ -237,7 +238,9 @@ def _require_in_range(priced: Priced, level: int | None) -> None:
         if level is None:
             raise
         raise QueryRefused(
-            f"At level {level:,} the noise would be out of range", remedy="Give a larger epsilon, or say a lower level."
+            f"At level {level:,} the noise would be out of range",
+            cause=RefusalCause.EPSILON_TOO_SMALL,
+            remedy="Give a larger epsilon, or say a lower level.",
         ) from error
 
 
@@ -264,7 +267,9 @@ def _require_usable(priced: Priced) -> None:
     if widths and all(width >= most for width, most, _ in widths):
         width, most, name = widths[0]
         raise QueryRefused(
-            f"{name} would be off by up to {width:,}, and there are at most {most:,}", remedy="Give a larger epsilon."
+            f"{name} would be off by up to {width:,}, and there are at most {most:,}",
+            cause=RefusalCause.EPSILON_TOO_SMALL,
+            remedy="Give a larger epsilon.",
         )
 
 

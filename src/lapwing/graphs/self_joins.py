@@ -25,7 +25,7 @@ from typing import Final, final
 from sqlglot import exp
 
 from lapwing.catalog.graph import NODE, Graph
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.mechanisms.graphs.ladder import MOST_LEAVES
 
 Place = tuple[str, str]
@@ -70,7 +70,11 @@ def counted(select: exp.Select, graphs: Sequence[Graph]) -> CountedPattern:
     first, second = (end.casefold() for end in graph.ends)
     lines = {(names[row, first], names[row, second]) for row in rows}
     if any(one == other for one, other in lines):
-        raise QueryRefused("No edge leads from a node to itself", remedy="Join other ends.")
+        raise QueryRefused(
+            "No edge leads from a node to itself",
+            cause=RefusalCause.GRAPH_CONDITION_NOT_SUPPORTED,
+            remedy="Join other ends.",
+        )
     pattern = _Pattern(
         nodes=frozenset(node for line in lines for node in line),
         lines=frozenset(lines),
@@ -93,29 +97,44 @@ def _times(times: Fraction) -> str:
 def _rows_of(select: exp.Select, graphs: Sequence[Graph]) -> tuple[Graph, tuple[str, ...]]:
     """Return the graph whose edges are joined, and the names of the rows."""
     if len({one.edges.name for one in graphs}) > 1:
-        raise QueryRefused("The question joins the edges of several graphs", remedy="Ask about one at a time.")
+        raise QueryRefused(
+            "The question joins the edges of several graphs",
+            cause=RefusalCause.SEVERAL_GRAPHS,
+            remedy="Ask about one at a time.",
+        )
     clauses = [name for name, value in select.args.items() if value and name not in ALLOWED]
     if clauses or select.args.get("kind"):
-        raise QueryRefused("A question about edges is one count, and has no other clauses", remedy=FORMS)
+        raise QueryRefused(
+            "A question about edges is one count, and has no other clauses",
+            cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED,
+            remedy=FORMS,
+        )
     source = select.args.get("from_")
     joins = select.args.get("joins") or []
     tables = [one.this for one in ([source] if source is not None else []) + joins]
     known = {name.casefold(): one for one in graphs for name in (one.name, one.edges.name)}
     for join in joins:
         if join.args.get("using") or join.side or join.method or join.kind not in ("", "INNER", "CROSS"):
-            raise QueryRefused("Edges are joined by JOIN … ON", remedy=FORMS)
+            raise QueryRefused(
+                "Edges are joined by JOIN … ON", cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED, remedy=FORMS
+            )
     rows, named = list[str](), set[str]()
     for table in tables:
         if not isinstance(table, exp.Table) or table.args.get("db") or table.name.casefold() not in known:
             shown = table.name if isinstance(table, exp.Table) else "a subquery"
             raise QueryRefused(
                 f"Edges are joined with {shown:.60}, and only with themselves are they answered",
+                cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED,
                 remedy="For groups of nodes, write SELECT GRAPH_MIXING_MATRIX(friends, by => 'town').",
             )
         named.add(table.name.casefold())
         rows.append(table.alias_or_name.casefold())
     if len(set(rows)) < len(rows):
-        raise QueryRefused("Two tables of the question have one name", remedy="Give each a name of its own by AS.")
+        raise QueryRefused(
+            "Two tables of the question have one name",
+            cause=RefusalCause.DUPLICATE_NAME,
+            remedy="Give each a name of its own by AS.",
+        )
     return _one_graph(graphs, named), tuple(rows)
 
 
@@ -129,6 +148,7 @@ def _one_graph(graphs: Sequence[Graph], named: set[str]) -> Graph:
     names = " and ".join(f"{one.name} ({'a node' if one.privacy == NODE else 'an edge'} is hidden)" for one in graphs)
     raise QueryRefused(
         f"The edges have two promises, {names}, and a question has one",
+        cause=RefusalCause.SEVERAL_GRAPHS,
         remedy=f"Write the name of the graph after FROM and JOIN, like FROM {graphs[0].name} AS e.",
     )
 
@@ -136,19 +156,27 @@ def _one_graph(graphs: Sequence[Graph], named: set[str]) -> Graph:
 def _number(select: exp.Select) -> tuple[Fraction, str]:
     """Return by what the count is multiplied, and the name of its column."""
     if len(select.expressions) != 1:
-        raise QueryRefused("A question about edges has one column", remedy=FORMS)
+        raise QueryRefused(
+            "A question about edges has one column", cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED, remedy=FORMS
+        )
     (column,) = select.expressions
     value, name = (column.this, column.alias) if isinstance(column, exp.Alias) else (column, "count")
     factor = Fraction(1)
     if isinstance(value, exp.Div | exp.Mul) and isinstance(value.expression, exp.Literal):
         by = value.expression
         if by.is_string or not by.this.isdigit() or not 0 < int(by.this) < 10**6:
-            raise QueryRefused("A count is divided only by whole numbers", remedy="Write COUNT(*) / 6.")
+            raise QueryRefused(
+                "A count is divided only by whole numbers",
+                cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED,
+                remedy="Write COUNT(*) / 6.",
+            )
         factor = Fraction(int(by.this)) if isinstance(value, exp.Mul) else Fraction(1, int(by.this))
         value = value.this
     value = value.this if isinstance(value, exp.Paren) else value
     if not isinstance(value, exp.Count) or not isinstance(value.this, exp.Star | exp.Literal) or value.expressions:
-        raise QueryRefused("Of edges, rows are counted and nothing else", remedy=FORMS)
+        raise QueryRefused(
+            "Of edges, rows are counted and nothing else", cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED, remedy=FORMS
+        )
     return factor, name
 
 
@@ -181,7 +209,11 @@ def _conditions(
     joined, apart, before = _Classes(), list[tuple[Place, Place]](), list[tuple[Place, Place]]()
     for condition in _parts([*given, *([] if where is None else [where.this])]):
         if not isinstance(condition, exp.EQ | exp.NEQ | exp.LT | exp.GT):
-            raise QueryRefused("A condition on edges is no comparison of two ends by =, <>, < or >", remedy=FORMS)
+            raise QueryRefused(
+                "A condition on edges is no comparison of two ends by =, <>, < or >",
+                cause=RefusalCause.GRAPH_CONDITION_NOT_SUPPORTED,
+                remedy=FORMS,
+            )
         one, other = (_place(side, rows, ends) for side in (condition.this, condition.expression))
         match condition:
             case exp.EQ():
@@ -208,14 +240,20 @@ def _parts(conditions: Sequence[exp.Expression]) -> Iterator[exp.Expression]:
 
 def _place(side: exp.Expression, rows: Sequence[str], ends: Mapping[str, str]) -> Place:
     if not isinstance(side, exp.Column):
-        raise QueryRefused("A condition on edges compares two of their ends, and no constants", remedy=FORMS)
+        raise QueryRefused(
+            "A condition on edges compares two of their ends, and no constants",
+            cause=RefusalCause.GRAPH_CONDITION_NOT_SUPPORTED,
+            remedy=FORMS,
+        )
     row, end = side.table.casefold(), side.name.casefold()
     if not row and len(rows) == 1:
         row = rows[0]
     if row not in rows or end not in ends:
         shown = ", ".join(ends.values())
         raise QueryRefused(
-            f"{side.sql():.60} is no end of an edge of the question", remedy=f"Name a row and one of its ends: {shown}."
+            f"{side.sql():.60} is no end of an edge of the question",
+            cause=RefusalCause.UNKNOWN_COLUMN,
+            remedy=f"Name a row and one of its ends: {shown}.",
         )
     return row, end
 
@@ -239,6 +277,7 @@ class _Pattern:
             return "edge_count", {}, 1
         raise QueryRefused(
             "Of a directed graph, joins of edges are not answered",
+            cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED,
             remedy="Write SELECT GRAPH_EDGES(friends), or SELECT GRAPH_RECIPROCITY(friends).",
         )
 
@@ -246,11 +285,16 @@ class _Pattern:
         """Return what is counted of an undirected graph, and how often."""
         joined = {frozenset(line) for line in self.lines}
         if any(one == other for one, other in self.before):
-            raise QueryRefused("No node comes before itself, so that the count is 0", remedy="Turn a comparison round.")
+            raise QueryRefused(
+                "No node comes before itself, so that the count is 0",
+                cause=RefusalCause.EMPTY_CONDITION,
+                remedy="Turn a comparison round.",
+            )
         if len(joined) == 1:
             if not self.before:
                 raise QueryRefused(
                     "Each edge is there in both directions, and it does not say which is counted",
+                    cause=RefusalCause.GRAPH_CONDITION_NOT_SUPPORTED,
                     remedy="Add WHERE a < b, by the names of the two ends, to count each once.",
                 )
             return "edge_count", {}, self._orders(self.nodes)
@@ -261,6 +305,7 @@ class _Pattern:
         if len(self.nodes) != leaves + 1 or len(centres) != 1 or leaves > MOST_LEAVES:
             raise QueryRefused(
                 f"A join of this shape is not answered: wedges, stars of up to {MOST_LEAVES} leaves and triangles are",
+                cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED,
                 remedy=FORMS,
             )
         others = self.nodes - {centres[0]}
@@ -270,11 +315,14 @@ class _Pattern:
                 if not told:
                     raise QueryRefused(
                         "Two ends may be one node there, so that the join counts every edge forth and back, too",
+                        cause=RefusalCause.GRAPH_CONDITION_NOT_SUPPORTED,
                         remedy=f"Add {one[0]}.{one[1]} <> {other[0]}.{other[1]}.",
                     )
         if any(centres[0] in pair for pair in self.before):
             raise QueryRefused(
-                "How many rows a star has would depend on whether its middle comes first", remedy="Compare leaves only."
+                "How many rows a star has would depend on whether its middle comes first",
+                cause=RefusalCause.GRAPH_CONDITION_NOT_SUPPORTED,
+                remedy="Compare leaves only.",
             )
         if leaves == 2:
             return "wedges", {}, self._orders(others)

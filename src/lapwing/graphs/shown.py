@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from lapwing.answer.python_values import Cell
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.graphs.recipe import LOWER_BOUND, Ends, Released, Show, Shown
 
 
@@ -98,7 +98,9 @@ def multiplied(show: Show, times: Fraction, name: str | None, notes: tuple[str, 
         old = next(iter(found.ends), found.columns[-1])  # of a choice, what is chosen
         new = name or old
         if new in set(found.columns) - {old}:
-            raise QueryRefused(f"Two columns are called {new:.60}", remedy="Choose another name.")
+            raise QueryRefused(
+                f"Two columns are called {new:.60}", cause=RefusalCause.DUPLICATE_NAME, remedy="Choose another name."
+            )
         factor, renamed = float(times), {old: new}
         return Shown(
             columns=tuple(renamed.get(column, column) for column in found.columns),

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Final, final
 
 from lapwing.catalog.graph import Graph
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.graphs.recipe import Recipe
 from lapwing.graphs.self_joins import counted, graphs_named
 from lapwing.graphs.shown import multiplied
@@ -83,6 +83,7 @@ def question_of(text: str, graphs: Sequence[Graph], parameters: Parameters = ())
     if parsed.options != Options() or parsed.arguments:
         raise QueryRefused(
             "A question about a graph does not state its cost or its bounds",
+            cause=RefusalCause.COST_NOT_ALLOWED,
             remedy="Give the cost next to it, as epsilon= or --epsilon.",
         )
     pattern = counted(parsed.select, named)
@@ -107,18 +108,27 @@ def question_about(graph: Graph, text: str) -> GraphQuestion:
     if question is None:
         raise QueryRefused(
             f"The question is not about the graph {graph.name}",
+            cause=RefusalCause.SEVERAL_GRAPHS,
             remedy=f"Write SELECT GRAPH_EDGES({graph.name}), or count the rows of {graph.edges.name}.",
         )
     if question.explain:
         raise only_priced()
     if question.graph.casefold() != graph.name.casefold():
-        raise QueryRefused(f"The graph that was opened is {graph.name}", remedy="Name it, or open the other.")
+        raise QueryRefused(
+            f"The graph that was opened is {graph.name}",
+            cause=RefusalCause.SEVERAL_GRAPHS,
+            remedy="Name it, or open the other.",
+        )
     return question
 
 
 def only_priced() -> QueryRefused:
     """Return the refusal to answer what asks for a price."""
-    return QueryRefused("EXPLAIN PRIVACY asks for a cost, not for a result", remedy="Call explain.")
+    return QueryRefused(
+        "EXPLAIN PRIVACY asks for a cost, not for a result",
+        cause=RefusalCause.EXPLAIN_NEEDS_ITS_CALL,
+        remedy="Call explain.",
+    )
 
 
 def read_function(text: str) -> GraphQuestion:
@@ -131,12 +141,14 @@ def read_function(text: str) -> GraphQuestion:
     if call is None:
         raise QueryRefused(
             "A question about a graph is one function and nothing else",
+            cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED,
             remedy="Write SELECT GRAPH_EDGES(friends), or SELECT GRAPH_TRIANGLES(friends, level => 64).",
         )
     statistic = SPELLINGS.get(call[1].upper())
     if statistic is None:
         raise QueryRefused(
             f"There is no function GRAPH_{call[1].upper():.40}",
+            cause=RefusalCause.UNKNOWN_STATISTIC,
             remedy=f"Write one of {', '.join(f'GRAPH_{name}' for name in SPELLINGS)}.",
         )
     said: dict[str, object] = {}
@@ -144,7 +156,9 @@ def read_function(text: str) -> GraphQuestion:
         found = _ARGUMENT.fullmatch(piece)
         if found is None or found[1].lower() in said:
             raise QueryRefused(
-                f"{piece.strip():.60} is no argument, or the same again", remedy="Write level => 64 or by => 'town'."
+                f"{piece.strip():.60} is no argument, or the same again",
+                cause=RefusalCause.INVALID_ARGUMENT,
+                remedy="Write level => 64 or by => 'town'.",
             )
         said[found[1].lower()] = found[2] if found[3] is None else int(found[3])
     name = None if call[4] is None else call[4].strip('"')

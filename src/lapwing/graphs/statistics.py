@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, final
 
 from lapwing.catalog.graph import EDGE, NODE, Graph
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.graphs.arguments import Arguments
 from lapwing.graphs.clustering import clustering
 from lapwing.graphs.components import components
@@ -78,11 +78,14 @@ def recipe_of(graph: Graph, statistic: str, arguments: Arguments) -> Recipe:
     found = STATISTICS.get(statistic)
     if found is None:
         raise QueryRefused(
-            f"There is no statistic {statistic!r:.60} of graphs", remedy=f"Ask for one of {', '.join(STATISTICS)}."
+            f"There is no statistic {statistic!r:.60} of graphs",
+            cause=RefusalCause.UNKNOWN_STATISTIC,
+            remedy=f"Ask for one of {', '.join(STATISTICS)}.",
         )
     if graph.privacy not in found.promises:
         raise QueryRefused(
             f"{found.name} is not answered where {'a node' if graph.privacy == NODE else 'an edge'} is protected",
+            cause=RefusalCause.STATISTIC_NOT_SUPPORTED,
             remedy="See docs/how-to/graphs.md for what is.",
         )
     said = {name: value for name, value in arguments.items() if value is not None}
@@ -91,6 +94,7 @@ def recipe_of(graph: Graph, statistic: str, arguments: Arguments) -> Recipe:
         if name not in taken:
             raise QueryRefused(
                 f"{found.name} of {graph.name} takes no {name!r:.40}",
+                cause=RefusalCause.INAPPLICABLE_OPTION,
                 remedy=f"It takes {', '.join(taken)}." if taken else "It takes nothing but the cost.",
             )
     return found.recipe(graph, said)

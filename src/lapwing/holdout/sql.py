@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Self, final
 
-from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused
+from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused, RefusalCause
 from lapwing.holdout.answer import Reply
 from lapwing.holdout.terms import NAME, HoldoutTerms, bought_before, question_of, strategy_of, sum_of
 from lapwing.session import Session
@@ -68,7 +68,9 @@ class SessionAnswering:
         answer = session.sql(question, epsilon=epsilon, label=label)
         self.asked += 1
         if answer.stored:  # another asked the same in between
-            raise QueryRefused("The noise of the answer is not fresh, so it promises nothing here")
+            raise QueryRefused(
+                "The noise of the answer is not fresh, so it promises nothing here", cause=RefusalCause.NOISE_NOT_FRESH
+            )
         law = answer.mechanisms[measure]
         total = Fraction(answer.rows()[0][NAME])  # type: ignore[arg-type]  # an int or a Decimal, by its measure
         return terms.reply(total, measure, law.name, law.scale)

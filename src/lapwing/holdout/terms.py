@@ -10,7 +10,7 @@ from typing import Final, Self, final
 
 from lapwing.budget import BudgetView
 from lapwing.catalog.model import Budget
-from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused
+from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused, RefusalCause
 from lapwing.exact.bounds import square_root_up
 from lapwing.generalisation.answers import discrete_laplace_reach_up, gaussian_reach_up
 from lapwing.generalisation.posterior import posterior_gap_up
@@ -103,11 +103,13 @@ class HoldoutTerms:
         if view.total.amount != self.cap:
             raise QueryRefused(
                 "The budget was raised since this holdout was made, and its promise counts all that may be released",
+                cause=RefusalCause.HOLDOUT_OUTDATED,
                 remedy="Make another one for the budget as it is; its intervals are wider.",
             )
         if view.version != self.version:
             raise QueryRefused(
                 "The data were changed since this holdout was made, and its promise is for the people of that time",
+                cause=RefusalCause.HOLDOUT_OUTDATED,
                 remedy="Make another one, for the people of now and their number.",
             )
 
@@ -145,7 +147,9 @@ class HoldoutTerms:
             QueryRefused: Unless the noise is that of one fresh draw.
         """
         if noise not in REACHES:  # such as that of an answer that was merged with an earlier one
-            raise QueryRefused(f"The noise of the answer is {noise}, so it promises nothing here")
+            raise QueryRefused(
+                f"The noise of the answer is {noise}, so it promises nothing here", cause=RefusalCause.NOISE_NOT_FRESH
+            )
         low, high = (end * measure.step for end in measure.row_range)
         reach = REACHES[noise](scale, self.questions, self.noise_chance) * measure.step
         half_width = reach / (self.people * (high - low)) + self.gap
@@ -202,6 +206,7 @@ def bought_before() -> QueryRefused:
     """Return the refusal of a sum that was bought, or is to be sharpened."""
     return QueryRefused(
         "This sum was bought before, here or elsewhere, and an old answer cannot be promised anew",
+        cause=RefusalCause.NOISE_NOT_FRESH,
         remedy="Keep the answer that you have.",
     )
 
@@ -211,7 +216,7 @@ def argument_of(text: str) -> str:
     stripped = text.strip() if isinstance(text, str) else ""
     head, _, rest = stripped.partition("(")
     if head.strip().upper() != "AVG" or not rest.endswith(")"):
-        raise QueryRefused(f"The question is {stripped[:40]!r}", remedy=_ALLOWED)
+        raise QueryRefused(f"The question is {stripped[:40]!r}", cause=RefusalCause.NOT_A_MEAN, remedy=_ALLOWED)
     depth, quote = 1, ""
     for place, character in enumerate(rest):
         if quote:
@@ -221,10 +226,16 @@ def argument_of(text: str) -> str:
         else:
             depth += {"(": 1, ")": -1}.get(character, 0)
         if depth == 0 and place < len(rest) - 1:
-            raise QueryRefused(f"The question is {stripped[:40]!r}, which goes on after the AVG", remedy=_ALLOWED)
+            raise QueryRefused(
+                f"The question is {stripped[:40]!r}, which goes on after the AVG",
+                cause=RefusalCause.NOT_A_MEAN,
+                remedy=_ALLOWED,
+            )
     if depth or quote:
         raise QueryRefused(
-            f"The question is {stripped[:40]!r}, whose parentheses or quotes do not close", remedy=_ALLOWED
+            f"The question is {stripped[:40]!r}, whose parentheses or quotes do not close",
+            cause=RefusalCause.NOT_A_MEAN,
+            remedy=_ALLOWED,
         )
     return rest[:-1]
 
@@ -252,13 +263,18 @@ def sum_of(plan: Plan) -> Sum:
         and plan.composition is None
     )
     if not plain:
-        raise QueryRefused("This is no mean of an expression over all rows of one table", remedy=_ALLOWED)
+        raise QueryRefused(
+            "This is no mean of an expression over all rows of one table",
+            cause=RefusalCause.NOT_A_MEAN,
+            remedy=_ALLOWED,
+        )
     if question.selection.rows_per_unit != 1:
         raise QueryRefused(
             "A person may have several rows in this table, so rows are not drawn independently",
+            cause=RefusalCause.ROWS_NOT_INDEPENDENT,
             remedy="Ask a table with one row a person (max_rows_per_unit = 1), or a row each as the unit.",
         )
     measure = question.measures[0]
     if not isinstance(measure, Sum):  # as was checked above
-        raise QueryRefused("This is no mean of an expression", remedy=_ALLOWED)
+        raise QueryRefused("This is no mean of an expression", cause=RefusalCause.NOT_A_MEAN, remedy=_ALLOWED)
     return measure

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.exact.arrays import IntArray
 from lapwing.holdout.formula import recorded
 from lapwing.holdout.strategy import STEPS
@@ -82,6 +82,7 @@ def asking(question: Question, data: Rows, people: int) -> Iterator[InSteps]:
         if why is not None:
             raise QueryRefused(
                 f"The question fails on a row of zeros and empty texts, which nobody has: {why}",
+                cause=RefusalCause.STATISTIC_FAILS,
                 remedy="It must take a table of one row and return one number in a list or array, for such a row too: "
                 "as lambda rows: rows['age'] > 65 does. Nothing was counted.",
             )

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from lapwing.catalog.model import Table
 from lapwing.engines import FAILED, Engine
-from lapwing.errors import EngineFault, InvalidParameter, QueryRefused
+from lapwing.errors import EngineFault, InvalidParameter, QueryRefused, RefusalCause
 from lapwing.learn.columns import Category, Feature, complete_rows, decimal, is_category, quoted
 from lapwing.query.derivation.derived import MeasureValue
 from lapwing.query.measures.measures import Count, Key, Sum
@@ -175,7 +175,9 @@ def reading_of(
     plan = bind(text)
     measures = [cast(MeasureValue, output.value).measure for output in plan.outputs]
     if not all(isinstance(measure, Sum) for measure in measures) or plan.question.selection.rows_per_unit != 1:
-        raise QueryRefused("A unit's rows do not stand side by side", remedy="This is a bug in Lapwing.")
+        raise QueryRefused(
+            "A unit's rows do not stand side by side", cause=RefusalCause.INTERNAL, remedy="This is a bug in Lapwing."
+        )
     keys = tuple(Key(expression=cast(Sum, measure).argument, values=None) for measure in measures)
     return Reading(
         question=replace(plan.question, keys=keys, measures=(Count(),)),

@@ -18,7 +18,7 @@ from fractions import Fraction
 from operator import itemgetter
 from typing import final
 
-from lapwing.errors import AllowanceExhausted, DataStopped, QueryRefused
+from lapwing.errors import AllowanceExhausted, DataStopped, QueryRefused, RefusalCause
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.events import require_few
 from lapwing.ledger.registration import Registration
@@ -179,6 +179,7 @@ def _too_cheap(limits: Limits, price: Fraction, cap: Fraction) -> QueryRefused:
     return QueryRefused(
         f"A question, or a sharper answer, would cost {_percent(price, cap, down=True)} of the budget, and here each "
         f"costs at least {_percent(limits.least * cap, cap)}. Nothing was charged",
+        cause=RefusalCause.COST_BELOW_MINIMUM,
         remedy=f"Ask for more accuracy{named}; of a batch and of bounds that are found, each part counts by itself.",
     )
 

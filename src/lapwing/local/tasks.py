@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import date
 from typing import Any, Final
 
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.local import client
 from lapwing.local.mechanism import Mechanism
 from lapwing.local.registry import mechanism_of
@@ -102,7 +102,9 @@ def read_task(text: str) -> client.Task:
     try:
         return client.read_task(text)
     except client.TaskRefused as refused:
-        raise QueryRefused(str(refused).rstrip("."), remedy="No report was made.") from None
+        raise QueryRefused(
+            str(refused).rstrip("."), cause=RefusalCause.INVALID_TASK, remedy="No report was made."
+        ) from None
 
 
 def to_toml(task: client.Task) -> str:

@@ -55,7 +55,7 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.mechanisms.exact_programs import rounded
 from lapwing.mechanisms.packing_solvers import paired_value, shared_value
 
@@ -87,6 +87,7 @@ def require_solver() -> None:
     if find_spec("scipy") is None:
         raise QueryRefused(
             "Joins in which rows of different units meet need SciPy, which is not installed",
+            cause=RefusalCause.MISSING_EXTRA,
             remedy="Install it with: pip install 'lapwing-dp[joins]'.",
         )
 

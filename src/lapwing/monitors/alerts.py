@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Any, Final, Literal, Self, final
 
 from lapwing.answer.python_values import Cell
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.machine.one_address import opened
 from lapwing.monitors.definition import require_name
 from lapwing.monitors.tick import CONFIDENCE, Tick
@@ -174,7 +174,11 @@ def require_column(alert: Alert, columns: Iterable[str]) -> None:
     known = list(columns)
     if alert.column not in known:
         remedy = f"Name one of {', '.join(known) or 'them; there are none'}."
-        raise QueryRefused(f"{alert.column!r:.60} is no column of noisy numbers of the monitor", remedy=remedy)
+        raise QueryRefused(
+            f"{alert.column!r:.60} is no column of noisy numbers of the monitor",
+            cause=RefusalCause.UNKNOWN_COLUMN,
+            remedy=remedy,
+        )
 
 
 def send(alarm: Alarm, webhook: str) -> str | None:

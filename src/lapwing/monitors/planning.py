@@ -45,7 +45,7 @@ from typing import Any, Final, final
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.base import PublicTables
 from lapwing.engines.event_rows import EventQuestion
-from lapwing.errors import Fault, InvalidParameter, QueryRefused
+from lapwing.errors import Fault, InvalidParameter, QueryRefused, RefusalCause
 from lapwing.exact.bounds import square_root_up
 from lapwing.mechanisms.continual.participation import Events, OncePerCell, Participation, Stays
 from lapwing.mechanisms.continual.planning import ContinualMechanism, continual_mechanism
@@ -154,7 +154,10 @@ def planned(
     question = plan.question
     cells = cells_of(question)
     if len(cells) > MOST_CELLS:
-        raise QueryRefused(f"The question has {len(cells):,} cells; a monitor has at most {MOST_CELLS:,}")
+        raise QueryRefused(
+            f"The question has {len(cells):,} cells; a monitor has at most {MOST_CELLS:,}",
+            cause=RefusalCause.TOO_MANY_GROUPS,
+        )
     check_nodes(question.distributions, len(cells))
     if schedule.present:
         _require_presence(plan, table)
@@ -227,24 +230,34 @@ def _table(plan: Plan) -> Table:
     if plan.composition is not None or plan.constants or not isinstance(question.selection.relation, ProtectedRows):
         raise QueryRefused(
             "A monitor watches the events of one table, without joins and subqueries",
+            cause=RefusalCause.NOT_MONITORED,
             remedy="Write SELECT …, COUNT(*) FROM table WHERE … GROUP BY ….",
         )
     table = question.selection.relation.table
     if table.link is not None or table.part is not None:
-        raise QueryRefused(f"{table.name} is linked or in parts; a monitor watches a table with a unit of its own")
+        raise QueryRefused(
+            f"{table.name} is linked or in parts; a monitor watches a table with a unit of its own",
+            cause=RefusalCause.NOT_MONITORED,
+        )
     if question.private_keys:
         names = ", ".join(key.name for key in question.private_keys)
         raise QueryRefused(
             f"The values of {names} are not public, so nobody knows which cells there are",
+            cause=RefusalCause.VALUES_NOT_PUBLIC,
             remedy="List its values in the catalog.",
         )
     if question.sets or question.combined or plan.searches or question.choosing:
         raise QueryRefused(
             "A monitor has one GROUP BY of columns with listed values, and bounds that the catalog gives",
+            cause=RefusalCause.NOT_MONITORED,
             remedy="Leave grouping sets, expressions that share a column, and AUTO out.",
         )
     if plan.asked.epsilon is not None or plan.asked.shares or plan.explain:
-        raise QueryRefused("A monitor has one cost as a whole", remedy="Give its epsilon beside the question.")
+        raise QueryRefused(
+            "A monitor has one cost as a whole",
+            cause=RefusalCause.COST_NOT_ALLOWED,
+            remedy="Give its epsilon beside the question.",
+        )
     return table
 
 
@@ -260,10 +273,15 @@ def _require_time(table: Table, name: str) -> None:
 def _require_presence(plan: Plan, table: Table) -> None:
     if len(plan.question.measures) != 1 or plan.question.measures[0] not in (Count(), CountUnits()):
         raise QueryRefused(
-            "PRESENT counts people where they are, and nothing else", remedy="Write SELECT cell, COUNT(*) … PRESENT."
+            "PRESENT counts people where they are, and nothing else",
+            cause=RefusalCause.NOT_MONITORED,
+            remedy="Write SELECT cell, COUNT(*) … PRESENT.",
         )
     if table.unit_is_row:
-        raise QueryRefused("PRESENT follows a person from event to event, and here each row is a unit of its own")
+        raise QueryRefused(
+            "PRESENT follows a person from event to event, and here each row is a unit of its own",
+            cause=RefusalCause.ROWS_ARE_UNITS,
+        )
 
 
 def _part(loss: Loss, among: int, neighbouring: str) -> Loss:
@@ -285,7 +303,11 @@ def _stream(
         kind, participation, window = _people(definition)
         if table.unit_is_row or measure.where is not None:
             why = "Each row is a unit of its own here" if table.unit_is_row else "People are counted with a condition"
-            raise QueryRefused(why, remedy="Write COUNT(*)." if table.unit_is_row else "Put it into WHERE.")
+            raise QueryRefused(
+                why,
+                cause=RefusalCause.NOT_MONITORED,
+                remedy="Write COUNT(*)." if table.unit_is_row else "Put it into WHERE.",
+            )
     elif isinstance(measure, Distribution):
         kind, participation = "rows", Events(definition.most, definition.per_tick)
         inside = (0, 1)
@@ -296,6 +318,7 @@ def _stream(
     else:
         raise QueryRefused(
             f"A monitor does not watch {measure.construct}",
+            cause=RefusalCause.NOT_MONITORED,
             remedy="It watches COUNT, SUM, COUNT(DISTINCT person), quantiles, and what is computed of them.",
         )
     norm = Fraction(max(-inside[0], inside[1], 1))
@@ -303,7 +326,11 @@ def _stream(
         levels = Fraction(len(measure.sizes))
         norm = levels if isinstance(loss, PureDP) else square_root_up(levels)
     if norm >= WIDEST:
-        raise QueryRefused("The bounds of a sum are too wide for a monitor", remedy="Narrow them in the catalog.")
+        raise QueryRefused(
+            "The bounds of a sum are too wide for a monitor",
+            cause=RefusalCause.BOUNDS_TOO_WIDE,
+            remedy="Narrow them in the catalog.",
+        )
     mechanism = _mechanism(loss, schedule.horizon, participation, window, norm, record)
     return Stream(measure=measure, kind=kind, range=inside, mechanism=mechanism, price=loss, window=window)
 
@@ -334,7 +361,11 @@ def _people(definition: Definition) -> tuple[str, Participation, int | None]:
     """Return how different people are counted, what one of them can do, and the window of the mechanism."""
     most, schedule = definition.most, definition.schedule
     if definition.per_tick is not None:
-        raise QueryRefused("per_tick limits events, and COUNT(DISTINCT person) counts people", remedy="Leave it out.")
+        raise QueryRefused(
+            "per_tick limits events, and COUNT(DISTINCT person) counts people",
+            cause=RefusalCause.INAPPLICABLE_OPTION,
+            remedy="Leave it out.",
+        )
     if schedule.window is None:
         return "people so far", OncePerCell(most), None
     if schedule.window > 1:

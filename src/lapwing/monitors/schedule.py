@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Self, final
 
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 
 _UNITS: Final = {
     "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
@@ -208,7 +208,9 @@ def read_schedule(
         doubling, present = doubling or found["doubling"] is not None, present or found["present"] is not None
         text = text[: found.start()]
     elif every is None and re.search(r"\bEVERY\s*'", text, re.IGNORECASE):
-        raise QueryRefused("EVERY is not written as it can be read", remedy=f"Write {_HOW}.")
+        raise QueryRefused(
+            "EVERY is not written as it can be read", cause=RefusalCause.INVALID_SCHEDULE, remedy=f"Write {_HOW}."
+        )
     if every is None or horizon is None:
         raise InvalidParameter(f"A monitor needs a period and a horizon. Write {_HOW}, or give them as options.")
     if within is not None and not present:

@@ -9,7 +9,7 @@ served to everybody: nothing is computed for it.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.plan.plan import Plan
 from lapwing.query.plan.work import MULTIPLE, Work, work_of
 from lapwing.release.request import Access, Request
@@ -40,6 +40,7 @@ def _refusal(requests: Sequence[Request]) -> QueryRefused | None:
         return QueryRefused(
             "The time of a join of different units depends on the data, and only people whom the curator trusts with "
             "time may see it",
+            cause=RefusalCause.TIME_DEPENDS_ON_DATA,
             remedy="Join on the privacy unit too, or ask the curator for a grant that trusts you with time.",
         )
     each = [work_of(_measured(request)) for request in requests]
@@ -50,6 +51,7 @@ def _refusal(requests: Sequence[Request]) -> QueryRefused | None:
         f"One unit can make this take {work.ratio:,.0f} times as long as it takes to read its own rows, which could be "
         f"read off the clock. To people whom the curator does not trust with time, {MULTIPLE} times are answered, or "
         "1 ms if that is more",
+        cause=RefusalCause.TIME_DEPENDS_ON_DATA,
         remedy="Join a unit's rows with fewer copies of themselves, or pad and repeat texts less. Use patterns with "
         "fewer repetitions, or fewer windows, grouping sets and queries at a time. Or ask the curator for a grant that "
         "trusts you with time, or for a smaller max_rows_per_unit or max_length.",

@@ -226,13 +226,6 @@ def _after_searches(error: LapwingError) -> LapwingError:
         case Interrupted():
             return Interrupted(charged=True)
         case QueryRefused():
-            reason = f"{paid}{error.reason}"
-            return QueryRefused(
-                reason,
-                remedy=error.remedy,
-                position=error.position,
-                cause=error.cause,
-                suggestion=error.suggestion,
-            )
+            return error.reworded(f"{paid}{error.reason}", error.remedy)
         case _:
             return type(error)(f"{paid}{error}")

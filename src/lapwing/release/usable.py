@@ -6,7 +6,7 @@ free.
 
 from collections.abc import Sequence
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.plan.plan import Plan
 from lapwing.release.request import Access, Release, Request
 from lapwing.release.searches import settled, stored_searches
@@ -28,7 +28,7 @@ def require_usable(requests: Sequence[Request], access: Access) -> None:
     for request in requests:
         refused = refusal_of(request.plan)
         if refused is not None and not is_stored(request, access):
-            raise QueryRefused(refused, remedy=REMEDY)
+            raise QueryRefused(refused, cause=RefusalCause.BOUNDS_TOO_WIDE, remedy=REMEDY)
 
 
 def refusal_of(plan: Plan) -> str | None:

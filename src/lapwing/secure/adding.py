@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import BinaryIO, Final, final
 
-from lapwing.errors import BudgetExhausted, Fault, InvalidParameter, QueryRefused
+from lapwing.errors import BudgetExhausted, Fault, InvalidParameter, QueryRefused, RefusalCause
 from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
 from lapwing.ledger.entries import Charge, Charged, subject_of
 from lapwing.ledger.opening import open_ledger
@@ -200,6 +200,7 @@ class AddingServer:
         if len(members) < self.task.least_clients:
             raise QueryRefused(
                 f"The set has {len(members)} clients and the task wants {self.task.least_clients}",
+                cause=RefusalCause.TOO_FEW_CLIENTS,
                 remedy="Nothing was released.",
             )
         digest = set_digest(self.task.digest, clients)

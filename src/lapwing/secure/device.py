@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final, final
 
-from lapwing.errors import Fault, InvalidParameter, QueryRefused
+from lapwing.errors import Fault, InvalidParameter, QueryRefused, RefusalCause
 from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
 from lapwing.local.client import device as devices
 from lapwing.local.client.device import Device as Ledger
@@ -105,6 +105,7 @@ def answer_on_device(
         if task.digest in ledger.summed:
             raise QueryRefused(
                 "This device answered the task already",
+                cause=RefusalCause.ALREADY_REPORTED,
                 remedy="Nothing was sent. `lapwing secure send --again` sends what a server did not get.",
             )
         ledger = replace(
@@ -117,7 +118,11 @@ def answer_on_device(
         try:
             devices.require_within(ledger, epsilon, delta)
         except devices.LimitReached as refused:
-            raise QueryRefused(str(refused).removesuffix("; nothing was sent."), remedy="Nothing was sent.") from None
+            raise QueryRefused(
+                str(refused).removesuffix("; nothing was sent."),
+                cause=RefusalCause.REPORT_REFUSED,
+                remedy="Nothing was sent.",
+            ) from None
         records = records_of(task, answer, entropy)
         today, kept = datetime.now(UTC).date(), _kept(task.delta, records)
         summed = Summed(question=task.question, epsilon=epsilon, delta=delta, day=today, kept=kept)

@@ -13,7 +13,7 @@ from fractions import Fraction
 from hashlib import sha256
 from typing import final
 
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
 from lapwing.privacy.amount_texts import short
 from lapwing.secure.checking import liars, require_opened
@@ -124,6 +124,7 @@ def _require_enough(task: Task, clients: bytes, which: str) -> None:
     if count < task.least_clients:
         raise QueryRefused(
             f"{count} clients {which}, and the task wants {task.least_clients}",
+            cause=RefusalCause.TOO_FEW_CLIENTS,
             remedy="Nothing was released, and nothing will be.",
         )
 

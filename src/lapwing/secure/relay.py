@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Final, final
 
-from lapwing.errors import Fault, InvalidParameter, LapwingError, QueryRefused, ServiceFault
+from lapwing.errors import Fault, InvalidParameter, LapwingError, QueryRefused, RefusalCause, ServiceFault
 from lapwing.secure.durable_file import DurableFile
 from lapwing.secure.sealing import envelope_bytes, sealed_bytes, sealing_key_of
 from lapwing.secure.task import Server, Task
@@ -79,14 +79,16 @@ class Relay:
             raise InvalidParameter(f"A body has {len(body)} bytes; it must hold whole envelopes of {size} bytes each.")
         with self._file.transaction() as cursor:
             if cursor.execute("SELECT MAX(closed) FROM passed").fetchone()[0]:
-                raise QueryRefused("The task is closed", remedy="Nothing was taken.")
+                raise QueryRefused("The task is closed", cause=RefusalCause.TASK_CLOSED, remedy="Nothing was taken.")
             new = 0
             for at in range(0, len(body), size):
                 client, parts = body[at : at + ID_BYTES], body[at + ID_BYTES : at + size]
                 statement = "INSERT OR IGNORE INTO envelope (client, parts) VALUES (?, ?)"
                 new += cursor.execute(statement, (client, parts)).rowcount
             if new and cursor.execute("SELECT COUNT(*) FROM envelope").fetchone()[0] > self.task.most_clients:
-                raise QueryRefused("The task has no room for more clients", remedy="Nothing was taken.")
+                raise QueryRefused(
+                    "The task has no room for more clients", cause=RefusalCause.TASK_FULL, remedy="Nothing was taken."
+                )
         for event in self._come.values():
             event.set()
         return new

@@ -7,7 +7,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lapwing.errors import Fault, InvalidParameter, LapwingError
+from lapwing.errors import Fault, InvalidParameter, LapwingError, QueryRefused
 
 Handler = Callable[[Request], Awaitable[Response]]
 _STATUS: Final = {2: 400, 3: 409, 4: 403, 5: 401}
@@ -21,7 +21,8 @@ def told(handler: Handler, failure: str, headers: Mapping[str, str] | None = Non
             return await handler(request)
         except LapwingError as error:
             status = _STATUS.get(error.exit_status, 500)
-            return json_reply({"code": error.code, "detail": str(error)}, status, headers)
+            cause = {"cause": error.cause.value} if isinstance(error, QueryRefused) else {}
+            return json_reply({"code": error.code, "detail": str(error), **cause}, status, headers)
         except Exception:
             return json_reply({"code": Fault.code, "detail": failure}, 500, headers)
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, final
 
-from lapwing.errors import Fault, InvalidParameter, LapwingError, QueryRefused
+from lapwing.errors import Fault, InvalidParameter, LapwingError, QueryRefused, RefusalCause
 from lapwing.secure.durable_file import DurableFile
 
 _SCHEMA: Final = """
@@ -73,7 +73,7 @@ class ShareStore:
 
     def _take(self, cursor: sqlite3.Cursor, records: Mapping[bytes, bytes]) -> tuple[int, int]:
         if cursor.execute("SELECT frozen FROM task").fetchone()[0]:
-            raise QueryRefused("The task is closed", remedy="Nothing was taken.")
+            raise QueryRefused("The task is closed", cause=RefusalCause.TASK_CLOSED, remedy="Nothing was taken.")
         new = conflicts = 0
         for client, cells in records.items():
             held = cursor.execute("SELECT cells FROM part WHERE client = ?", (client,)).fetchone()
@@ -83,7 +83,9 @@ class ShareStore:
             elif held[0] != cells:
                 conflicts += 1
         if new and cursor.execute("SELECT COUNT(*) FROM part").fetchone()[0] > self._most:
-            raise QueryRefused("The task has no room for more clients", remedy="Nothing was taken.")
+            raise QueryRefused(
+                "The task has no room for more clients", cause=RefusalCause.TASK_FULL, remedy="Nothing was taken."
+            )
         return new, conflicts
 
     def freeze(self) -> bytes:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from math import isqrt
 from typing import ClassVar, Final, Self, final
 
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
@@ -434,12 +434,14 @@ class Task:
             raise QueryRefused(
                 f"The task has delta {short(self.delta)}, above 1/{self.least_clients}, one over its least number of "
                 "clients: it may publish the exact answer of somebody",
+                cause=RefusalCause.DELTA_TOO_LARGE,
                 remedy="Nothing was sent. Ask for a task with a smaller delta.",
             )
         if self.delta > (MOST_DELTA if accepted is None else accepted):
             raise QueryRefused(
                 f"The task has delta {short(self.delta)}: with such a chance its epsilon need not hold. This device "
                 f"accepts {short(MOST_DELTA if accepted is None else accepted)} at most",
+                cause=RefusalCause.DELTA_TOO_LARGE,
                 remedy="Nothing was sent. To accept it, say so: `lapwing secure send --accept-delta DELTA`, or "
                 "`accept_delta` in Python.",
             )

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final, Self, final
 
 from lapwing import errors
-from lapwing.errors import LapwingError, QueryRefused, ServiceFault
+from lapwing.errors import LapwingError, QueryRefused, RefusalCause, ServiceFault
 from lapwing.secure.task import Server, Task
 from lapwing.secure.wire import Release, cells_of
 
@@ -135,4 +135,6 @@ def refused(name: str, answer: bytes) -> LapwingError:
     except (ValueError, TypeError, KeyError):
         return ServiceFault(f"The answer of {name} is none of Lapwing's.")
     said = f"{name}: {detail}"
-    return QueryRefused(said.rstrip(".")) if code == QueryRefused.code else _KINDS.get(code, ServiceFault)(said)
+    if code == QueryRefused.code:
+        return QueryRefused(said.rstrip("."), cause=RefusalCause(document.get("cause")))
+    return _KINDS.get(code, ServiceFault)(said)

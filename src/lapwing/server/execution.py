@@ -254,6 +254,7 @@ class QuestionExecutor:
             raise errors.QueryRefused(
                 f"The answer would leave after {found.cost.deadline:,g} seconds, and this service lets a request wait "
                 f"for {self._patience:g} at most",
+                cause=errors.RefusalCause.TAKES_TOO_LONG,
                 remedy="Run the query in the background, and look for its result later.",
             )
         return await self._wait(admission.put(found), gone)

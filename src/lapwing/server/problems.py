@@ -78,7 +78,11 @@ DESCRIBED: Final[dict[str, Any]] = {
 
 @with_config(ConfigDict(extra="forbid"))
 class Problem(TypedDict):
-    """What went wrong (RFC 9457). `code` is stable; five are of refused queries, `charged` where it is known."""
+    """What went wrong (RFC 9457). `code` is stable. The fields of refused queries begin at `reason`.
+
+    `cause` is the stable code of the refusal. `remedy` says what an analyst can do, `curator_remedy` what only the
+    curator can. `charged` is there if it is known.
+    """
 
     type: str
     title: str
@@ -89,6 +93,7 @@ class Problem(TypedDict):
     remedy: NotRequired[str]
     position: NotRequired[Annotated[list[int], Field(min_length=2, max_length=2)]]
     cause: NotRequired[str]
+    curator_remedy: NotRequired[str]
     suggestion: NotRequired[str]
     charged: NotRequired[bool]
 
@@ -141,11 +146,12 @@ def problem_of(error: errors.LapwingError, status: int | None = None) -> Problem
     """Return the problem document of an error."""
     document = problem(error.code, status or status_of(error), str(error))
     if isinstance(error, errors.QueryRefused):
-        document |= {"reason": error.reason, "remedy": error.remedy}
+        document |= {"detail": error.analyst_text, "reason": error.reason, "remedy": error.analyst_remedy}
+        document["cause"] = error.cause.value
+        if error.curator_remedy:
+            document["curator_remedy"] = error.curator_remedy
         if error.position is not None:
             document["position"] = list(error.position)
-        if error.cause is not None:
-            document["cause"] = error.cause.value
         if error.suggestion is not None:
             document["suggestion"] = error.suggestion
     charged = errors.was_charged(error)

@@ -17,7 +17,15 @@ from typing import Final, TypedDict, final
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import FAILED
-from lapwing.errors import EngineFault, Interrupted, InvalidParameter, LapwingError, LedgerFault, QueryRefused
+from lapwing.errors import (
+    EngineFault,
+    Interrupted,
+    InvalidParameter,
+    LapwingError,
+    LedgerFault,
+    QueryRefused,
+    RefusalCause,
+)
 from lapwing.ledger.faults import given_up
 from lapwing.ledger.waiting import UnderWay
 from lapwing.ledger.wording import require_label
@@ -227,6 +235,7 @@ def _require_trusted(access: Access) -> None:
         raise QueryRefused(
             "How long synthesis takes depends on the data, and this service tells it only to people whom the curator "
             "trusts with time",
+            cause=RefusalCause.TIME_DEPENDS_ON_DATA,
             remedy="Ask the curator for a grant that trusts you with time.",
         )
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from lapwing.catalog.model import Table
 from lapwing.engines import FAILED, Engine
-from lapwing.errors import EngineFault, InvalidParameter, QueryRefused
+from lapwing.errors import EngineFault, InvalidParameter, QueryRefused, RefusalCause
 from lapwing.mechanisms import Sensitivity
 from lapwing.query.derivation.derived import MeasureValue
 from lapwing.query.measures.measures import Count, Key, Sum
@@ -120,6 +120,7 @@ def reading_of(
     if asked_first or plan.question.units_of_row > 1 or not all(isinstance(measure, Sum) for measure in measures):
         raise QueryRefused(
             "These rows cannot be counted by themselves",
+            cause=RefusalCause.NOT_COUNTED_ALONE,
             remedy="Leave subqueries and shared rows out of the condition.",
         )
     keys = tuple(

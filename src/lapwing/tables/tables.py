@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from lapwing.catalog.protection import unit_in_words
 from lapwing.catalog.suggestions import meant, shown
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.privacy import figures
 
 if TYPE_CHECKING:
@@ -190,7 +190,11 @@ class Tables(Mapping[str, TableDescription]):
         from lapwing.tables.ibis_questions import table_of
 
         if name not in self:
-            raise QueryRefused(f"There is no table '{shown(str(name))}'", remedy=meant("Tables", str(name), self))
+            raise QueryRefused(
+                f"There is no table '{shown(str(name))}'",
+                cause=RefusalCause.UNKNOWN_TABLE,
+                remedy=meant("Tables", str(name), self),
+            )
         return table_of(self[name])
 
     def __dir__(self) -> list[str]:

@@ -22,7 +22,7 @@ from lapwing.cli.local import task_options as options
 from lapwing.cli.local import typed_answers as typing
 from lapwing.cli.local.advise import Goal, advise_number, advise_shares
 from lapwing.cli.options import Report, above_zero, amount, grouped
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 
 EXAMPLE: Final = """\b
 Examples:
@@ -237,7 +237,11 @@ def report(
     today = date.today()
     if not asked.opens <= today <= asked.closes:
         verb = "was" if asked.closes < today else "will be"
-        raise QueryRefused(f"The task {verb} open from {asked.opens} to {asked.closes}", remedy="No report was made.")
+        raise QueryRefused(
+            f"The task {verb} open from {asked.opens} to {asked.closes}",
+            cause=RefusalCause.TASK_CLOSED,
+            remedy="No report was made.",
+        )
     if people is not None:
         if device is not None:
             raise InvalidParameter("--people are many, and --device is one: leave out --device.")

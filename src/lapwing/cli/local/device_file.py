@@ -16,7 +16,7 @@ from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import new_table, note, text
 from lapwing.cli.local.output import show_as, written_as
 from lapwing.cli.options import UsualFormat, above_zero, amount, between
-from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused
+from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused, RefusalCause
 from lapwing.exact.entropy import SYSTEM
 from lapwing.local.client.answers import plain
 from lapwing.plots import Plot, steps_over_days
@@ -141,7 +141,7 @@ def _refusals() -> Iterator[None]:
     except devices.LimitReached as refused:
         raise BudgetExhausted(str(refused)) from None
     except devices.DeviceRefused as refused:
-        raise QueryRefused(str(refused).rstrip(".")) from None
+        raise QueryRefused(str(refused).rstrip("."), cause=RefusalCause.REPORT_REFUSED) from None
 
 
 def _records(revealed: "Device") -> list[dict[str, Any]]:

@@ -42,13 +42,15 @@ def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
     partition = tuple(derived(part) for part in node.args.get("partition_by") or ())
     order = () if clause is None else tuple(_term(term, rows, derived) for term in clause.expressions)
     if isinstance(inner, exp.IgnoreNulls | exp.RespectNulls):
-        raise rows.refusal(node, "IGNORE NULLS is not answered over the answer", "Leave it out.")
+        raise rows.refusal(
+            node, RefusalCause.WINDOW_NOT_SUPPORTED, "IGNORE NULLS is not answered over the answer", "Leave it out."
+        )
     function, argument = _function(inner, rows, derived)
     span = _span(node, bool(order), rows)
     inside = [*partition, *(term.value for term in order), *([] if argument is None else [argument])]
     if any(over_in(value) for value in inside):
         reason = "A window function stands inside another"
-        raise rows.refusal(node, reason, "Ask for each by itself.", RefusalCause.TWICE_OVER_ANSWER)
+        raise rows.refusal(node, RefusalCause.TWICE_OVER_ANSWER, reason, "Ask for each by itself.")
     shape = "integer" if argument is None else "real" if function == "average" else argument.shape
     if span == RowSpan():  # all rows, in whatever order
         order = order if function in ("row_at", *_RANKS.values()) else ()
@@ -63,9 +65,11 @@ def _span(node: exp.Expression, ordered: bool, rows: RowScope) -> RowSpan:
     name = name_of(inner).split()[-1]
     placed = type(inner) in _RANKS or type(inner) in _NEIGHBOURS
     if not ordered and (placed or spec is not None or type(inner) is exp.FirstValue):
-        raise rows.refusal(node, f"{name} needs an order", "Write OVER (ORDER BY COUNT(*) DESC).")
+        raise rows.refusal(
+            node, RefusalCause.WINDOW_NEEDS_ORDER, f"{name} needs an order", "Write OVER (ORDER BY COUNT(*) DESC)."
+        )
     if placed and spec is not None:
-        raise rows.refusal(node, f"{name} takes no frame", "Leave it out.")
+        raise rows.refusal(node, RefusalCause.INVALID_FRAME, f"{name} takes no frame", "Leave it out.")
     if type(inner) in _NEIGHBOURS:
         distance = _NEIGHBOURS[type(inner)] * _offset(inner, rows)
         return RowSpan(start=distance, end=distance)
@@ -78,7 +82,9 @@ def _span(node: exp.Expression, ordered: bool, rows: RowScope) -> RowSpan:
     if span.start is None and span.end is None:
         span = RowSpan()
     if span.start is not None and type(inner) in (exp.Min, exp.Max, exp.FirstValue):
-        raise rows.refusal(node, f"A frame of {name} starts at the first row", "Write UNBOUNDED PRECEDING.")
+        raise rows.refusal(
+            node, RefusalCause.INVALID_FRAME, f"A frame of {name} starts at the first row", "Write UNBOUNDED PRECEDING."
+        )
     return span
 
 
@@ -97,7 +103,12 @@ def _offset(inner: exp.Expression, rows: RowScope) -> int:
         return 1
     text = str(node.this) if isinstance(node, exp.Literal) and not node.is_string else ""
     if not text.isdecimal() or Fraction(text) > _MOST_ROWS:
-        raise rows.refusal(inner, f"{name_of(inner)} takes a whole number of rows", "Write LAG(COUNT(*), 1).")
+        raise rows.refusal(
+            inner,
+            RefusalCause.NOT_CONSTANT,
+            f"{name_of(inner)} takes a whole number of rows",
+            "Write LAG(COUNT(*), 1).",
+        )
     return int(text)
 
 
@@ -111,12 +122,20 @@ def _function(inner: exp.Expression, rows: RowScope, derived: Bind) -> tuple[Ove
         return "rows", None
     function = _OF_NUMBERS.get(type(inner), "row_at" if type(inner) in (*_NEIGHBOURS, exp.FirstValue) else None)
     if function is None:
-        raise rows.refusal(inner, f"{name_of(inner)} is not answered over the rows of the answer", _ANSWERED)
+        raise rows.refusal(
+            inner,
+            RefusalCause.WINDOW_NOT_SUPPORTED,
+            f"{name_of(inner)} is not answered over the rows of the answer",
+            _ANSWERED,
+        )
     rows.only(inner, "this", *(["offset"] if type(inner) in _NEIGHBOURS else []))
     argument = derived(inner.this)
     if (argument.shape not in NUMERIC and function != "row_at") or isinstance(argument, ConstantValue):
         raise rows.refusal(
-            inner, f"{name_of(inner)} OVER needs a number of the answer, not {argument.shape}", _ANSWERED
+            inner,
+            RefusalCause.WRONG_TYPE,
+            f"{name_of(inner)} OVER needs a number of the answer, not {argument.shape}",
+            _ANSWERED,
         )
     return function, argument
 

@@ -29,7 +29,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.aggregates.scope import Requests
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
@@ -74,6 +74,7 @@ def within_bounds(
     if named.contribution_bounds_per_group == "auto":
         raise QueryRefused(
             "Bounds are found per row or per group, and not both",
+            cause=RefusalCause.BOUNDS_NOT_SEARCHABLE,
             remedy="Write one of them, or leave it to the catalog; a RACE per group goes with AUTO per row.",
         )
     histogram = Distribution(

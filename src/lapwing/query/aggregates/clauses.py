@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.aggregates.grouping_sets import Sets
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.scope import Requests, SelectScope
@@ -19,7 +20,9 @@ def bind_having(clause: exp.Expression, scope: SelectScope, requests: Requests) 
     scope.rows.only(clause, "this")
     condition = bind_output(clause.this, scope, requests)
     if over_in(condition):
-        raise scope.rows.refusal(clause, "HAVING comes before window functions", "Use QUALIFY.")
+        raise scope.rows.refusal(
+            clause, RefusalCause.CLAUSE_NOT_SUPPORTED, "HAVING comes before window functions", "Use QUALIFY."
+        )
     return _boolean(condition, "HAVING", clause, scope)
 
 
@@ -35,13 +38,18 @@ def bind_qualify(clause: exp.Expression, scope: SelectScope, requests: Requests)
     if any(scope.rows.is_unit(part) for part in clause.find_all(exp.Column)):
         reason = "QUALIFY here is over the rows of the answer, which has none of a single unit"
         remedy = "Choose rows of a unit in a subquery: FROM (SELECT * FROM … QUALIFY …)."
-        raise scope.rows.refusal(clause.this, reason, remedy)
+        raise scope.rows.refusal(clause.this, RefusalCause.CLAUSE_NOT_SUPPORTED, reason, remedy)
     return _boolean(bind_output(clause.this, scope, requests), "QUALIFY", clause, scope)
 
 
 def _boolean(condition: Derived, name: str, clause: exp.Expression, scope: SelectScope) -> Derived:
     if condition.shape != "boolean":
-        raise scope.rows.refusal(clause, f"{name} needs a condition, not {condition.shape}", "Write a comparison.")
+        raise scope.rows.refusal(
+            clause,
+            RefusalCause.NOT_A_CONDITION,
+            f"{name} needs a condition, not {condition.shape}",
+            "Write a comparison.",
+        )
     return condition
 
 
@@ -51,7 +59,9 @@ def check_distinct(select: exp.Select, outputs: Sequence[Output], sets: Sets, ro
     keys = {output.value.key for output in outputs if isinstance(output.value, KeyValue)}
     if len(sets) > 1 or not keys.issuperset(sets[0]):
         reason = "DISTINCT would leave out rows of the answer with the same noisy numbers"
-        raise rows.refusal(select, reason, "Leave it out, or show every key of GROUP BY.")
+        raise rows.refusal(
+            select, RefusalCause.DISTINCT_NOT_SUPPORTED, reason, "Leave it out, or show every key of GROUP BY."
+        )
 
 
 def bind_order(
@@ -76,17 +86,21 @@ def _ordinal(node: exp.Expression, outputs: Sequence[Output], scope: SelectScope
         return None
     position = exact_number(str(node.this), node, scope.rows)
     if position.denominator != 1 or not 1 <= position <= len(outputs):
-        raise scope.rows.refusal(node, f"There is no column {node.this} in the SELECT list to order by")
+        raise scope.rows.refusal(
+            node, RefusalCause.UNKNOWN_COLUMN, f"There is no column {node.this} in the SELECT list to order by"
+        )
     return outputs[int(position) - 1].value
 
 
 def bind_limit(clause: exp.Expression, name: str, rows: RowScope) -> int:
     """Bind LIMIT or OFFSET."""
     if isinstance(clause, exp.Fetch):
-        raise rows.refusal(clause, "FETCH is not answered here", "Write LIMIT 10.")
+        raise rows.refusal(clause, RefusalCause.CLAUSE_NOT_SUPPORTED, "FETCH is not answered here", "Write LIMIT 10.")
     rows.only(clause, "expression")
     node = clause.expression
     value = exact_number(str(node.this), node, rows) if isinstance(node, exp.Literal) and not node.is_string else None
     if value is None or value.denominator != 1 or not 0 <= value <= 10**9:
-        raise rows.refusal(clause, f"{name.upper()} takes a whole number", f"Write {name.upper()} 10.")
+        raise rows.refusal(
+            clause, RefusalCause.NOT_CONSTANT, f"{name.upper()} takes a whole number", f"Write {name.upper()} 10."
+        )
     return int(value)

@@ -5,6 +5,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.aggregates.distinct_counts import distinct_count
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
 from lapwing.query.derivation.derived import MeasureValue
@@ -26,7 +27,7 @@ def _count(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Der
     if isinstance(inner, exp.Distinct):
         return MeasureValue(measure=distinct_count(inner, node, scope))
     if inner is None:
-        raise rows.refusal(node, "COUNT needs an argument", "Write COUNT(*).")
+        raise rows.refusal(node, RefusalCause.WRONG_ARGUMENT_COUNT, "COUNT needs an argument", "Write COUNT(*).")
     if rows.is_unit(inner):  # rows without a unit do not exist
         return MeasureValue(measure=rows_where(condition))
     argument = counted(inner, rows)

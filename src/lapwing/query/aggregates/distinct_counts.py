@@ -4,6 +4,7 @@ from collections.abc import Set
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.aggregates.scope import SelectScope
 from lapwing.query.expressions import logic
 from lapwing.query.expressions.calls import looked_at
@@ -20,7 +21,9 @@ def distinct_count(inner: exp.Expression, node: exp.Expression, scope: SelectSco
     of_sets = _is_formula(inner.args.get("on"))
     rows.only(inner, "expressions", *(["on"] if of_sets else []))
     if len(inner.expressions) != 1:
-        raise rows.refusal(node, "COUNT(DISTINCT …) takes one expression", "Count each by itself.")
+        raise rows.refusal(
+            node, RefusalCause.WRONG_ARGUMENT_COUNT, "COUNT(DISTINCT …) takes one expression", "Count each by itself."
+        )
     if of_sets:
         return _of_sets(inner, scope)
     if rows.is_unit(inner.expressions[0]):

@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.aggregates.scope import shape_of
 from lapwing.query.derivation import calendar
 from lapwing.query.derivation.columns import NUMERIC
@@ -60,7 +61,9 @@ def _round(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     places = _constant(digits, rows, bind) if isinstance(digits, exp.Literal | exp.Neg) else None
     value = places.value if isinstance(places, ConstantValue) else None
     if not isinstance(value, Fraction) or value.denominator != 1 or abs(value) > 12:
-        raise rows.refusal(node, "ROUND takes a whole number of digits up to 12", "Write ROUND(x, 2).")
+        raise rows.refusal(
+            node, RefusalCause.INVALID_ARGUMENT, "ROUND takes a whole number of digits up to 12", "Write ROUND(x, 2)."
+        )
     return compute("round", bind(node.this), ConstantValue(value=value, shape="integer"))
 
 
@@ -68,7 +71,7 @@ def _is(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     rows.only(node, "this", "expression")
     rows.only(node.expression, "this")
     if not isinstance(node.expression, exp.Null):
-        raise rows.refusal(node, "IS over the answer takes NULL", "Write IS NULL.")
+        raise rows.refusal(node, RefusalCause.INVALID_ARGUMENT, "IS over the answer takes NULL", "Write IS NULL.")
     return compute("is_null", bind(node.this))
 
 
@@ -77,7 +80,12 @@ def _case(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     chosen = bind(node.this) if node.this is not None else None
     # It is repeated in every branch, which would let nested ones grow without end.
     if isinstance(chosen, FunctionCall) and any(isinstance(part, FunctionCall) for part in chosen.arguments):
-        raise rows.refusal(node, "CASE x WHEN repeats a long x too often", "Write CASE WHEN condition THEN ….")
+        raise rows.refusal(
+            node,
+            RefusalCause.QUERY_TOO_COMPLEX,
+            "CASE x WHEN repeats a long x too often",
+            "Write CASE WHEN condition THEN ….",
+        )
     parts: list[Derived] = []
     for branch in node.args["ifs"]:
         rows.only(branch, "this", "true")
@@ -116,7 +124,12 @@ def _cut(function: str, *constants: str) -> Formula:
             value = number.value if isinstance(number, ConstantValue) else None
             if not isinstance(value, Fraction) or value.denominator != 1 or not low <= value <= MOST_CHARACTERS:
                 reason = f"{function.upper()} over the answer takes whole constants"
-                raise rows.refusal(node, reason, f"Write numbers between {low:,} and {MOST_CHARACTERS:,}.")
+                raise rows.refusal(
+                    node,
+                    RefusalCause.INVALID_ARGUMENT,
+                    reason,
+                    f"Write numbers between {low:,} and {MOST_CHARACTERS:,}.",
+                )
         return compute(function, bind(node.this), *(number for number in numbers if number is not None))
 
     return handler
@@ -148,7 +161,9 @@ def _cast(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
         scale = Fraction(str(listed[1].this.this)) if len(listed) == 2 else Fraction(0 if listed else 3)
         return compute("round", value, ConstantValue(value=scale, shape="integer"))
     reason = f"A cast of {value.shape} to {target.sql()[:40]} is not answered over the answer"
-    raise rows.refusal(node, reason, "Cast numbers to DOUBLE, INTEGER, DECIMAL(10, 2) or VARCHAR.")
+    raise rows.refusal(
+        node, RefusalCause.CAST_NOT_SUPPORTED, reason, "Cast numbers to DOUBLE, INTEGER, DECIMAL(10, 2) or VARCHAR."
+    )
 
 
 def _subtract(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
@@ -159,6 +174,7 @@ def _subtract(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     if left.shape == right.shape == "timestamp":
         raise rows.refusal(
             node,
+            RefusalCause.INCOMPATIBLE_TYPES,
             "The difference of two timestamps is not answered by -",
             "Write DATE_DIFF('second', earlier, later).",
         )
@@ -179,7 +195,9 @@ def _interval_end(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
         raise unknown_function(node, rows, FORMULAS)
     rows.only(node, "this", "expressions")
     if len(node.expressions) != 1:
-        raise rows.refusal(node, f"{name_of(node)} takes the name of one column of the answer")
+        raise rows.refusal(
+            node, RefusalCause.INVALID_ARGUMENT, f"{name_of(node)} takes the name of one column of the answer"
+        )
     return calendar.end_of(bind(node.expressions[0]), side)
 
 
@@ -187,10 +205,12 @@ def _grouping(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     """Bind GROUPING(key): 1 in the cells of grouping sets without the key, else 0."""
     rows.only(node, "expressions")
     if len(node.expressions) != 1:
-        raise rows.refusal(node, "GROUPING takes one key", "Write GROUPING(a), GROUPING(b).")
+        raise rows.refusal(
+            node, RefusalCause.WRONG_ARGUMENT_COUNT, "GROUPING takes one key", "Write GROUPING(a), GROUPING(b)."
+        )
     value = bind(node.expressions[0])
     if not isinstance(value, KeyValue):
-        raise rows.refusal(node, "GROUPING takes a key of GROUP BY")
+        raise rows.refusal(node, RefusalCause.INVALID_ARGUMENT, "GROUPING takes a key of GROUP BY")
     one, zero = (ConstantValue(value=Fraction(number), shape="integer") for number in (1, 0))
     return compute("case", compute("is_null", value), one, zero)
 

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.measures.measures import Key
 
@@ -29,7 +30,10 @@ def grouping_sets(
         count *= len(sets)
         if count > MOST_SETS:
             raise rows.refusal(
-                nodes[0], f"GROUP BY has more than {MOST_SETS} grouping sets", "Ask for fewer at a time."
+                nodes[0],
+                RefusalCause.TOO_MANY_GROUPING_SETS,
+                f"GROUP BY has more than {MOST_SETS} grouping sets",
+                "Ask for fewer at a time.",
             )
     distinct: dict[frozenset[Named], tuple[Named, ...]] = {}
     for parts in product(*choices):
@@ -53,7 +57,12 @@ def _sets(
         case exp.Cube():
             rows.only(node, "expressions")
             if 2 ** len(node.expressions) > MOST_SETS:
-                raise rows.refusal(node, f"CUBE has more than {MOST_SETS} grouping sets", "Ask for fewer at a time.")
+                raise rows.refusal(
+                    node,
+                    RefusalCause.TOO_MANY_GROUPING_SETS,
+                    f"CUBE has more than {MOST_SETS} grouping sets",
+                    "Ask for fewer at a time.",
+                )
             items = [_item(part, key, rows) for part in node.expressions]
             sizes = range(len(items), -1, -1)
             return tuple(_joined(chosen) for size in sizes for chosen in combinations(items, size))

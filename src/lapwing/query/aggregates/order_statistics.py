@@ -19,7 +19,7 @@ from typing import Final, cast
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
 from lapwing.query.derivation import calendar
 from lapwing.query.derivation.columns import Shape
@@ -69,21 +69,38 @@ def _within_group(node: exp.Expression, scope: SelectScope, _requests: Requests)
     """Bind PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x)."""
     rows, inner, order = scope.rows, node.this, node.expression
     if isinstance(inner, exp.Expression) and scope.named(inner):
-        raise rows.refusal(inner, "WITHIN GROUP takes no named arguments", "Write PERCENTILE_CONT(x, 0.5, …).")
+        raise rows.refusal(
+            inner,
+            RefusalCause.INAPPLICABLE_OPTION,
+            "WITHIN GROUP takes no named arguments",
+            "Write PERCENTILE_CONT(x, 0.5, …).",
+        )
     rows.only(node, "this", "expression")
     if type(inner) not in (exp.PercentileCont, exp.PercentileDisc) or not isinstance(order, exp.Order):
-        raise rows.refusal(node, "WITHIN GROUP follows PERCENTILE_CONT or PERCENTILE_DISC", _PERCENTILE)
+        raise rows.refusal(
+            node,
+            RefusalCause.FUNCTION_NOT_SUPPORTED,
+            "WITHIN GROUP follows PERCENTILE_CONT or PERCENTILE_DISC",
+            _PERCENTILE,
+        )
     rows.only(inner, "this")
     rows.only(order, "expressions")
     if len(order.expressions) != 1:
-        raise rows.refusal(node, "WITHIN GROUP orders by one expression", _PERCENTILE)
+        raise rows.refusal(
+            node, RefusalCause.WRONG_ARGUMENT_COUNT, "WITHIN GROUP orders by one expression", _PERCENTILE
+        )
     (term,) = order.expressions
     rows.only(term, "this", "desc", "nulls_first")
     share = _share(inner, inner.this, rows)
     kind: RankKind = "continuous" if isinstance(inner, exp.PercentileCont) else "discrete"
     if term.args.get("desc"):
         if kind == "discrete":
-            raise rows.refusal(term, "PERCENTILE_DISC is answered in ascending order", "Order by x, and use 1 - q.")
+            raise rows.refusal(
+                term,
+                RefusalCause.CLAUSE_NOT_SUPPORTED,
+                "PERCENTILE_DISC is answered in ascending order",
+                "Order by x, and use 1 - q.",
+            )
         share = 1 - share
     return _statistic(inner, term.this, share, kind, scope)
 
@@ -108,7 +125,12 @@ def _share(node: exp.Expression, argument: object, rows: RowScope) -> Fraction:
     value = bound.value if isinstance(bound, Literal) else None
     if not isinstance(value, Fraction) or not 0 <= value <= 1:
         name = _name(node, rows)
-        raise rows.refusal(node, f"{name} needs a constant share of the rows, from 0 to 1", f"Write {name}(x, 0.9).")
+        raise rows.refusal(
+            node,
+            RefusalCause.NOT_CONSTANT,
+            f"{name} needs a constant share of the rows, from 0 to 1",
+            f"Write {name}(x, 0.9).",
+        )
     return value
 
 
@@ -123,18 +145,23 @@ def _name(node: exp.Expression, rows: RowScope) -> str:
 def _statistic(node: exp.Expression, argument: object, share: Fraction, kind: RankKind, scope: SelectScope) -> Derived:
     rows = scope.rows
     if isinstance(argument, exp.Distinct) or not isinstance(argument, exp.Expression):
-        raise rows.refusal(node, f"{_name(node, rows)} takes one expression", f"Write {_name(node, rows)}(x).")
+        raise rows.refusal(
+            node,
+            RefusalCause.WRONG_ARGUMENT_COUNT,
+            f"{_name(node, rows)} takes one expression",
+            f"Write {_name(node, rows)}(x).",
+        )
     bound = bind_expression(argument, rows)
     if not is_number(bound.type) and not is_temporal(bound.type):
         reason = f"{_name(node, rows)} needs a number, a date or a timestamp, not {describe(bound.type)}"
-        raise rows.refusal(node, reason, as_number(describe(bound.type)))
+        raise rows.refusal(node, RefusalCause.WRONG_TYPE, reason, as_number(describe(bound.type)))
     try:
         named = scope.named(node)
         number = _in_whole_numbers(bound, named) if is_temporal(bound.type) else per_row(bound, named)
         counted = logic.only_where(conversion.summable(number), scope.condition)
     except QueryRefused as refused:
         reason = f"{_name(node, rows)}: {refused.reason[0].lower()}{refused.reason[1:]}"
-        raise rows.refusal(node, reason, refused.remedy, refused.cause) from None
+        raise rows.refused_at(node, refused, reason) from None
     discrete = kind != "continuous" and isinstance(number.type, Fixed)
     shape: Shape = shape_in_steps(cast(Fixed, number.type).step) if discrete else "real"
     sets = scope.sets or (scope.keys,)  # each grouping set has cells by its own keys
@@ -155,6 +182,7 @@ def _in_whole_numbers(argument: Expression, named: NamedArguments | None) -> Exp
     if named is not None and named.contribution_bounds_per_row is not None:
         raise QueryRefused(
             "A date or timestamp takes no contribution_bounds_per_row",
+            cause=RefusalCause.INAPPLICABLE_OPTION,
             remedy="Write " + conversion.clamp_written("DATE '2000-01-01'", "DATE '2030-12-31'") + ".",
         )
     return temporal.whole_number(argument)
@@ -198,5 +226,6 @@ def check_nodes(distributions: tuple[Distribution, ...], cells: int | None) -> N
     if nodes > MOST_NODES:
         raise QueryRefused(
             f"The quantiles of the question need {nodes:,} noisy counts, more than {MOST_NODES:,}",
+            cause=RefusalCause.TOO_MANY_GROUPS,
             remedy="Group by fewer or coarser columns, or ask for fewer quantiles at a time.",
         )

@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.counts import COUNTS
 from lapwing.query.aggregates.formulas import FORMULAS, Formula
 from lapwing.query.aggregates.order_statistics import ORDER_STATISTICS
@@ -49,7 +49,9 @@ def bind_output(node: exp.Expression, scope: SelectScope, requests: Requests) ->
     handler = HANDLERS.get(type(node))
     if handler is None:
         remedy = instead_of_aggregate(node) or _OVER_THE_ANSWER
-        raise scope.rows.refusal(node, f"{name_of(node)} is not answered here", remedy)
+        raise scope.rows.refusal(
+            node, RefusalCause.FUNCTION_NOT_SUPPORTED, f"{name_of(node)} is not answered here", remedy
+        )
     try:
         value = handler(node, scope, requests)
         named = scope.named(node)
@@ -57,7 +59,7 @@ def bind_output(node: exp.Expression, scope: SelectScope, requests: Requests) ->
     except QueryRefused as refused:
         if refused.position is not None:
             raise
-        raise scope.rows.refusal(node, refused.reason, refused.remedy, refused.cause) from None
+        raise scope.rows.refused_at(node, refused) from None
 
 
 def _key(node: exp.Expression, scope: SelectScope) -> KeyValue | None:
@@ -78,7 +80,7 @@ def _filter(node: exp.Expression, scope: SelectScope, requests: Requests) -> Der
     rows = scope.rows
     rows.only(node, "this", "expression")
     if type(node.this) not in AGGREGATES:
-        raise rows.refusal(node, "FILTER follows an aggregate")
+        raise rows.refusal(node, RefusalCause.FILTER_NOT_SUPPORTED, "FILTER follows an aggregate")
     rows.only(node.expression, "this")
     condition = bound_condition(node.expression.this, rows, "FILTER")
     return bind_output(node.this, replace(scope, condition=condition), requests)
@@ -94,10 +96,17 @@ def _reference(node: exp.Expression, scope: SelectScope, _requests: Requests) ->
         if alias is not None:
             return alias
     if rows.is_unit(node):
-        raise rows.refusal(node, "The privacy unit is never shown", f"Use COUNT(DISTINCT {node.name}).")
+        raise rows.refusal(
+            node,
+            RefusalCause.PRIVACY_UNIT_AS_VALUE,
+            "The privacy unit is never shown",
+            f"Use COUNT(DISTINCT {node.name}).",
+        )
     if isinstance(node, exp.Column):
         rows.column(node)
-    raise rows.refusal(node, f"'{node.name}' is neither a key nor inside an aggregate", "Add it to GROUP BY.")
+    raise rows.refusal(
+        node, RefusalCause.NOT_GROUPED, f"'{node.name}' is neither a key nor inside an aggregate", "Add it to GROUP BY."
+    )
 
 
 def _paren(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:

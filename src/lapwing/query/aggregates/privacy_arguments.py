@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.race_to_the_top import RACE_WEIGHT, race_to_the_top
 from lapwing.query.aggregates.scope import Requests
 from lapwing.query.aggregates.shared_rows import truncated
@@ -32,11 +32,16 @@ def with_privacy_arguments(
         if not isinstance(value, MeasureValue) or not isinstance(value.measure, Count | Sum):
             raise QueryRefused(
                 f"{name_of(node)} takes no contribution_bounds_per_group",
+                cause=RefusalCause.INAPPLICABLE_OPTION,
                 remedy="COUNT, SUM and AVG do; others take contribution_bounds_per_row.",
             )
         value = _bounded_by_group(value.measure, named, selection, requests)
     if named.contribution_bounds_per_row is not None and isinstance(node, exp.Count | exp.CountIf):
-        raise QueryRefused("COUNT takes no contribution_bounds_per_row", remedy="A row counts as one.")
+        raise QueryRefused(
+            "COUNT takes no contribution_bounds_per_row",
+            cause=RefusalCause.INAPPLICABLE_OPTION,
+            remedy="A row counts as one.",
+        )
     if "auto" in (named.contribution_bounds_per_row, named.contribution_bounds_per_group):
         requests.unsettled.update(measure for measure in measures_of(value) if isinstance(measure, Count | Sum))
     if named.epsilon is not None:
@@ -52,7 +57,7 @@ def check_mixture(measures: Sequence[Measure]) -> None:
     clamped = any(measure.clamp is not None for measure in measures)
     if clamped and any(not isinstance(measure, Count | Sum | CountUnits) for measure in measures):
         reason = "contribution_bounds_per_group stands beside an aggregate that is not a sum over units"
-        raise QueryRefused(reason, remedy="Ask for each by itself.")
+        raise QueryRefused(reason, cause=RefusalCause.INAPPLICABLE_OPTION, remedy="Ask for each by itself.")
 
 
 def _bounded_by_group(measure: Count | Sum, named: NamedArguments, selection: Selection, requests: Requests) -> Derived:

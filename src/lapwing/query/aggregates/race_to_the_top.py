@@ -21,7 +21,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute, interval_end
 from lapwing.query.derivation.derived import MeasureValue
@@ -55,6 +55,7 @@ def race_to_the_top(measure: Count | Sum, rows_per_unit: int) -> Derived:
     if low < 0:
         raise QueryRefused(
             "contribution_bounds_per_group => RACE takes numbers that are not negative",
+            cause=RefusalCause.NEEDS_NONNEGATIVE,
             remedy="Write the bounds, or SUM(GREATEST(x, 0), …) - SUM(GREATEST(-x, 0), …).",
         )
     released = at_thresholds(measure, rows_per_unit * high, 2)

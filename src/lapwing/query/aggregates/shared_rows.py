@@ -28,7 +28,7 @@ from fractions import Fraction
 from math import floor
 from typing import Final
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.mechanisms.packing import MOST_LEVEL
 from lapwing.query.aggregates.race_to_the_top import at_thresholds
 from lapwing.query.aggregates.scope import Requests
@@ -53,6 +53,7 @@ def truncated(measure: Count | Sum, named: NamedArguments, requests: Requests) -
     if measure.row_range[0] < 0:
         raise QueryRefused(
             "Rows in which different units meet are summed only of numbers that are not negative",
+            cause=RefusalCause.NEEDS_NONNEGATIVE,
             remedy="Write SUM(GREATEST(x, 0), …) - SUM(GREATEST(-x, 0), …), or contribution_bounds_per_row => (0, …).",
         )
     bounds = named.contribution_bounds_per_group
@@ -61,6 +62,7 @@ def truncated(measure: Count | Sum, named: NamedArguments, requests: Requests) -
         if bounds[0] > 0 or threshold < 1:
             raise QueryRefused(
                 "The limits for a unit's part of shared rows go from 0 to at least one step",
+                cause=RefusalCause.INVALID_BOUNDS,
                 remedy=f"Write (0, 100), or {AUTO}.",
             )
         return MeasureValue(measure=replace(measure, clamp=(0, min(threshold, MOST_LEVEL))))
@@ -86,22 +88,29 @@ def _greatest_end(released: Sequence[MeasureValue]) -> Derived:
 def check_shared(sets: Sequence[Sequence[Key]], measures: Sequence[Measure], requests: Requests) -> None:
     """Refuse what is not proven of rows that several units share."""
     if len(sets) > 1:
-        raise QueryRefused("Rows in which different units meet have one grouping", remedy="Ask for each by itself.")
+        raise QueryRefused(
+            "Rows in which different units meet have one grouping",
+            cause=RefusalCause.SHARED_ROWS_NOT_SUPPORTED,
+            remedy="Ask for each by itself.",
+        )
     (keys,) = sets
     if any(key.private for key in keys):
         names = ", ".join(key.name for key in keys if key.private)
         raise QueryRefused(
             f"The values of {names} are not public, and rows in which different units meet can have only public groups",
+            cause=RefusalCause.VALUES_NOT_PUBLIC,
             remedy="Let the curator declare the values in the catalog if they are public, or join a public table that "
             "has them.",
         )
     if requests.value_searches:
         raise QueryRefused(
             "Bounds of the values are not found in rows in which different units meet",
+            cause=RefusalCause.BOUNDS_NOT_SEARCHABLE,
             remedy="Write contribution_bounds_per_row => (0, 100).",
         )
     if any(not isinstance(measure, Count | Sum) or measure.clamp is None for measure in measures):
         raise QueryRefused(
             "Rows in which different units meet are counted and summed, and each aggregate limits what a unit adds",
+            cause=RefusalCause.SHARED_ROWS_NOT_SUPPORTED,
             remedy=f"Write COUNT(*, {AUTO}) or SUM(x, {AUTO}), and nothing else beside them.",
         )

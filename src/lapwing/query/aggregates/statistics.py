@@ -9,7 +9,7 @@ from typing import Final, Literal, cast
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.approximate_bounds import within_bounds
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
 from lapwing.query.derivation.moments import correlation, covariance, deviation, variance
@@ -61,7 +61,9 @@ def _number(argument: exp.Expression, node: exp.Expression, scope: SelectScope, 
     value = truth_as_number(bind_expression(argument, rows))
     if not is_number(value.type):
         kind = describe(value.type)
-        raise rows.refusal(node, f"{name_of(node)} needs a number, not {kind}", as_number(kind))
+        raise rows.refusal(
+            node, RefusalCause.WRONG_TYPE, f"{name_of(node)} needs a number, not {kind}", as_number(kind)
+        )
     return conversion.summable(within_bounds(value, scope.named(node), scope.condition, requests))
 
 
@@ -91,7 +93,7 @@ def _product(first: Expression, second: Expression, condition: Expression | None
         product = conversion.summable(arithmetic.multiply(_deviation(first), _deviation(second)))
     except QueryRefused as refused:
         reason = "The square of the numbers is too fine or too large to be summed"
-        raise QueryRefused(reason, remedy=refused.remedy, cause=refused.cause) from None
+        raise refused.pointing_at(None, reason) from None
     whole = cast(Fixed, product.type)
     return Sum(argument=logic.only_where(product, condition), origin=((whole.low or 0) + (whole.high or 0)) // 2)
 

@@ -6,7 +6,7 @@ from typing import Final, cast
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.approximate_bounds import within_bounds
 from lapwing.query.aggregates.counts import rows_where
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
@@ -36,7 +36,7 @@ def _number(node: exp.Expression, scope: SelectScope) -> Expression:
     rows.only(node, "this")
     name = node.key.upper()
     if isinstance(node.this, exp.Distinct):
-        raise rows.refusal(node, f"{name}(DISTINCT …) is not answered", _ONCE)
+        raise rows.refusal(node, RefusalCause.DISTINCT_NOT_SUPPORTED, f"{name}(DISTINCT …) is not answered", _ONCE)
     return _numeric(node, node.this, rows)
 
 
@@ -44,7 +44,7 @@ def _numeric(node: exp.Expression, inner: object, rows: RowScope) -> Expression:
     argument = truth_as_number(bind_expression(cast(exp.Expression, inner), rows))
     if not is_number(argument.type):
         name, kind = node.key.upper(), describe(argument.type)
-        raise rows.refusal(node, f"{name} needs a number, not {kind}", as_number(kind))
+        raise rows.refusal(node, RefusalCause.WRONG_TYPE, f"{name} needs a number, not {kind}", as_number(kind))
     return argument
 
 
@@ -59,7 +59,7 @@ def _total(node: exp.Expression, scope: SelectScope, requests: Requests) -> Sum:
     except QueryRefused as refused:
         name = node.key.upper()
         reason = f"{name}: {refused.reason[0].lower()}{refused.reason[1:]}"
-        raise scope.rows.refusal(node, reason, refused.remedy, refused.cause) from None
+        raise scope.rows.refused_at(node, refused, reason) from None
 
 
 def _sum(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
@@ -73,17 +73,21 @@ def _distinct(node: exp.Expression, distinct: exp.Distinct, scope: SelectScope) 
     rows, named = scope.rows, scope.named(node)
     rows.only(distinct, "expressions")
     if len(distinct.expressions) != 1:
-        raise rows.refusal(node, "SUM(DISTINCT …) takes one expression", "Sum each by itself.")
+        raise rows.refusal(
+            node, RefusalCause.WRONG_ARGUMENT_COUNT, "SUM(DISTINCT …) takes one expression", "Sum each by itself."
+        )
     if named is not None and named.contribution_bounds_per_group is not None:
         reason = "A unit adds no single number to a group where values of several units count once"
-        raise rows.refusal(node, f"SUM(DISTINCT …): {reason}", "Give contribution_bounds_per_row.")
+        raise rows.refusal(
+            node, RefusalCause.INAPPLICABLE_OPTION, f"SUM(DISTINCT …): {reason}", "Give contribution_bounds_per_row."
+        )
     argument = _numeric(node, distinct.expressions[0], rows)
     try:
         summed = conversion.summable(per_row(argument, named))
         return SumDistinct(argument=logic.only_where(summed, scope.condition))
     except QueryRefused as refused:
         reason = f"SUM(DISTINCT …): {refused.reason[0].lower()}{refused.reason[1:]}"
-        raise rows.refusal(node, reason, refused.remedy, refused.cause) from None
+        raise rows.refused_at(node, refused, reason) from None
 
 
 def _average(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:

@@ -32,7 +32,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.mechanisms.generalised import LARGEST_SENSITIVITY, GeneralisedExponential
 from lapwing.mechanisms.packing import MOST_LEVEL, slack
 from lapwing.query.aggregates.approximate_bounds import ApproximateBounds
@@ -81,6 +81,7 @@ def threshold_search(measure: Count | Sum, selection: Selection, keys: Sequence[
     if (question.cells or 1) * (top + slack(top, units)) > LARGEST_SENSITIVITY:
         raise QueryRefused(
             f"A level is not found for {question.cells:,} cells at once of so large numbers",
+            cause=RefusalCause.BOUNDS_NOT_SEARCHABLE,
             remedy="Write contribution_bounds_per_group => (0, 100), or group by fewer values.",
         )
     return Search(question=question, magnitudes=magnitudes, name=name, total=measure)

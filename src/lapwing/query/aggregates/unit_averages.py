@@ -20,7 +20,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Final, cast
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.scope import SelectScope
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.node import Derived
@@ -62,7 +62,9 @@ def average_of_units(argument: Expression, named: NamedArguments, scope: SelectS
     step = cast(Fixed, value.type).step
     ends = ceil(low / step), floor(high / step)
     if ends[0] > ends[1]:
-        raise QueryRefused("No value lies between the contribution bounds", remedy="Widen them.")
+        raise QueryRefused(
+            "No value lies between the contribution bounds", cause=RefusalCause.INVALID_BOUNDS, remedy="Widen them."
+        )
     origin = sum(ends) // 2
     total = Sum(argument=value, origin=origin, clamp=(ends[0] - origin, ends[1] - origin), averaged=True)
     return Average(total=total, count=Count(argument=value if conversion.nullable(value) else None, clamp=(0, 1)))
@@ -72,7 +74,9 @@ def _numbers(named: NamedArguments) -> tuple[Fraction, Fraction]:
     bounds = named.contribution_bounds_per_group
     if not isinstance(bounds, tuple):
         remedy = "Write (0, 100), or contribution_bounds_per_row => AUTO for the average of rows."
-        raise QueryRefused("AVG needs numbers for contribution_bounds_per_group", remedy=remedy)
+        raise QueryRefused(
+            "AVG needs numbers for contribution_bounds_per_group", cause=RefusalCause.INVALID_BOUNDS, remedy=remedy
+        )
     return bounds
 
 

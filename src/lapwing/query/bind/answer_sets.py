@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.aggregates.grouping_sets import grouping_sets
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.from_clause.groupings import is_aggregated
@@ -32,7 +33,12 @@ def below_each_other(select: exp.Select, rows: RowScope) -> exp.Select | None:
         return None
     rows.only(clause, "expressions")
     for window in select.find_all(exp.Window):
-        raise rows.refusal(window, "Window functions beside grouping sets are not answered", "Compute them outside.")
+        raise rows.refusal(
+            window,
+            RefusalCause.GROUPING_SETS_NOT_SUPPORTED,
+            "Window functions beside grouping sets are not answered",
+            "Compute them outside.",
+        )
     sets = grouping_sets(clause.expressions, lambda node: chosen(node, select, rows).copy(), rows)
     every = {key for keys in sets for key in keys}
     named = select.copy()
@@ -89,4 +95,9 @@ def _place(term: exp.Expression, items: Collection[exp.Expression], rows: RowSco
         if node == item.this or (is_column(node) and same_name(node.this, item.alias)):
             term.set("this", exp.Literal.number(place))
             return
-    raise rows.refusal(node, "ORDER BY beside grouping sets takes columns that are shown", "Show it.")
+    raise rows.refusal(
+        node,
+        RefusalCause.GROUPING_SETS_NOT_SUPPORTED,
+        "ORDER BY beside grouping sets takes columns that are shown",
+        "Show it.",
+    )

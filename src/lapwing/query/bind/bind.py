@@ -188,7 +188,9 @@ def _measures(derived: Sequence[Derived], keys: Sequence[Key]) -> tuple[Measure,
     require_bounded(argument for argument in map(argument_of, every) if argument is not None)
     if not every and not keys:
         remedy = "Ask for COUNT, SUM or AVG, with GROUP BY: SELECT x, COUNT(*) FROM … GROUP BY x."
-        raise QueryRefused("The question has no aggregate, and rows are never shown", remedy=remedy)
+        raise QueryRefused(
+            "The question has no aggregate, and rows are never shown", cause=RefusalCause.NO_AGGREGATE, remedy=remedy
+        )
     return tuple(sorted(set(every), key=str))
 
 
@@ -227,13 +229,20 @@ def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: Publ
     if rows.is_unit(node):
         remedy = "Group by another column, or by the unit in a subquery and aggregate what comes out."
         reason = "Grouping by the privacy unit would show each unit"
-        raise rows.refusal(node, reason, remedy, RefusalCause.SHOWS_UNITS)
+        raise rows.refusal(node, RefusalCause.SHOWS_UNITS, reason, remedy)
     if has_aggregate(node):
-        raise rows.refusal(node, "GROUP BY takes columns, not aggregates", "Aggregate in a subquery first.")
+        raise rows.refusal(
+            node,
+            RefusalCause.INVALID_GROUP_KEY,
+            "GROUP BY takes columns, not aggregates",
+            "Aggregate in a subquery first.",
+        )
     # Most keys are names of columns; other expressions need the whole of `calls`.
     value = rows.column(node) if is_column(node) else bind_both(node, rows)
     if isinstance(value, Literal):
-        raise rows.refusal(node, "GROUP BY takes columns, not constants", "Leave it out.")
+        raise rows.refusal(
+            node, RefusalCause.INVALID_GROUP_KEY, "GROUP BY takes columns, not constants", "Leave it out."
+        )
     relation = selection.relation
     domain = declared_values(value, relation.table) if isinstance(relation, ProtectedRows) else None
     if domain is None:
@@ -246,17 +255,25 @@ def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: Publ
         return Key(expression=expression, values=domain.listed, other=domain.other)
     if isinstance(expression.type, Real):
         remedy = f"Round them: FLOOR(x / 10), to at most {MAX_VALUES:,} whole numbers."
-        raise rows.refusal(node, "GROUP BY takes no fractions of unknown values", remedy)
+        raise rows.refusal(
+            node, RefusalCause.INVALID_GROUP_KEY, "GROUP BY takes no fractions of unknown values", remedy
+        )
     return Key(expression=expression, values=None)
 
 
 def _check_cells(question: Question) -> None:
     if question.sets and question.private_keys:
         remedy = "Ask for each grouping by itself, or let the curator declare `values`."
-        raise QueryRefused("Grouping sets take keys with public values", remedy=remedy)
+        raise QueryRefused(
+            "Grouping sets take keys with public values", cause=RefusalCause.VALUES_NOT_PUBLIC, remedy=remedy
+        )
     if question.combinations > MAX_CELLS:
         reason = f"GROUP BY spans {question.combinations:,} cells, and every cell appears in the answer"
-        raise QueryRefused(reason, remedy=f"Group by fewer or coarser columns: at most {MAX_CELLS:,} cells.")
+        raise QueryRefused(
+            reason,
+            cause=RefusalCause.TOO_MANY_GROUPS,
+            remedy=f"Group by fewer or coarser columns: at most {MAX_CELLS:,} cells.",
+        )
 
 
 def _is_plain(sets: Sets, selection: Selection) -> bool:
@@ -271,7 +288,11 @@ def _is_plain(sets: Sets, selection: Selection) -> bool:
 
 def _outputs(select: exp.Select, scope: SelectScope, requests: Requests) -> tuple[Output, ...]:
     if len(select.expressions) > MAX_OUTPUTS:
-        raise QueryRefused(f"The SELECT list has more than {MAX_OUTPUTS} columns", remedy="Ask for fewer at a time.")
+        raise QueryRefused(
+            f"The SELECT list has more than {MAX_OUTPUTS} columns",
+            cause=RefusalCause.TOO_MANY_COLUMNS,
+            remedy="Ask for fewer at a time.",
+        )
     outputs: list[Output] = []
     taken: set[str] = set()
     for item in select.expressions:
@@ -281,7 +302,9 @@ def _outputs(select: exp.Select, scope: SelectScope, requests: Requests) -> tupl
             scope.rows.only(item.args["alias"], "this", "quoted")
             node, name = item.this, item.alias
             if name.casefold() in taken:
-                raise scope.rows.refusal(item, f"Two columns of the answer are called '{name}'", "Rename one.")
+                raise scope.rows.refusal(
+                    item, RefusalCause.DUPLICATE_NAME, f"Two columns of the answer are called '{name}'", "Rename one."
+                )
         value = bind_output(node, scope, requests)
         name = name or _free(_default_name(node, value), taken)
         taken.add(name.casefold())
@@ -298,7 +321,7 @@ def _refuse_names_of_ends(outputs: Sequence[Output]) -> None:
         for end in (f"{output.name}_low", f"{output.name}_high"):
             if measures_of(output.value) and end.casefold() in names:
                 reason = f"'{end}' is the name of an end of the interval of '{output.name}'"
-                raise QueryRefused(reason, remedy="Rename one.")
+                raise QueryRefused(reason, cause=RefusalCause.DUPLICATE_NAME, remedy="Rename one.")
 
 
 def _free(name: str, taken: set[str]) -> str:

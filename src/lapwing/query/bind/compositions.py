@@ -16,7 +16,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.bind.answer_sets import below_each_other
@@ -194,7 +194,9 @@ class _Composer:
         if isinstance(query, exp.Union):
             return self._union(query)
         if not isinstance(query, exp.Select):
-            raise self._rows.refusal(query, "This is no SELECT", "Write SELECT … GROUP BY ….")
+            raise self._rows.refusal(
+                query, RefusalCause.SUBQUERY_NOT_SUPPORTED, "This is no SELECT", "Write SELECT … GROUP BY …."
+            )
         # The price is that of all of them together; what else is said about privacy holds for each of them.
         alone = replace(self._parsed, options=replace(self._parsed.options, epsilon=None, delta=None), explain=False)
         parsed = of_query(alone, query, self._rows.text)
@@ -202,14 +204,14 @@ class _Composer:
         plan = self._whole(parsed)
         if not any(leaf.question.measures for leaf in plans_asked(plan)):
             reason = "A SELECT inside shows keys alone, public ones whether or not any row has them"
-            raise self._rows.refusal(query, reason, "Show COUNT(*) beside the keys.")
+            raise self._rows.refusal(query, RefusalCause.KEYS_WITHOUT_NUMBER, reason, "Show COUNT(*) beside the keys.")
         return plan
 
     def _composed(self, composition: Composition, outputs: Sequence[Output]) -> Plan:
         rows, options = composition.most_rows, self._parsed.options
         if rows is not None and rows > MOST_ROWS:
             reason = f"The answer would be made of up to {rows:,} rows, and at most {MOST_ROWS:,} are joined"
-            raise QueryRefused(reason, remedy=_NEEDS_KEYS)
+            raise QueryRefused(reason, cause=RefusalCause.RESULT_TOO_LARGE, remedy=_NEEDS_KEYS)
         return Plan(
             question=Question(selection=_first(composition).question.selection, keys=(), measures=()),
             keys=(),
@@ -230,11 +232,16 @@ class _Composer:
             rows.only(node, "this", "expression", "distinct", "with_")
             if node.args.get("distinct"):
                 reason = "UNION ALL after UNION would leave out some rows of answers that are alike, and keep others"
-                raise rows.refusal(node.expression, reason, "Write UNION last, or UNION ALL throughout.")
+                raise rows.refusal(
+                    node.expression,
+                    RefusalCause.SET_OPERATION_NOT_SUPPORTED,
+                    reason,
+                    "Write UNION last, or UNION ALL throughout.",
+                )
         first, *others = legs
         if any(len(leg.outputs) != len(first.outputs) for leg in others):
             reason = "UNION ALL is of answers with the same number of columns"
-            raise rows.refusal(union.expression, reason, "Add or leave out some.")
+            raise rows.refusal(union.expression, RefusalCause.SET_OPERATION_MISMATCH, reason, "Add or leave out some.")
         outputs = []
         for column, output in enumerate(first.outputs):
             values = tuple(
@@ -273,14 +280,7 @@ class _Composer:
         try:
             return Layer(base, Inner(select, "answer", ()), self._rows.text, self._outputs).over(select)
         except QueryRefused as refused:
-            reason, remedy = (in_words_of_the_text(part) for part in (refused.reason, refused.remedy))
-            raise QueryRefused(
-                reason,
-                remedy=remedy,
-                position=refused.position,
-                cause=refused.cause,
-                suggestion=refused.suggestion,
-            ) from None
+            raise refused.reworded(*map(in_words_of_the_text, (refused.reason, refused.remedy))) from None
 
     def _group_by_all(self, select: exp.Select) -> None:
         """Write DISTINCT as GROUP BY: equal rows are one."""
@@ -297,7 +297,7 @@ class _Composer:
         kind = _kind(clause)
         if kind is None or str(clause.args.get("kind") or "").upper() not in ("", "INNER", "CROSS", "OUTER"):
             reason = "Answers are joined by JOIN, LEFT, RIGHT, FULL or CROSS JOIN"
-            raise self._rows.refusal(clause.this, reason, _NEEDS_KEYS)
+            raise self._rows.refusal(clause.this, RefusalCause.JOIN_NOT_SUPPORTED, reason, _NEEDS_KEYS)
         pairs = [names.use(column, place) for column in clause.args.get("using") or ()]
         others: list[Derived] = []
         on = clause.args.get("on")
@@ -325,7 +325,12 @@ class _Composer:
         scope = SelectScope(rows=self._rows, selection=selection, keys=(), aliases=names.aliases())
         condition = bind_output(holder, scope, Requests())
         if condition.shape != "boolean":
-            raise self._rows.refusal(node, f"ON needs a condition, not {condition.shape}", "Write a comparison.")
+            raise self._rows.refusal(
+                node,
+                RefusalCause.NOT_A_CONDITION,
+                f"ON needs a condition, not {condition.shape}",
+                "Write a comparison.",
+            )
         return condition
 
     # ---- one number -------------------------------------------------------------------------------------------------
@@ -340,10 +345,20 @@ class _Composer:
             query = with_named(inside, before)
             if not self._is_one_row(inside, before):
                 reason = "A subquery in the place of a number is not surely one row"
-                raise rows.refusal(node, reason, "Write an aggregate without GROUP BY: (SELECT AVG(n) FROM a).")
+                raise rows.refusal(
+                    node,
+                    RefusalCause.SUBQUERY_NOT_ONE_ROW,
+                    reason,
+                    "Write an aggregate without GROUP BY: (SELECT AVG(n) FROM a).",
+                )
             place = names.add(self._source(query), None, (), query, hidden=True)
             if len(names.columns[place]) != 1:
-                raise rows.refusal(node, "A subquery in the place of a number has one column", "Leave out the others.")
+                raise rows.refusal(
+                    node,
+                    RefusalCause.SUBQUERY_NOT_ONE_COLUMN,
+                    "A subquery in the place of a number has one column",
+                    "Leave out the others.",
+                )
             names.make_optional([place])
             (name,) = names.columns[place]
             node.replace(written((place, name)))

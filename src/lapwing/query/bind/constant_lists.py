@@ -11,6 +11,7 @@ from typing import Final, cast
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.derivation.derived import KeyValue
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.common_tables import bare, common_tables, with_named
@@ -32,14 +33,26 @@ def plan_of_list(node: exp.In, select: exp.Select, asked: Reading, rows: RowScop
     plan = asked(with_named(query, common_tables(select)))
     rows.only(node, "this", "query")
     if plan.constants or plan.searches or plan.composition is not None or not plan.question.measures:
-        raise rows.refusal(query, "A list in a condition must come from a single query", "Ask for it by itself first.")
+        raise rows.refusal(
+            query,
+            RefusalCause.SUBQUERY_NOT_SUPPORTED,
+            "A list in a condition must come from a single query",
+            "Ask for it by itself first.",
+        )
     shown = plan.outputs[0].value
     if len(plan.outputs) > 1 or not isinstance(shown, KeyValue):
         reason = "A list in a condition shows the values of one key"
-        raise rows.refusal(query, reason, "Write IN (SELECT plan FROM … GROUP BY plan HAVING …).")
+        raise rows.refusal(
+            query, RefusalCause.SUBQUERY_NOT_SUPPORTED, reason, "Write IN (SELECT plan FROM … GROUP BY plan HAVING …)."
+        )
     if shown.key.private or shown.key.other is not None or len(shown.key.domain) > MOST_LISTED:
         reason = f"A list in a condition is of a key with at most {MOST_LISTED:,} public values, and no other"
-        raise rows.refusal(query, reason, "Let the curator declare its values, or ask for the list first.")
+        raise rows.refusal(
+            query,
+            RefusalCause.VALUES_NOT_PUBLIC,
+            reason,
+            "Let the curator declare its values, or ask for the list first.",
+        )
     return replace(plan, asked=replace(plan.asked, numbers=True))  # what is chosen instead shows no list
 
 

@@ -17,6 +17,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.bind.constant_lists import likely, plan_of_list, written
 from lapwing.query.bind.outer_keys import compared_with_outer, restricted
 from lapwing.query.classify.asked_constants import members_in, numbers_in
@@ -98,16 +99,29 @@ def with_constants(
         number = _number(node, select, within)
         if kinds.of(number.query) is Kind.PROTECTED:
             reason = "A subquery is not answered here that has a number for each unit"
-            raise rows.refusal(node, reason, "Join a subquery that groups by the unit, and compare the columns.")
+            raise rows.refusal(
+                node,
+                RefusalCause.MIXES_UNITS,
+                reason,
+                "Join a subquery that groups by the unit, and compare the columns.",
+            )
         plan = asked_alone(number.query)
         if number.narrower is not None and _groups(plan) is None:
             plan = asked_alone(number.narrower)
         if plan.composition is not None or plan.constants or plan.searches or not plan.question.measures:
             raise rows.refusal(
-                node, "A number in a condition must come from a single query", "Ask for it by itself first."
+                node,
+                RefusalCause.SUBQUERY_NOT_SUPPORTED,
+                "A number in a condition must come from a single query",
+                "Ask for it by itself first.",
             )
         if len(plan.outputs) != 1 + (number.key is not None) or plan.outputs[-1].value.shape not in NUMERIC + TEMPORAL:
-            raise rows.refusal(node, "A subquery in the place of a number has one column", "Show one number or date.")
+            raise rows.refusal(
+                node,
+                RefusalCause.SUBQUERY_NOT_ONE_COLUMN,
+                "A subquery in the place of a number has one column",
+                "Show one number or date.",
+            )
         found = next((answer for other, answer in known if other == plan), None)
         if found is None:
             asked.append(plan)
@@ -116,7 +130,9 @@ def with_constants(
     outer = whole(of_query(parsed, select, rows.text))
     if outer.composition is not None:
         reason = "A question over answers takes no number in a condition on rows"
-        raise rows.refusal(nodes[0] if nodes else members[0][0], reason, "Ask for it first.")
+        raise rows.refusal(
+            nodes[0] if nodes else members[0][0], RefusalCause.SUBQUERY_NOT_SUPPORTED, reason, "Ask for it first."
+        )
     return replace(outer, constants=(*asked, *outer.constants))
 
 
@@ -127,14 +143,24 @@ def _number(node: exp.Subquery, select: exp.Select, within: Scope) -> _Number:
         query = without_fixed_groups(query, rows)
     if not isinstance(query, exp.Select) or not is_aggregated(query) or query.args.get("group") is not None:
         reason = "A subquery in the place of a number is not surely one row"
-        raise rows.refusal(node, reason, "Write an aggregate without GROUP BY: (SELECT AVG(age) FROM visits).")
+        raise rows.refusal(
+            node,
+            RefusalCause.SUBQUERY_NOT_ONE_ROW,
+            reason,
+            "Write an aggregate without GROUP BY: (SELECT AVG(age) FROM visits).",
+        )
     where = query.args.get("where")
     conditions = [] if where is None else conjuncts(where.this, rows)
     compared = [(each, *pair) for each in conditions if (pair := compared_with_outer(each, query, select, within))]
     if not compared:
         return _Number(with_named(query, common_tables(select)), None)
     if len(compared) > 1:
-        raise rows.refusal(node, "A number for each group is by one column", "Compare one column with the outer rows.")
+        raise rows.refusal(
+            node,
+            RefusalCause.SUBQUERY_NOT_SUPPORTED,
+            "A number for each group is by one column",
+            "Compare one column with the outer rows.",
+        )
     (condition, inner, outer) = compared[0]
     kept = [other for other in conditions if other is not condition]
     query.set("where", exp.Where(this=exp.and_(*kept, copy=True)) if kept else None)
@@ -156,7 +182,9 @@ def _likely(plan: Plan, rows: RowScope, node: exp.Expression) -> Rows:
     values = _groups(plan)
     if values is None:
         reason = f"A number for each group is by a column with at most {MOST_GROUPS:,} public values, and no other"
-        raise rows.refusal(node, reason, "Let the curator declare its values, or join the answers.")
+        raise rows.refusal(
+            node, RefusalCause.VALUES_NOT_PUBLIC, reason, "Let the curator declare its values, or join the answers."
+        )
     return [(value, number) for value in values]
 
 

@@ -52,7 +52,11 @@ def over_answer(plan: Plan, inner: "Inner", select: exp.Select, outputs: Outputs
     """
     if is_aggregated(select) and not plan.question.measures:
         reason = "The SELECT inside shows keys alone, public ones whether or not any row has them"
-        raise QueryRefused(reason, remedy="Ask for COUNT(DISTINCT x), or show COUNT(*) beside the keys.")
+        raise QueryRefused(
+            reason,
+            cause=RefusalCause.KEYS_WITHOUT_NUMBER,
+            remedy="Ask for COUNT(DISTINCT x), or show COUNT(*) beside the keys.",
+        )
     return Layer(plan, inner, text, outputs).over(select)
 
 
@@ -68,7 +72,9 @@ class Layer:
         self._names = names
         if len(names) != len(plan.outputs) or len({name.casefold() for name in names}) < len(names):
             raise QueryRefused(
-                f"'{inner.name}' has {len(plan.outputs)} columns", remedy="Name each of them, all different."
+                f"'{inner.name}' has {len(plan.outputs)} columns",
+                cause=RefusalCause.COLUMN_LIST_MISMATCH,
+                remedy="Name each of them, all different.",
             )
 
     def over(self, select: exp.Select) -> Plan:
@@ -82,7 +88,9 @@ class Layer:
         self._without_stars(select)
         aggregated = is_aggregated(select)
         if not aggregated and select.args.get("having") is not None:
-            raise self._rows.refusal(select.args["having"], "HAVING without GROUP BY", "Write WHERE.")
+            raise self._rows.refusal(
+                select.args["having"], RefusalCause.HAVING_WITHOUT_GROUP_BY, "HAVING without GROUP BY", "Write WHERE."
+            )
         one_of_group = self._as_windows(select) if aggregated else None
         return self._bound(select, one_of_group)
 
@@ -130,7 +138,7 @@ class Layer:
 
     def _refused(self, node: exp.Expression, what: str, remedy: str) -> QueryRefused:
         reason = f"A SELECT over the answer of another does not go with {what}"
-        return self._rows.refusal(node, reason, remedy, RefusalCause.TWICE_OVER_ANSWER)
+        return self._rows.refusal(node, RefusalCause.TWICE_OVER_ANSWER, reason, remedy)
 
     # ---- the text, so that it can be bound like that of one SELECT --------------------------------------------------
 
@@ -208,7 +216,7 @@ class Layer:
             if isinstance(node.parent, exp.Ordered) and any(same_name(node.this, alias) for alias in aliases):
                 return
             reason = f"'{node.name}' is neither a key nor inside an aggregate"
-            raise self._rows.refusal(node, reason, "Add it to GROUP BY.")
+            raise self._rows.refusal(node, RefusalCause.NOT_GROUPED, reason, "Add it to GROUP BY.")
         for child in list(node.iter_expressions()):
             self._over_groups(child, groups, select)
 

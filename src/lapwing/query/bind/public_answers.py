@@ -16,7 +16,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.scope import shape_of
 from lapwing.query.derivation.derived import KeyValue
 from lapwing.query.derivation.node import Output
@@ -87,10 +87,17 @@ def public_answer(
         kept = within.facts.combinations(_of(rows, every), MOST_PUBLIC)
     if kept is None:
         reason = f"{rows.table.name} has more than {MOST_PUBLIC:,} rows, and is joined to answers"
-        raise within.nowhere.refusal(node, reason, "Join it to the rows, before they are aggregated.")
+        raise within.nowhere.refusal(
+            node, RefusalCause.PUBLIC_ROWS_NOT_DISTINCT, reason, "Join it to the rows, before they are aggregated."
+        )
     if not columns or not _are_all(len(kept), rows, every, within):
         reason = f"{rows.table.name} has NULL in a column that the question names, or rows that nothing tells apart"
-        raise within.nowhere.refusal(node, reason, "Name columns that tell its rows apart, or join it to rows inside.")
+        raise within.nowhere.refusal(
+            node,
+            RefusalCause.PUBLIC_ROWS_NOT_DISTINCT,
+            reason,
+            "Name columns that tell its rows apart, or join it to rows inside.",
+        )
     keys = tuple(
         Key(expression=ColumnReference(name=name, type=value.type), values=tuple(row[place] for row in kept))
         for place, (name, value) in enumerate(columns.items())

@@ -8,6 +8,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.derivation.derive import compute
 from lapwing.query.derivation.node import Derived
 from lapwing.query.derivation.source_values import SourceValue
@@ -51,11 +52,18 @@ class SourceNames:
         rows, names = self._rows, columns or tuple(output.name for output in plan.outputs)
         if len(names) != len(plan.outputs) or len({each.casefold() for each in names}) < len(names):
             reason = f"The answer of a subquery has {len(plan.outputs)} columns"
-            raise rows.refusal(node, reason, "Name each of them, all different.")
+            raise rows.refusal(node, RefusalCause.COLUMN_LIST_MISMATCH, reason, "Name each of them, all different.")
         if name is not None and name.casefold() in self._shown():
-            raise rows.refusal(node, f"FROM names '{name}' twice", "Give each a name of its own: … AS b.")
+            raise rows.refusal(
+                node, RefusalCause.DUPLICATE_NAME, f"FROM names '{name}' twice", "Give each a name of its own: … AS b."
+            )
         if len(self.plans) == MOST_SOURCES:
-            raise rows.refusal(node, f"FROM names more than {MOST_SOURCES} answers", "Join fewer at a time.")
+            raise rows.refusal(
+                node,
+                RefusalCause.TOO_MANY_TABLES,
+                f"FROM names more than {MOST_SOURCES} answers",
+                "Join fewer at a time.",
+            )
         place = len(self.plans)
         values = (SourceValue(source=place, value=output.value) for output in plan.outputs)
         self.plans.append(plan)
@@ -78,7 +86,9 @@ class SourceNames:
         ]
         here = [(place, own) for own in self.columns[place] if own.casefold() == name.casefold()]
         if not here or not before or (len(before) > 1 and name.casefold() not in self._merged):
-            raise rows.refusal(column, f"USING needs '{name}' once on both sides", "Write ON a.x = b.y.")
+            raise rows.refusal(
+                column, RefusalCause.AMBIGUOUS_COLUMN, f"USING needs '{name}' once on both sides", "Write ON a.x = b.y."
+            )
         values: list[Derived] = [self.columns[i][own] for i, own in before]
         left = values[0] if len(values) == 1 else compute("coalesce", *values)
         right = self.columns[place][here[0][1]]
@@ -116,15 +126,19 @@ class SourceNames:
             places = [i for i in places if (own := self._names[i]) is not None and same_name(qualifier, own)]
             if not places:
                 reason = f"There is no '{qualifier.name}' in FROM"
-                raise rows.refusal(column, reason, f"FROM has {', '.join(self._shown())}.")
+                raise rows.refusal(column, RefusalCause.UNKNOWN_TABLE, reason, f"FROM has {', '.join(self._shown())}.")
         found = [(i, own) for i in places for own in self._nameable(i) if same_name(column.this, own)]
         if not found and qualifier is not None:
             reason = f"'{qualifier.name}' has no column '{column.name}'"
-            raise rows.refusal(column, reason, f"It has {', '.join(self.columns[places[0]])}.")
+            raise rows.refusal(
+                column, RefusalCause.UNKNOWN_COLUMN, reason, f"It has {', '.join(self.columns[places[0]])}."
+            )
         if len(found) > 1 and self._merged.get(column.name.casefold()) != found:
             own = self._names[found[0][0]] or "a"
             remedy = f"Write {own}.{column.name}, with a name for every subquery."
-            raise rows.refusal(column, f"'{column.name}' is a column of several of them", remedy)
+            raise rows.refusal(
+                column, RefusalCause.AMBIGUOUS_COLUMN, f"'{column.name}' is a column of several of them", remedy
+            )
         return found[0] if found else None
 
     def _shown(self) -> list[str]:

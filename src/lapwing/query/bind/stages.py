@@ -80,7 +80,9 @@ class _Stages:
         self._readings += readings
         if self._readings > MOST_READINGS:
             reason = f"A question is made of more than {MOST_READINGS} answers"
-            raise QueryRefused(reason, remedy="Ask for some of them by themselves.")
+            raise QueryRefused(
+                reason, cause=RefusalCause.RESULT_TOO_LARGE, remedy="Ask for some of them by themselves."
+            )
 
     def _read(self, parsed: Parsed) -> Plan:
         parsed = normalised(parsed, self._within)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.common_tables import (
     checked_common_tables,
@@ -31,7 +32,9 @@ class Inner:
     def require_all_named(self, rows: RowScope) -> None:
         """Refuse common table expressions that nothing names."""
         for table in self.beyond:
-            raise rows.refusal(table, f"Nothing names the subquery '{table.alias}'", "Leave it out.")
+            raise rows.refusal(
+                table, RefusalCause.CLAUSE_NOT_SUPPORTED, f"Nothing names the subquery '{table.alias}'", "Leave it out."
+            )
 
 
 def inside(select: exp.Select, rows: RowScope) -> Inner | None:

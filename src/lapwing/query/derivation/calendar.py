@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.derivation.columns import TEMPORAL
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, Side, compute, interval_end
@@ -50,9 +50,13 @@ def difference(unit: str, start: Derived, end: Derived) -> FunctionCall:
     size = _SECONDS.get(unit_of(unit))
     if size is None:
         reason = f"DATE_DIFF over the answer does not count in '{unit[:40]}'"
-        raise QueryRefused(reason, remedy=f"Use {', '.join(_SECONDS)}.")
+        raise QueryRefused(reason, cause=RefusalCause.UNKNOWN_TIME_UNIT, remedy=f"Use {', '.join(_SECONDS)}.")
     if any(part.shape not in TEMPORAL for part in (start, end)):
-        raise QueryRefused("DATE_DIFF over the answer needs dates or timestamps", remedy="Write MAX(d) - MIN(d).")
+        raise QueryRefused(
+            "DATE_DIFF over the answer needs dates or timestamps",
+            cause=RefusalCause.WRONG_TYPE,
+            remedy="Write MAX(d) - MIN(d).",
+        )
     if size == _SECONDS["day"] and start.shape == end.shape == "date":
         return days_between(end, start)
     return compute("subtract", _begun(end, size), _begun(start, size))

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import ClassVar, Final, Protocol, final, runtime_checkable
 from typing import Literal as Choice
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.derivation import intervals
 from lapwing.query.derivation.answer_functions import FUNCTIONS
 from lapwing.query.derivation.columns import NUMERIC, Column, Shape, constant, some
@@ -148,7 +148,7 @@ def compute(function: str, *arguments: Derived) -> FunctionCall:
     degree = _degree(function, parts, shape)
     if degree > MOST_FACTORS:
         reason = f"A value of the answer would be made of more than {MOST_FACTORS:,} factors"
-        raise QueryRefused(reason, remedy="Multiply or put together less.")
+        raise QueryRefused(reason, cause=RefusalCause.QUERY_TOO_COMPLEX, remedy="Multiply or put together less.")
     return FunctionCall(function=function, arguments=tuple(parts), shape=shape, degree=degree)
 
 
@@ -159,10 +159,16 @@ def interval_end(value: Derived, side: Side) -> IntervalEnd:
         QueryRefused: If the value is not a noisy number, or no interval follows for it.
     """
     if value.shape not in NUMERIC or not measures_of(value):
-        raise QueryRefused("Only a noisy number has an interval", remedy="Name a COUNT, SUM, AVG or a formula.")
+        raise QueryRefused(
+            "Only a noisy number has an interval",
+            cause=RefusalCause.NO_INTERVAL,
+            remedy="Name a COUNT, SUM, AVG or a formula.",
+        )
     if not value.has_interval:
         raise QueryRefused(
-            "No interval follows for this column", remedy="CASE, COALESCE, conditions and ends of intervals have none."
+            "No interval follows for this column",
+            cause=RefusalCause.NO_INTERVAL,
+            remedy="CASE, COALESCE, conditions and ends of intervals have none.",
         )
     return IntervalEnd(value=value, side=side)
 
@@ -211,7 +217,9 @@ def _numeric(function: str, arguments: Sequence[Derived]) -> Shape:
     for argument in arguments:
         if argument.shape not in NUMERIC:
             name = _SYMBOLS.get(function) or _SPELLED.get(function, function.upper())
-            raise QueryRefused(f"{name} over the answer needs numbers, not {argument.shape}")
+            raise QueryRefused(
+                f"{name} over the answer needs numbers, not {argument.shape}", cause=RefusalCause.WRONG_TYPE
+            )
     return NUMERIC[max(NUMERIC.index(argument.shape) for argument in arguments)]
 
 
@@ -227,11 +235,14 @@ def _power(function: str, arguments: Sequence[Derived]) -> Shape:
     if not isinstance(value, Fraction) or value.denominator != 1 or abs(value) > MOST_EXPONENT:
         raise QueryRefused(
             f"POWER over the answer takes a whole exponent up to {MOST_EXPONENT}",
+            cause=RefusalCause.INVALID_ARGUMENT,
             remedy="Write POWER(x, 2); the square root is SQRT(x).",
         )
     if abs(value) * degree_of(base) > MOST_DEGREE:
         raise QueryRefused(
-            f"POWER over the answer would multiply more than {MOST_DEGREE} numbers", remedy="Use a smaller exponent."
+            f"POWER over the answer would multiply more than {MOST_DEGREE} numbers",
+            cause=RefusalCause.QUERY_TOO_COMPLEX,
+            remedy="Use a smaller exponent.",
         )
     return shape if value >= 0 else "real"
 
@@ -271,7 +282,10 @@ def _common(_function: str, arguments: Sequence[Derived]) -> Shape:
     if all(shape in NUMERIC for shape in shapes):
         return NUMERIC[max(NUMERIC.index(shape) for shape in shapes)]
     if len(set(shapes)) > 1:
-        raise QueryRefused(f"{' and '.join(sorted(set(shapes)))} do not go together in the answer")
+        raise QueryRefused(
+            f"{' and '.join(sorted(set(shapes)))} do not go together in the answer",
+            cause=RefusalCause.INCOMPATIBLE_TYPES,
+        )
     return shapes[0]
 
 
@@ -331,7 +345,7 @@ def _of_times(shape: Shape) -> "_Rule":
 def _require(allowed: Sequence[Shape], reason: str, arguments: Sequence[Derived], remedy: str = "") -> None:
     for argument in arguments:
         if argument.shape not in allowed:
-            raise QueryRefused(f"{reason}, not {argument.shape}", remedy=remedy)
+            raise QueryRefused(f"{reason}, not {argument.shape}", cause=RefusalCause.WRONG_TYPE, remedy=remedy)
 
 
 _Rule = Callable[[str, Sequence[Derived]], Shape]

@@ -6,7 +6,7 @@ from itertools import product
 from math import floor
 from typing import cast
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.conversion import (
     alike,
     as_double,
@@ -50,7 +50,7 @@ def require_numbers(name: str, arguments: Sequence[Expression]) -> None:
     """Refuse arguments that are not numbers with known bounds."""
     for argument in arguments:
         if not is_number(argument.type):
-            raise QueryRefused(f"{name} needs numbers, not {describe(argument.type)}")
+            raise QueryRefused(f"{name} needs numbers, not {describe(argument.type)}", cause=RefusalCause.WRONG_TYPE)
         if not cast(Number, argument.type).bounded:
             raise without_bounds(argument, f"{name} needs numbers with known bounds")
 
@@ -150,10 +150,10 @@ def _is_text(argument: Expression) -> bool:
 def _extreme(name: str, arguments: tuple[Expression, ...], smallest: bool) -> Expression:
     """Type LEAST or GREATEST, which skip NULLs: an argument bounds the result for certain only if it is never NULL."""
     if not arguments or not all(is_number(a.type) or is_temporal(a.type) or _is_text(a) for a in arguments):
-        raise QueryRefused(f"{name.upper()} needs numbers or dates")
+        raise QueryRefused(f"{name.upper()} needs numbers or dates", cause=RefusalCause.WRONG_TYPE)
     arguments = alike(arguments)
     if not is_number(arguments[0].type) and not is_temporal(arguments[0].type):
-        raise QueryRefused(f"{name.upper()} needs numbers or dates")
+        raise QueryRefused(f"{name.upper()} needs numbers or dates", cause=RefusalCause.WRONG_TYPE)
     intervals = [(kind.low, kind.high) for kind in (cast(Number, argument.type) for argument in arguments)]
     certain = [i for i, argument in zip(intervals, arguments, strict=True) if not nullable(argument)]
     low, high = intervals[0]
@@ -181,10 +181,18 @@ def _step_of(digits: Expression | None) -> Fraction:
     places = Fraction(0)
     if digits is not None:
         if not isinstance(digits, Literal) or not isinstance(digits.value, Fraction) or digits.value.denominator != 1:
-            raise QueryRefused("The number of digits is not a whole constant", remedy="Write ROUND(x, 2).")
+            raise QueryRefused(
+                "The number of digits is not a whole constant",
+                cause=RefusalCause.NOT_CONSTANT,
+                remedy="Write ROUND(x, 2).",
+            )
         places = digits.value
     if abs(places) > 12:
-        raise QueryRefused("Rounding goes beyond 12 digits", remedy="Use between -12 and 12 digits.")
+        raise QueryRefused(
+            "Rounding goes beyond 12 digits",
+            cause=RefusalCause.INVALID_ARGUMENT,
+            remedy="Use between -12 and 12 digits.",
+        )
     return Fraction(10) ** -int(places)
 
 
@@ -204,7 +212,11 @@ def _round(name: str, argument: Expression, step: Fraction) -> Expression:
             ends = (nearest(low * step), nearest(high * step))
             return Operation(function=name, arguments=(argument, _double(step)), type=real(min(ends), max(ends)))
         if max(abs(low), abs(high)) > 2**53:
-            raise QueryRefused("A rounded quotient has more than 53 bits", remedy="Round to fewer digits.")
+            raise QueryRefused(
+                "A rounded quotient has more than 53 bits",
+                cause=RefusalCause.NUMBER_OVERFLOW,
+                remedy="Round to fewer digits.",
+            )
     return Operation(function=name, arguments=(argument,), type=fixed(step, low, high))
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import arithmetic, casts, conversion, logic, strings, temporal
 from lapwing.query.expressions.as_read import as_read, null_alike, with_read
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, walk
@@ -28,13 +28,15 @@ def bind_expression(node: exp.Expression, rows: RowScope) -> Expression:
         return ready
     handler = HANDLERS.get(type(node))
     if handler is None:
-        raise rows.refusal(node, f"{name_of(node)} is not answered here", remedy_of(node))
+        raise rows.refusal(
+            node, RefusalCause.FUNCTION_NOT_SUPPORTED, f"{name_of(node)} is not answered here", remedy_of(node)
+        )
     try:
         return bearable(require_small(_seen(handler, node, rows)))
     except QueryRefused as refused:
         if refused.position is not None:
             raise
-        raise rows.refusal(node, refused.reason, refused.remedy, refused.cause) from None
+        raise rows.refused_at(node, refused) from None
 
 
 def bind_both(node: exp.Expression, rows: RowScope) -> Expression:
@@ -111,7 +113,9 @@ def exact_number(text: str, node: exp.Expression, rows: RowScope) -> Fraction:
     except ArithmeticError:
         readable = False
     if not readable:
-        raise rows.refusal(node, f"'{text[:40]}' is not a number in range", "Use numbers up to 1e30.")
+        raise rows.refusal(
+            node, RefusalCause.INVALID_NUMBER, f"'{text[:40]}' is not a number in range", "Use numbers up to 1e30."
+        )
     return Fraction(value)
 
 
@@ -214,11 +218,18 @@ def _patterns(node: exp.Expression, rows: RowScope) -> list[exp.Expression]:
     rows.only(node.expression, "this")
     listed = node.expression.this
     if node.args.get("negate") or isinstance(node.parent, exp.Not):
-        raise rows.refusal(node, "NOT LIKE ANY has two meanings", "Write NOT (x LIKE ANY ('A%', 'B%')).")
+        raise rows.refusal(
+            node,
+            RefusalCause.FUNCTION_NOT_SUPPORTED,
+            "NOT LIKE ANY has two meanings",
+            "Write NOT (x LIKE ANY ('A%', 'B%')).",
+        )
     if isinstance(listed, exp.Paren):
         return [listed.this]
     if not isinstance(listed, exp.Tuple) or not listed.expressions:
-        raise rows.refusal(node, "LIKE ANY takes a list of patterns", "Write x LIKE ANY ('A%', 'B%').")
+        raise rows.refusal(
+            node, RefusalCause.INVALID_ARGUMENT, "LIKE ANY takes a list of patterns", "Write x LIKE ANY ('A%', 'B%')."
+        )
     rows.only(listed, "expressions")
     return list(listed.expressions)
 
@@ -226,7 +237,9 @@ def _patterns(node: exp.Expression, rows: RowScope) -> list[exp.Expression]:
 def _escape(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "expression")
     if type(node.this) not in (exp.Like, exp.ILike):
-        raise rows.refusal(node, "ESCAPE belongs to LIKE", "Write x LIKE '50!%' ESCAPE '!'.")
+        raise rows.refusal(
+            node, RefusalCause.CLAUSE_NOT_SUPPORTED, "ESCAPE belongs to LIKE", "Write x LIKE '50!%' ESCAPE '!'."
+        )
     return _like(node.this, rows, bind_expression(node.expression, rows))
 
 
@@ -239,7 +252,7 @@ def _is(node: exp.Expression, rows: RowScope) -> Expression:
     if isinstance(node.expression, exp.Boolean):
         condition = argument if node.expression.this else logic.negation(argument)
         return logic.coalesce(condition, Literal(value=False, type=BOOLEAN))
-    raise rows.refusal(node, "IS takes NULL, TRUE or FALSE")
+    raise rows.refusal(node, RefusalCause.INVALID_ARGUMENT, "IS takes NULL, TRUE or FALSE")
 
 
 def _either(node: exp.Expression, rows: RowScope) -> Expression:
@@ -258,7 +271,12 @@ def _case(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "ifs", "default")
     chosen = looked_at(node.this, rows) if node.this is not None else None
     if chosen is not None and _size(chosen) * len(node.args["ifs"]) > _MOST_REPEATED:  # every branch repeats it
-        raise rows.refusal(node, "CASE x WHEN repeats a long x too often", "Write CASE WHEN condition THEN ….")
+        raise rows.refusal(
+            node,
+            RefusalCause.QUERY_TOO_COMPLEX,
+            "CASE x WHEN repeats a long x too often",
+            "Write CASE WHEN condition THEN ….",
+        )
     conditions: list[Expression] = []
     for branch in node.args["ifs"]:
         rows.only(branch, "this", "true")
@@ -332,9 +350,13 @@ def _shifted(sign: int) -> Callable[[exp.Expression, RowScope], Expression]:
 
     def bind(node: exp.Expression, rows: RowScope) -> Expression:
         if node.args.get("unit") is not None:
-            raise rows.refusal(node, f"{name_of(node)} takes an INTERVAL", "Write x + INTERVAL 3 DAY.")
+            raise rows.refusal(
+                node, RefusalCause.INVALID_ARGUMENT, f"{name_of(node)} takes an INTERVAL", "Write x + INTERVAL 3 DAY."
+            )
         if isinstance(node.this, exp.Interval):
-            raise rows.refusal(node, f"{name_of(node)} takes a date first", "Write x + INTERVAL 3 DAY.")
+            raise rows.refusal(
+                node, RefusalCause.INVALID_ARGUMENT, f"{name_of(node)} takes a date first", "Write x + INTERVAL 3 DAY."
+            )
         return _added(sign)(node, rows)
 
     return bind
@@ -352,11 +374,15 @@ def _cast(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "to", "safe")
     argument, target = bind_expression(node.this, rows), node.args["to"]
     if target.args.get("expressions") and target.this != exp.DType.DECIMAL:
-        raise rows.refusal(node, "A cast to a type with parameters is not answered", "Leave them out.")
+        raise rows.refusal(
+            node, RefusalCause.CAST_NOT_SUPPORTED, "A cast to a type with parameters is not answered", "Leave them out."
+        )
     rows.only(target, "this", "expressions")
     listed = target.args.get("expressions") or []
     if len(listed if isinstance(listed, list) else [listed]) > 2:
-        raise rows.refusal(node, "DECIMAL takes two parameters", "Write DECIMAL(10, 2).")
+        raise rows.refusal(
+            node, RefusalCause.WRONG_ARGUMENT_COUNT, "DECIMAL takes two parameters", "Write DECIMAL(10, 2)."
+        )
     parameters = [_parameter(part, node, rows) for part in (listed if isinstance(listed, list) else [listed])]
     return casts.cast(argument, target.this, parameters, attempt=isinstance(node, exp.TryCast))
 
@@ -366,7 +392,9 @@ def _parameter(node: exp.Expression, around: exp.Expression, rows: RowScope) -> 
     rows.only(node.this, "this", "is_string")
     text = str(node.this.this) if type(node.this) is exp.Literal and not node.this.is_string else ""
     if not text.isdecimal() or int(text) > 38:
-        raise rows.refusal(around, "A type takes whole constants up to 38", "Write DECIMAL(10, 2).")
+        raise rows.refusal(
+            around, RefusalCause.INVALID_ARGUMENT, "A type takes whole constants up to 38", "Write DECIMAL(10, 2)."
+        )
     return int(text)
 
 
@@ -388,11 +416,18 @@ def _call(signature: Signature) -> Callable[[exp.Expression, RowScope], Expressi
         swapped = words and not temporal.is_unit(str(words[0]))
         if swapped and any(is_column(part) and temporal.is_unit(part.name) for part in node.args.values()):
             remedy = "Write DATE_TRUNC('month', x) and DATE_DIFF('day', earlier, later)."
-            raise rows.refusal(node, f"{name_of(node)} takes the unit of time first", remedy)
+            raise rows.refusal(
+                node, RefusalCause.INVALID_ARGUMENT, f"{name_of(node)} takes the unit of time first", remedy
+            )
         words += [str(node.args.get(name) or "") for name in signature.flags]
         arguments = [node.args.get(name) for name in (*signature.needed, *signature.optional)]
         if any(part is None for part in arguments[: len(signature.needed)]):
-            raise rows.refusal(node, f"{name_of(node)} needs more arguments", "See the SQL reference.")
+            raise rows.refusal(
+                node,
+                RefusalCause.WRONG_ARGUMENT_COUNT,
+                f"{name_of(node)} needs more arguments",
+                "See the SQL reference.",
+            )
         arguments += [part for name in signature.rest for part in node.args.get(name) or []]
         return signature.rule(*words, *(None if part is None else bind_expression(part, rows) for part in arguments))
 
@@ -405,7 +440,12 @@ def word_of(node: object, around: exp.Expression, rows: RowScope) -> str:
         rows.only(node, "this", "is_string")
         if isinstance(node, exp.Var) or node.is_string:
             return str(node.this)
-    raise rows.refusal(around, f"{name_of(around)} takes a unit of time", "Write one like DAY, MONTH or YEAR.")
+    raise rows.refusal(
+        around,
+        RefusalCause.UNKNOWN_TIME_UNIT,
+        f"{name_of(around)} takes a unit of time",
+        "Write one like DAY, MONTH or YEAR.",
+    )
 
 
 def _unit_of(node: exp.Expression, around: exp.Expression, rows: RowScope) -> str:
@@ -427,7 +467,9 @@ def _anonymous(node: exp.Expression, rows: RowScope) -> Expression:
         parts = node.expressions
         if len(parts) - words not in counts:
             expected = " or ".join(str(words + count) for count in counts)
-            raise rows.refusal(node, f"{name} takes {expected} arguments", remedy_of(node))
+            raise rows.refusal(
+                node, RefusalCause.WRONG_ARGUMENT_COUNT, f"{name} takes {expected} arguments", remedy_of(node)
+            )
         units = [_unit_of(part, node, rows) for part in parts[:words]]
         return rule(*units, *(bind_expression(part, rows) for part in parts[words:]))
     if name in CLOCKS:
@@ -438,7 +480,12 @@ def _anonymous(node: exp.Expression, rows: RowScope) -> Expression:
 
 
 def _clock(node: exp.Expression, rows: RowScope) -> Expression:
-    raise rows.refusal(node, f"{name_of(node)} would change the answer with the time of day", CLOCK_REMEDY)
+    raise rows.refusal(
+        node,
+        RefusalCause.DEPENDS_ON_CLOCK,
+        f"{name_of(node)} would change the answer with the time of day",
+        CLOCK_REMEDY,
+    )
 
 
 Handler = Callable[[exp.Expression, RowScope], Expression]

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import arithmetic, conversion, logic, strings
 from lapwing.query.expressions.expression import Expression, Literal, Operation, is_number
 from lapwing.query.expressions.types import (
@@ -79,7 +79,11 @@ def cast(argument: Expression, kind: object, parameters: list[int], *, attempt: 
         return _to_temporal(argument, _TEMPORAL[kind], attempt=attempt)
     name = kind.value if isinstance(kind, exp.DType) else "that type"
     remedy = "Timestamps are in UTC: cast to TIMESTAMP, or use HOUR(x) and MINUTE(x)." if kind in _TIMES else _CASTS
-    raise QueryRefused(f"A cast of {describe(argument.type)} to {name} is not answered", remedy=remedy)
+    raise QueryRefused(
+        f"A cast of {describe(argument.type)} to {name} is not answered",
+        cause=RefusalCause.CAST_NOT_SUPPORTED,
+        remedy=remedy,
+    )
 
 
 def _to_temporal(argument: Expression, kind: Plain, *, attempt: bool) -> Expression:
@@ -91,21 +95,35 @@ def _to_temporal(argument: Expression, kind: Plain, *, attempt: bool) -> Express
         return conversion.read_temporal(argument, kind)
     wanted = kind.name
     if argument.type == TEXT:
-        raise QueryRefused(f"A cast of text to {wanted} can fail", remedy=f"Write TRY_CAST(x AS {wanted.upper()}).")
-    raise QueryRefused(f"A cast of {describe(argument.type)} to {wanted.upper()} is not answered", remedy=_CASTS)
+        raise QueryRefused(
+            f"A cast of text to {wanted} can fail",
+            cause=RefusalCause.CAST_CAN_FAIL,
+            remedy=f"Write TRY_CAST(x AS {wanted.upper()}).",
+        )
+    raise QueryRefused(
+        f"A cast of {describe(argument.type)} to {wanted.upper()} is not answered",
+        cause=RefusalCause.CAST_NOT_SUPPORTED,
+        remedy=_CASTS,
+    )
 
 
 def _to_decimal(argument: Expression, width: int, scale: int = 0) -> Expression:
     """Round half up to `scale` decimals; `width` digits must hold the number for certain."""
     if argument.type == TEXT:
-        raise QueryRefused("A cast of text to DECIMAL can fail", remedy="Write TRY_CAST(x AS DOUBLE).")
+        raise QueryRefused(
+            "A cast of text to DECIMAL can fail",
+            cause=RefusalCause.CAST_CAN_FAIL,
+            remedy="Write TRY_CAST(x AS DOUBLE).",
+        )
     rounded = arithmetic.round_to(to_number(argument), conversion.number(Fraction(scale)))
     arithmetic.require_numbers("A cast to DECIMAL", (rounded,))
     if not arithmetic.reads(rounded) and max(map(abs, conversion.interval_of(rounded))) >= Fraction(10) ** (
         width - scale
     ):
         raise QueryRefused(
-            f"A cast to DECIMAL({width}, {scale}) can fail: the number may be larger", remedy="Use more digits."
+            f"A cast to DECIMAL({width}, {scale}) can fail: the number may be larger",
+            cause=RefusalCause.CAST_CAN_FAIL,
+            remedy="Use more digits.",
         )
     return rounded
 
@@ -116,7 +134,11 @@ def to_number(argument: Expression) -> Expression:
         kind = conversion.fixed(Fraction(1), 0, 1)
         return Operation(function="from_boolean", arguments=(argument,), type=kind)
     if not is_number(argument.type):
-        raise QueryRefused(f"A cast of {describe(argument.type)} to a number can fail", remedy=conversion.GUARDED_CAST)
+        raise QueryRefused(
+            f"A cast of {describe(argument.type)} to a number can fail",
+            cause=RefusalCause.CAST_CAN_FAIL,
+            remedy=conversion.GUARDED_CAST,
+        )
     return argument
 
 
@@ -128,7 +150,11 @@ def truth_as_number(argument: Expression) -> Expression:
 def to_integer(argument: Expression, target: str, low: int, high: int) -> Expression:
     """Cast a number or a boolean to a whole number, rounding half up; it must fit the integer type for certain."""
     if argument.type == TEXT:
-        raise QueryRefused("A cast of text to a number can fail", remedy=f"Write TRY_CAST(x AS {target}).")
+        raise QueryRefused(
+            "A cast of text to a number can fail",
+            cause=RefusalCause.CAST_CAN_FAIL,
+            remedy=f"Write TRY_CAST(x AS {target}).",
+        )
     rounded = arithmetic.round_to(to_number(argument))
     arithmetic.require_numbers(f"A cast to {target}", (rounded,))
     if arithmetic.reads(rounded):  # what bounds rule out is no reason to refuse it
@@ -137,6 +163,7 @@ def to_integer(argument: Expression, target: str, low: int, high: int) -> Expres
     if not low <= least_value <= greatest_value <= high:
         raise QueryRefused(
             f"A cast to {target} can fail: the number may be {least_value if least_value < low else greatest_value}",
+            cause=RefusalCause.CAST_CAN_FAIL,
             remedy="Cast to a wider integer type, or to DOUBLE.",
         )
     return rounded
@@ -152,6 +179,10 @@ def try_number(argument: Expression) -> Expression:
 def try_integer(argument: Expression, target: str) -> Expression:
     """Read a whole number of at most 64 bits from text; NULL where there is none. Its bounds are not used."""
     if target not in _INTEGERS_READ:
-        raise QueryRefused(f"A cast of text to {target} is not answered", remedy="Write TRY_CAST(x AS BIGINT).")
+        raise QueryRefused(
+            f"A cast of text to {target} is not answered",
+            cause=RefusalCause.CAST_NOT_SUPPORTED,
+            remedy="Write TRY_CAST(x AS BIGINT).",
+        )
     name = Literal(value=target, type=TEXT)
     return Operation(function="try_integer", arguments=(argument, name), type=UNBOUNDED_INTEGER)

@@ -73,7 +73,11 @@ def integers_of(argument: Expression) -> tuple[int, int]:
 def number(value: Fraction) -> Literal:
     """Return an exact numeric constant."""
     if abs(value) > 10**30 or value.denominator > 10**18:
-        raise QueryRefused("A number has more than 18 decimals or is above 1e30", remedy="Write it with fewer digits.")
+        raise QueryRefused(
+            "A number has more than 18 decimals or is above 1e30",
+            cause=RefusalCause.INVALID_NUMBER,
+            remedy="Write it with fewer digits.",
+        )
     return Literal(value=value, type=fixed(Fraction(1, value.denominator), value.numerator, value.numerator))
 
 
@@ -87,6 +91,7 @@ def fixed(step: Fraction, low: int | None, high: int | None) -> Fixed:
 def _too_wide() -> QueryRefused:
     return QueryRefused(
         "An expression may grow beyond 128-bit integers",
+        cause=RefusalCause.NUMBER_OVERFLOW,
         remedy="Let the curator declare coarser steps or narrower bounds in the catalog, or shorten the product.",
     )
 
@@ -104,7 +109,11 @@ def real(low: Fraction | None, high: Fraction | None) -> Real:
     A result of + − * / is rounded to the nearest double; so are its bounds, and rounding keeps order (`types`).
     """
     if any(abs(end) > LARGEST_REAL for end in (low, high) if end is not None):
-        raise QueryRefused("An expression may grow beyond 1e150", remedy="Narrow the bounds of its columns.")
+        raise QueryRefused(
+            "An expression may grow beyond 1e150",
+            cause=RefusalCause.NUMBER_OVERFLOW,
+            remedy="Narrow the bounds of its columns.",
+        )
     return Real(low=None if low is None else nearest(low), high=None if high is None else nearest(high))
 
 
@@ -125,7 +134,9 @@ def rescale(argument: Expression, step: Fraction) -> Expression:
         return argument
     if not kind.bounded and step < FINEST_STEP:
         raise QueryRefused(
-            "An unbounded number is compared at more than 18 decimals", remedy=f"Write {clamp_written(0, 100)}."
+            "An unbounded number is compared at more than 18 decimals",
+            cause=RefusalCause.NUMBER_OVERFLOW,
+            remedy=f"Write {clamp_written(0, 100)}.",
         )
     factor = multiple(kind.step, step)
     low = None if kind.low is None else kind.low * factor
@@ -189,7 +200,11 @@ def to_fixed(argument: Expression) -> Expression:
     # A power of two just above range/2²⁰ keeps the step short and exact as a double.
     step = Fraction(2) ** log2_up(span / REAL_STEPS) if span else Fraction(1)
     if step < STEPS[0]:
-        raise QueryRefused("An expression is never larger than 1e-94", remedy="Multiply it by a constant.")
+        raise QueryRefused(
+            "An expression is never larger than 1e-94",
+            cause=RefusalCause.NUMBER_OVERFLOW,
+            remedy="Multiply it by a constant.",
+        )
     return Operation(function="to_fixed", arguments=(argument,), type=inside(kind, step))
 
 
@@ -244,7 +259,9 @@ def alike(arguments: Sequence[Expression]) -> tuple[Expression, ...]:
         kinds = {describe(argument.type) for argument in typed}
     if len(kinds) > 1:
         remedy = _TOGETHER.get(frozenset(kinds), "Compare values of one type.")
-        raise QueryRefused(f"{' and '.join(sorted(kinds))} do not go together", remedy=remedy)
+        raise QueryRefused(
+            f"{' and '.join(sorted(kinds))} do not go together", cause=RefusalCause.INCOMPATIBLE_TYPES, remedy=remedy
+        )
     if kinds == {"number"}:
         if any(isinstance(argument.type, Real) for argument in typed):
             typed = [to_real(argument) for argument in typed]
@@ -310,7 +327,11 @@ def _null_of(kind: Type) -> Type:
 
 def _temporal(argument: Expression, kind: Type) -> Expression:
     if not isinstance(argument, Literal) or not isinstance(argument.value, str):
-        raise QueryRefused("A text column is compared with a date", remedy="Compare it with a date constant.")
+        raise QueryRefused(
+            "A text column is compared with a date",
+            cause=RefusalCause.INCOMPATIBLE_TYPES,
+            remedy="Compare it with a date constant.",
+        )
     return temporal(argument.value, kind)
 
 
@@ -323,10 +344,16 @@ def temporal(text: str, kind: Type) -> Literal:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise QueryRefused(
-            f"'{text}' is not a {describe(kind)}", remedy="Write 2026-03-31 or 2026-03-31 12:00:00."
+            f"'{text}' is not a {describe(kind)}",
+            cause=RefusalCause.INVALID_DATE,
+            remedy="Write 2026-03-31 or 2026-03-31 12:00:00.",
         ) from None
     if moment.tzinfo is not None:
-        raise QueryRefused("A timestamp constant has a time zone", remedy="Timestamps are UTC: leave the zone out.")
+        raise QueryRefused(
+            "A timestamp constant has a time zone",
+            cause=RefusalCause.INVALID_DATE,
+            remedy="Timestamps are UTC: leave the zone out.",
+        )
     return Literal(value=moment, type=bounded_temporal("timestamp", moment, moment))
 
 
@@ -356,6 +383,7 @@ def require_temporal(name: str, argument: Expression) -> Plain:
     if not is_temporal(argument.type):
         raise QueryRefused(
             f"{name} needs a date or timestamp, not {describe(argument.type)}",
+            cause=RefusalCause.WRONG_TYPE,
             remedy="Write DATE '2026-03-31', or TRY_CAST(x AS DATE).",
         )
     return cast(Plain, argument.type)

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from lapwing.catalog.table import Column as DeclaredColumn
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.days import bounded_temporal
 from lapwing.query.expressions.types import BOOLEAN, TEXT, UNBOUNDED_INTEGER, UNBOUNDED_REAL, Fixed, Real, Type
 
@@ -164,4 +164,4 @@ def require_bounded(expressions: Iterable[Expression]) -> None:
     """Refuse a question whose aggregates are too large together."""
     if sum(map(nodes_of, expressions)) > MOST_NODES_IN_ALL:
         reason = "The aggregates of the query grow too large when Lapwing replaces the columns of subqueries"
-        raise QueryRefused(reason, remedy="Ask for fewer at a time.")
+        raise QueryRefused(reason, cause=RefusalCause.QUERY_TOO_COMPLEX, remedy="Ask for fewer at a time.")

@@ -12,7 +12,7 @@ from functools import partial
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import arithmetic, conversion, logic, numeric, strings, temporal
 from lapwing.query.expressions.expression import Expression, Literal
 from lapwing.query.expressions.types import DATE, TEXT, TIMESTAMP, Plain
@@ -74,7 +74,9 @@ def _instant(kind: Plain, argument: Expression) -> Expression:
     if argument.type == TEXT:
         target = kind.name
         raise QueryRefused(
-            f"A cast of text to {target} can fail", remedy=f"Write TRY_CAST(x AS {target.upper()}): NULL where it does."
+            f"A cast of text to {target} can fail",
+            cause=RefusalCause.CAST_CAN_FAIL,
+            remedy=f"Write TRY_CAST(x AS {target.upper()}): NULL where it does.",
         )
     return conversion.to_date(argument) if kind == DATE else conversion.to_timestamp(argument)
 
@@ -84,12 +86,18 @@ def _moment(*parts: Expression) -> Expression:
     values = [part.value for part in parts if isinstance(part, Literal) and isinstance(part.value, Fraction)]
     if len(values) != len(parts) or any(value < 0 or value.denominator != 1 for value in values[:-1]):
         raise QueryRefused(
-            "MAKE_TIMESTAMP takes constant whole numbers", remedy="Write TIMESTAMP '2026-01-31 12:00:00'."
+            "MAKE_TIMESTAMP takes constant whole numbers",
+            cause=RefusalCause.NOT_CONSTANT,
+            remedy="Write TIMESTAMP '2026-01-31 12:00:00'.",
         )
     year, month, day, hour, minute = map(int, values[:-1])
     second, millionths = divmod(values[-1] * 1_000_000, 1_000_000)
     if millionths.denominator != 1:
-        raise QueryRefused("The seconds of MAKE_TIMESTAMP go beyond six decimals", remedy="Write fewer.")
+        raise QueryRefused(
+            "The seconds of MAKE_TIMESTAMP go beyond six decimals",
+            cause=RefusalCause.INVALID_ARGUMENT,
+            remedy="Write fewer.",
+        )
     text = f"{year:04d}-{month:02d}-{day:02d} {hour:02d}:{minute:02d}:{second:02d}.{int(millionths):06d}"
     return conversion.temporal(text, TIMESTAMP)
 
@@ -99,7 +107,11 @@ def _date_of(argument: Expression, month: Expression | None = None, *day: Expres
     if month is None:
         return _instant(DATE, argument)
     if len(day) != 1:
-        raise QueryRefused("DATE takes a timestamp, or a year, a month and a day", remedy="Write CAST(x AS DATE).")
+        raise QueryRefused(
+            "DATE takes a timestamp, or a year, a month and a day",
+            cause=RefusalCause.WRONG_TYPE,
+            remedy="Write CAST(x AS DATE).",
+        )
     return temporal.make_date(argument, month, day[0])
 
 
@@ -147,13 +159,17 @@ def _translated(name: str, template: Expression, names: re.Pattern[str], meaning
     text = template.value if isinstance(template, Literal) else None
     remedy = "Write STRFTIME(x, '%Y-%m')."
     if not isinstance(text, str) or len(text) > 100:
-        raise QueryRefused(f"{name} takes a constant format", remedy=remedy)
+        raise QueryRefused(f"{name} takes a constant format", cause=RefusalCause.NOT_CONSTANT, remedy=remedy)
     at, written = 0, ""
     while at < len(text):
         between = _BETWEEN.match(text, at)
         part = between or names.match(text, at)
         if part is None or (between is None and part[0] not in meaning):
-            raise QueryRefused(f"The format is not understood at '{text[at : at + 10]}'", remedy=remedy)
+            raise QueryRefused(
+                f"The format is not understood at '{text[at : at + 10]}'",
+                cause=RefusalCause.INVALID_FORMAT,
+                remedy=remedy,
+            )
         written += part[0] if between else meaning[part[0]]
         at = part.end()
     return temporal.word(written)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne
 
 from lapwing.catalog.suggestions import listed, shown, slip_of
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import as_read, normal_forms
 from lapwing.query.expressions.conversion import alike, folded, number, with_bounds
 from lapwing.query.expressions.expression import (
@@ -72,7 +72,11 @@ COMPARISONS = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal",
 def compare(symbol: str, left: Expression, right: Expression) -> Expression:
     """Compare two values of one type: numbers by value, strings by bytes."""
     if NULL in (left.type, right.type):
-        raise QueryRefused("A comparison with NULL is never true", remedy="Write IS NULL or IS NOT NULL.")
+        raise QueryRefused(
+            "A comparison with NULL is never true",
+            cause=RefusalCause.EMPTY_CONDITION,
+            remedy="Write IS NULL or IS NOT NULL.",
+        )
     if symbol in ("=", "<>"):
         _refuse_slips(left, [right])
         _refuse_slips(right, [left])
@@ -100,7 +104,11 @@ MOST_COMPARISONS = 100
 def between(argument: Expression, low: Expression, high: Expression) -> Expression:
     """Tell whether a value lies between two others, ends included: two comparisons, unless the value is long."""
     if NULL in (argument.type, low.type, high.type):
-        raise QueryRefused("A comparison with NULL is never true", remedy="Write IS NULL or IS NOT NULL.")
+        raise QueryRefused(
+            "A comparison with NULL is never true",
+            cause=RefusalCause.EMPTY_CONDITION,
+            remedy="Write IS NULL or IS NOT NULL.",
+        )
     together = alike((argument, low, high))
     if nodes_of(argument) > MOST_COMPARED_TWICE:
         return Operation(function="between", arguments=together, type=BOOLEAN)
@@ -112,7 +120,11 @@ def between(argument: Expression, low: Expression, high: Expression) -> Expressi
 def member(argument: Expression, choices: Sequence[Expression]) -> Expression:
     """Tell whether a value is one of a list of constants."""
     if not choices or not all(isinstance(choice, Literal) and choice.value is not None for choice in choices):
-        raise QueryRefused("IN takes a list of constants", remedy="Write x IN (1, 2, 3), without NULL.")
+        raise QueryRefused(
+            "IN takes a list of constants",
+            cause=RefusalCause.NOT_CONSTANT,
+            remedy="Write x IN (1, 2, 3), without NULL.",
+        )
     _refuse_slips(argument, choices)
     together = alike((as_read.settled("=", argument, choices) or argument, *choices))
     return normal_forms.membership(together[0], together[1:])
@@ -132,7 +144,11 @@ def _refuse_slips(argument: Expression, choices: Sequence[Expression]) -> None:
             meant = slip_of(choice.value, argument.listed, near=near)
             if meant is not None:  # what was written may be a parameter, and those are in no message
                 reason = f"{argument.written or argument.name} is compared with a text that the catalog does not list"
-                raise QueryRefused(reason, remedy=f"Did you mean '{shown(meant)}'? Values: {listed(argument.listed)}.")
+                raise QueryRefused(
+                    reason,
+                    cause=RefusalCause.UNLISTED_VALUE,
+                    remedy=f"Did you mean '{shown(meant)}'? Values: {listed(argument.listed)}.",
+                )
 
 
 def is_null(argument: Expression) -> Expression:
@@ -168,7 +184,11 @@ def exclusive(left: Expression, right: Expression) -> Expression:
 
 def _boolean(name: str, argument: Expression) -> None:
     if argument.type not in (BOOLEAN, NULL):
-        raise QueryRefused(f"{name} needs a condition, not {describe(argument.type)}", remedy="Write a comparison.")
+        raise QueryRefused(
+            f"{name} needs a condition, not {describe(argument.type)}",
+            cause=RefusalCause.NOT_A_CONDITION,
+            remedy="Write a comparison.",
+        )
 
 
 def both(*conditions: Expression) -> Expression:

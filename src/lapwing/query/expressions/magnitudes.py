@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, cast
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import conversion
 from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed, Real
@@ -93,7 +93,7 @@ def magnitudes_of(argument: Expression) -> Magnitudes:
         return Magnitudes(below=below, above=_of_steps(kind.step, kind.high))
     if isinstance(kind, Real):
         return Magnitudes(below=_of_powers(None if kind.low is None else -kind.low), above=_of_powers(kind.high))
-    raise QueryRefused("Bounds are found of numbers only")
+    raise QueryRefused("Bounds are found of numbers only", cause=RefusalCause.BOUNDS_NOT_SEARCHABLE)
 
 
 def _of_steps(step: Fraction, limit: int | None) -> Ladder:

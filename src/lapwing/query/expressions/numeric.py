@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import cast
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import arithmetic, logic
 from lapwing.query.expressions.arithmetic import require_numbers
 from lapwing.query.expressions.conversion import alike, fixed, integers_of, interval_of, number, real, rescale, to_real
@@ -51,7 +51,9 @@ def quotient(left: Expression, right: Expression) -> Expression:
     """Divide and cut towards zero, as DuckDB does with integers; NULL where the divisor is zero."""
     require_numbers("//", (left, right))
     if isinstance(left.type, Real) or isinstance(right.type, Real):
-        raise QueryRefused("// divides fixed-point numbers alone", remedy="Write TRUNC(x / y).")
+        raise QueryRefused(
+            "// divides fixed-point numbers alone", cause=RefusalCause.WRONG_TYPE, remedy="Write TRUNC(x / y)."
+        )
     left, right = alike((left, right))
     (a, b), (c, d) = integers_of(left), integers_of(right)
     divisors = [end for end in (c, d, -1, 1) if c <= end <= d and end]
@@ -69,7 +71,7 @@ def _cut(dividend: int, divisor: int) -> int:
 def sign(argument: Expression) -> Expression:
     """Return −1, 0 or 1."""
     if not is_number(argument.type):
-        raise QueryRefused(f"SIGN needs a number, not {describe(argument.type)}")
+        raise QueryRefused(f"SIGN needs a number, not {describe(argument.type)}", cause=RefusalCause.WRONG_TYPE)
     low, high = cast(Fixed | Real, argument.type).interval()
     least = -1 if low is None or low < 0 else 0 if low == 0 else 1
     most = 1 if high is None or high > 0 else 0 if high == 0 else -1
@@ -82,7 +84,9 @@ def truncate(argument: Expression, digits: Expression | None = None) -> Expressi
     That is the floor of |x|, with the sign of x; rounding is odd, so the bounds are those of floor and ceiling.
     """
     if is_temporal(argument.type):
-        raise QueryRefused("TRUNC needs a number, not a date", remedy="Write DATE_TRUNC('month', x).")
+        raise QueryRefused(
+            "TRUNC needs a number, not a date", cause=RefusalCause.WRONG_TYPE, remedy="Write DATE_TRUNC('month', x)."
+        )
     down = arithmetic.floor_digits(argument, digits)
     if down is argument:
         return argument
@@ -108,12 +112,13 @@ def width_bucket(argument: Expression, low: Expression, high: Expression, count:
     other side of an edge by its last bit.
     """
     if not is_number(argument.type):
-        raise QueryRefused(f"WIDTH_BUCKET needs a number, not {describe(argument.type)}")
+        raise QueryRefused(f"WIDTH_BUCKET needs a number, not {describe(argument.type)}", cause=RefusalCause.WRONG_TYPE)
     ends = [_constant("WIDTH_BUCKET", end) for end in (low, high, count)]
     first, last, parts = ends
     if not first < last or parts.denominator != 1 or not 1 <= parts <= MOST_BUCKETS:
         raise QueryRefused(
             "WIDTH_BUCKET takes constants: a range, and how many parts it has",
+            cause=RefusalCause.NOT_CONSTANT,
             remedy="Write WIDTH_BUCKET(age, 0, 100, 10). For edges of your own, write CASE WHEN x < 18 THEN 1 ….",
         )
     part = (last - first) / parts
@@ -131,7 +136,11 @@ def width_bucket(argument: Expression, low: Expression, high: Expression, count:
 def _constant(name: str, argument: Expression) -> Fraction:
     if not isinstance(argument, Literal) or not isinstance(argument.value, Fraction):
         example = {"WIDTH_BUCKET": "WIDTH_BUCKET(x, 0, 100, 10)", "LOG": "LOG(2, x)"}.get(name, "POWER(x, 2)")
-        raise QueryRefused(f"{name} takes constants beside its argument", remedy=f"Write numbers, as in {example}.")
+        raise QueryRefused(
+            f"{name} takes constants beside its argument",
+            cause=RefusalCause.NOT_CONSTANT,
+            remedy=f"Write numbers, as in {example}.",
+        )
     return argument.value
 
 
@@ -141,7 +150,9 @@ def _clamped(argument: Expression, low: Fraction, high: Fraction) -> Expression:
     if known_low is not None and known_high is not None and low <= known_low <= known_high <= high:
         return argument
     if _nested(argument) >= MOST_NESTED:
-        raise QueryRefused("WIDTH_BUCKET is nested too often", remedy="Use CASE WHEN ….")
+        raise QueryRefused(
+            "WIDTH_BUCKET is nested too often", cause=RefusalCause.QUERY_TOO_COMPLEX, remedy="Use CASE WHEN …."
+        )
     inside = arithmetic.smallest(arithmetic.largest(argument, number(low)), number(high))
     return logic.case([logic.is_null(argument)], [logic.NULL_LITERAL], inside)
 
@@ -210,7 +221,11 @@ def logarithm(argument: Expression, base: Expression | None = None) -> Expressio
         return natural
     constant = _constant("LOG", base)
     if constant <= 0 or constant == 1 or not 10**-9 <= constant <= 10**9:
-        raise QueryRefused("The base of LOG is a constant above 0, not 1", remedy="Write LOG10(x), LOG2(x) or LN(x).")
+        raise QueryRefused(
+            "The base of LOG is a constant above 0, not 1",
+            cause=RefusalCause.INVALID_ARGUMENT,
+            remedy="Write LOG10(x), LOG2(x) or LN(x).",
+        )
     if constant in (2, 10):
         rule = math.log2 if constant == 2 else math.log10
         return _rising(f"logarithm_{constant}", cast(Operation, natural).arguments[0], rule)
@@ -224,7 +239,11 @@ def exponential(argument: Expression) -> Expression:
     require_numbers("EXP", (argument,))
     value = to_real(argument)
     if interval_of(value)[1] > LARGEST_EXPONENT:
-        raise QueryRefused("EXP may grow beyond 1e150", remedy=f"Write EXP(LEAST(x, {LARGEST_EXPONENT})).")
+        raise QueryRefused(
+            "EXP may grow beyond 1e150",
+            cause=RefusalCause.NUMBER_OVERFLOW,
+            remedy=f"Write EXP(LEAST(x, {LARGEST_EXPONENT})).",
+        )
     return _rising("exponential", value, math.exp, negative=False)
 
 
@@ -233,7 +252,11 @@ def power(base: Expression, exponent: Expression) -> Expression:
     require_numbers("POWER", (base,))
     constant = _constant("POWER", exponent)
     if abs(constant) > 1000 or constant.denominator > 10**6:
-        raise QueryRefused("The exponent of POWER is too large or too long", remedy="Use one like 2 or 0.5.")
+        raise QueryRefused(
+            "The exponent of POWER is too large or too long",
+            cause=RefusalCause.INVALID_ARGUMENT,
+            remedy="Use one like 2 or 0.5.",
+        )
     whole = constant.denominator == 1
     if whole and constant >= 0:
         value = to_real(base)
@@ -276,7 +299,11 @@ def _raised(base: Fraction, exponent: float) -> float:
     except (OverflowError, ValueError):
         value = math.inf
     if not abs(value) <= float(LARGEST_REAL):
-        raise QueryRefused("A power may grow beyond 1e150", remedy="Narrow the bounds of its base, away from zero.")
+        raise QueryRefused(
+            "A power may grow beyond 1e150",
+            cause=RefusalCause.NUMBER_OVERFLOW,
+            remedy="Narrow the bounds of its base, away from zero.",
+        )
     return value
 
 

@@ -8,7 +8,7 @@ a large automaton, is refused here before anything is paid.
 from dataclasses import dataclass
 from typing import Final
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 
 LONGEST = 200
 LARGEST = 1000  # what a pattern may grow to when its repetitions are written out
@@ -104,13 +104,17 @@ def check(text: str) -> Pattern:
         QueryRefused: With the place in the pattern, if it is not in the common syntax or is too large.
     """
     if len(text) > LONGEST:
-        raise QueryRefused("A pattern is too long", remedy=f"Use at most {LONGEST} characters.")
+        raise QueryRefused(
+            "A pattern is too long", cause=RefusalCause.PATTERN_TOO_LARGE, remedy=f"Use at most {LONGEST} characters."
+        )
     reader = _Reader(text)
     size, tree = reader.alternatives(0)
     if reader.at < len(text):
         raise reader.refusal()
     if size > LARGEST:
-        raise QueryRefused("A pattern repeats too much", remedy="Use * or +, or smaller counts.")
+        raise QueryRefused(
+            "A pattern repeats too much", cause=RefusalCause.PATTERN_TOO_LARGE, remedy="Use * or +, or smaller counts."
+        )
     return Pattern(groups=reader.groups, tree=tree)
 
 
@@ -135,6 +139,7 @@ class _Reader:
         near = self.text[self.at : self.at + 10]
         return QueryRefused(
             f"The pattern is not understood at '{near}', character {self.at + 1}",
+            cause=RefusalCause.INVALID_PATTERN,
             remedy="Use . * + ? {2,3} [a-z] (a|b) ^ $ \\d \\w \\s \\b, and \\ before a character that is meant itself.",
         )
 
@@ -149,7 +154,11 @@ class _Reader:
 
     def alternatives(self, depth: int) -> tuple[int, Tree]:
         if depth > DEEPEST:
-            raise QueryRefused("A pattern is nested too deep", remedy=f"Use at most {DEEPEST} groups in each other.")
+            raise QueryRefused(
+                "A pattern is nested too deep",
+                cause=RefusalCause.PATTERN_TOO_LARGE,
+                remedy=f"Use at most {DEEPEST} groups in each other.",
+            )
         size, tree = self.sequence(depth)
         parts = [tree]
         while self.peek() == "|":

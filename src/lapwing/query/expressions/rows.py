@@ -48,11 +48,14 @@ class RowScope:
     mode: Mode = "value"
 
     def refusal(
-        self, node: exp.Expression, reason: str, remedy: str = "", cause: RefusalCause | None = None
+        self, node: exp.Expression, cause: RefusalCause, reason: str, remedy: str = "", curator_remedy: str = ""
     ) -> QueryRefused:
         """Return a refusal that points at where a node stands in the text."""
-        position = position_of(node, self.text) if isinstance(node, exp.Expr) else None
-        return QueryRefused(reason, remedy=remedy, position=position, cause=cause)
+        return self.refused_at(node, QueryRefused(reason, cause=cause, remedy=remedy, curator_remedy=curator_remedy))
+
+    def refused_at(self, node: exp.Expression, refused: QueryRefused, reason: str = "") -> QueryRefused:
+        """Return a refusal as one that points at a node."""
+        return refused.pointing_at(position_of(node, self.text) if isinstance(node, exp.Expr) else None, reason)
 
     @contextmanager
     def pointing(self, node: exp.Expression) -> Iterator[None]:
@@ -62,13 +65,15 @@ class RowScope:
         except QueryRefused as refused:
             if refused.position is not None:
                 raise
-            raise self.refusal(node, refused.reason, refused.remedy, refused.cause) from None
+            raise self.refused_at(node, refused) from None
 
     def only(self, node: exp.Expression, *allowed: str) -> None:
         """Refuse a node that carries any argument outside an allow-list, and what is no node at all."""
         if not isinstance(node, exp.Expr):
             raise QueryRefused(
-                "A part of the question is missing", remedy="Write what a clause or operator applies to."
+                "A part of the question is missing",
+                cause=RefusalCause.SYNTAX_ERROR,
+                remedy="Write what a clause or operator applies to.",
             )
         for name, value in node.args.items():
             if name not in allowed and value not in (None, False, [], ""):
@@ -95,7 +100,12 @@ class RowScope:
         self.only(node, "this", "table")
         identifier = node.this
         if not is_column(node):
-            raise self.refusal(node, "SELECT * and column patterns are not answered here", "Name the columns.")
+            raise self.refusal(
+                node,
+                RefusalCause.STAR_NOT_SUPPORTED,
+                "SELECT * and column patterns are not answered here",
+                "Name the columns.",
+            )
         self.only(identifier, "this", "quoted")
         found = [
             expression
@@ -112,7 +122,9 @@ class RowScope:
             return value if self.mode == "value" else self._as_asked(value)
         if unit:
             reason = f"'{identifier.name}' is the privacy unit and not a column of the catalog"
-            raise self.refusal(node, reason, f"Use COUNT(DISTINCT {identifier.name}).")
+            raise self.refusal(
+                node, RefusalCause.PRIVACY_UNIT_AS_VALUE, reason, f"Use COUNT(DISTINCT {identifier.name})."
+            )
         raise unknown_column(node, self)
 
     def is_unit(self, node: exp.Expression) -> bool:
@@ -129,7 +141,9 @@ class RowScope:
         return bool(units)
 
     def _ambiguous(self, node: exp.Expression) -> QueryRefused:
-        return self.refusal(node, f"'{node.name}' is in several tables", "Write table.column.")
+        return self.refusal(
+            node, RefusalCause.AMBIGUOUS_COLUMN, f"'{node.name}' is in several tables", "Write table.column."
+        )
 
     @property
     def unit(self) -> str | None:
@@ -164,4 +178,8 @@ def same_name(identifier: exp.Expression, name: str) -> bool:
 def require_present(node: object) -> None:
     """Refuse what the parser let pass though something is missing, as after a NOT at the end."""
     if not isinstance(node, exp.Expression):
-        raise QueryRefused("A part of the question is missing", remedy="Write what an operator or function applies to.")
+        raise QueryRefused(
+            "A part of the question is missing",
+            cause=RefusalCause.SYNTAX_ERROR,
+            remedy="Write what an operator or function applies to.",
+        )

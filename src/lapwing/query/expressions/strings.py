@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import cast
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import patterns
 from lapwing.query.expressions.conversion import fixed, folded, in_calendar, rescale
 from lapwing.query.expressions.expression import Expression, Literal, Operation
@@ -93,7 +93,9 @@ def _measured(node: Operation) -> Operation:
     length = length_of(node)
     if length.constant > LONGEST or length.factor > MOST_TIMES:
         raise QueryRefused(
-            "A text may grow too long", remedy=f"Join less: at most {MOST_TIMES} texts and {LONGEST:,} characters."
+            "A text may grow too long",
+            cause=RefusalCause.TEXT_TOO_LONG,
+            remedy=f"Join less: at most {MOST_TIMES} texts and {LONGEST:,} characters.",
         )
     return node
 
@@ -103,7 +105,9 @@ def _text(name: str, argument: Expression) -> Expression:
         return Literal(value=None, type=TEXT)
     if argument.type != TEXT:
         raise QueryRefused(
-            f"{name} needs a text, not {describe(argument.type)}", remedy="Write CAST(x AS VARCHAR) where it can be."
+            f"{name} needs a text, not {describe(argument.type)}",
+            cause=RefusalCause.WRONG_TYPE,
+            remedy="Write CAST(x AS VARCHAR) where it can be.",
         )
     return argument
 
@@ -114,9 +118,15 @@ def _written(name: str, argument: Expression) -> Expression:
 
 def _constant_text(name: str, what: str, argument: Expression, longest: int = 1000) -> Literal:
     if not isinstance(argument, Literal) or not isinstance(argument.value, str) or not argument.value:
-        raise QueryRefused(f"{name} takes {what} as a constant text", remedy="Write it in '…', not empty.")
+        raise QueryRefused(
+            f"{name} takes {what} as a constant text",
+            cause=RefusalCause.NOT_CONSTANT,
+            remedy="Write it in '…', not empty.",
+        )
     if len(argument.value) > longest:
-        raise QueryRefused(f"{name} takes at most {longest:,} characters", remedy="Shorten it.")
+        raise QueryRefused(
+            f"{name} takes at most {longest:,} characters", cause=RefusalCause.TEXT_TOO_LONG, remedy="Shorten it."
+        )
     return argument
 
 
@@ -124,7 +134,11 @@ def _constant_whole(name: str, argument: Expression, least: int, most: int) -> L
     argument = folded(argument)
     value = argument.value if isinstance(argument, Literal) else None
     if not isinstance(value, Fraction) or value.denominator != 1 or not least <= value <= most:
-        raise QueryRefused(f"{name} takes a whole constant", remedy=f"Write a number between {least:,} and {most:,}.")
+        raise QueryRefused(
+            f"{name} takes a whole constant",
+            cause=RefusalCause.NOT_CONSTANT,
+            remedy=f"Write a number between {least:,} and {most:,}.",
+        )
     return Literal(value=value, type=fixed(ONE, int(value), int(value)))
 
 
@@ -183,7 +197,9 @@ def split_part(argument: Expression, separator: Expression, index: Expression) -
     """Take one part of a separated list; '' where there is none. Negative indices count from the end."""
     place = _constant_whole("SPLIT_PART", index, -1_000_000, 1_000_000)
     if place.value == 0:
-        raise QueryRefused("SPLIT_PART counts from 1", remedy="Write SPLIT_PART(x, '-', 1).")
+        raise QueryRefused(
+            "SPLIT_PART counts from 1", cause=RefusalCause.INVALID_ARGUMENT, remedy="Write SPLIT_PART(x, '-', 1)."
+        )
     return _operation(
         "split_part", _text("SPLIT_PART", argument), _constant_text("SPLIT_PART", "the separator", separator), place
     )
@@ -202,6 +218,7 @@ def to_text(argument: Expression) -> Expression:
         return _operation("written", rescale(argument, ONE))
     raise QueryRefused(
         f"A cast of {describe(kind)} to text works only for whole numbers",
+        cause=RefusalCause.CAST_NOT_SUPPORTED,
         remedy="Write CAST(FLOOR(x) AS VARCHAR).",
     )
 
@@ -222,7 +239,11 @@ def concat(*arguments: Expression) -> Expression:
 def concat_ws(*arguments: Expression) -> Expression:
     """Join texts with a constant separator between them, leaving out NULLs."""
     if len(arguments) < 2:
-        raise QueryRefused("CONCAT_WS needs a separator and texts", remedy="Write CONCAT_WS('-', x, y).")
+        raise QueryRefused(
+            "CONCAT_WS needs a separator and texts",
+            cause=RefusalCause.WRONG_ARGUMENT_COUNT,
+            remedy="Write CONCAT_WS('-', x, y).",
+        )
     separator = _constant_text("CONCAT_WS", "the separator", arguments[0], 100)
     return _measured(_operation("concat_ws", separator, *(_written("CONCAT_WS", part) for part in arguments[1:])))
 
@@ -261,19 +282,39 @@ def like(
     """Match a text against a constant pattern of % and _, minding upper and lower case or not."""
     name = "LIKE" if case else "ILIKE"
     if argument.type != TEXT or not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-        raise QueryRefused(f"{name} takes a text and a constant pattern", remedy=f"Write name {name} 'A%'.")
+        raise QueryRefused(
+            f"{name} takes a text and a constant pattern",
+            cause=RefusalCause.NOT_CONSTANT,
+            remedy=f"Write name {name} 'A%'.",
+        )
     if len(pattern.value) > 1000 or pattern.value.count("%") > 10:
-        raise QueryRefused("A pattern is too long", remedy="Use at most 1,000 characters and ten %.")
+        raise QueryRefused(
+            "A pattern is too long",
+            cause=RefusalCause.PATTERN_TOO_LARGE,
+            remedy="Use at most 1,000 characters and ten %.",
+        )
     function = "like" if case else "like_any_case"
     if escape is None:
         return _operation(function, argument, pattern, kind=BOOLEAN)
     mark = escape.value if isinstance(escape, Literal) else None
     if not isinstance(mark, str) or len(mark) != 1 or not mark.isascii() or mark in "%_":
-        raise QueryRefused("ESCAPE takes one ASCII character", remedy="Write LIKE '50!%' ESCAPE '!'.")
+        raise QueryRefused(
+            "ESCAPE takes one ASCII character",
+            cause=RefusalCause.INVALID_ARGUMENT,
+            remedy="Write LIKE '50!%' ESCAPE '!'.",
+        )
     if not case and mark.isalpha():  # the engine folds the pattern's case, and not that of the character
-        raise QueryRefused("ESCAPE of ILIKE takes no letter", remedy="Write ILIKE '50!%' ESCAPE '!'.")
+        raise QueryRefused(
+            "ESCAPE of ILIKE takes no letter",
+            cause=RefusalCause.INVALID_ARGUMENT,
+            remedy="Write ILIKE '50!%' ESCAPE '!'.",
+        )
     if (len(pattern.value) - len(pattern.value.rstrip(mark))) % 2:
-        raise QueryRefused("The pattern ends with its escape character", remedy="Write it twice to mean itself.")
+        raise QueryRefused(
+            "The pattern ends with its escape character",
+            cause=RefusalCause.INVALID_PATTERN,
+            remedy="Write it twice to mean itself.",
+        )
     return _operation(function, argument, pattern, escape, kind=BOOLEAN)
 
 
@@ -282,14 +323,18 @@ def _flags(argument: Expression | None, allowed: str) -> Literal:
         return word("")
     if not isinstance(argument, Literal) or not isinstance(argument.value, str) or argument.value not in {"", *allowed}:
         raise QueryRefused(
-            "The options of a pattern are a constant", remedy=f"Use {' or '.join(map(repr, allowed))}, or none."
+            "The options of a pattern are a constant",
+            cause=RefusalCause.NOT_CONSTANT,
+            remedy=f"Use {' or '.join(map(repr, allowed))}, or none.",
         )
     return argument
 
 
 def _pattern(name: str, argument: Expression) -> tuple[Literal, patterns.Pattern]:
     if not isinstance(argument, Literal) or not isinstance(argument.value, str):
-        raise QueryRefused(f"{name} takes a constant pattern", remedy=f"Write {name}(x, '^A[0-9]+').")
+        raise QueryRefused(
+            f"{name} takes a constant pattern", cause=RefusalCause.NOT_CONSTANT, remedy=f"Write {name}(x, '^A[0-9]+')."
+        )
     return argument, patterns.check(argument.value)
 
 
@@ -319,5 +364,9 @@ def substitute(
     """Replace the first part that a regular expression describes, or with 'g' every one, by a constant text."""
     text, (checked, _) = _text("REGEXP_REPLACE", argument), _pattern("REGEXP_REPLACE", pattern)
     if not isinstance(by, Literal) or not isinstance(by.value, str) or "\\" in by.value or len(by.value) > 1000:
-        raise QueryRefused("REGEXP_REPLACE takes a constant replacement", remedy="Write it without \\.")
+        raise QueryRefused(
+            "REGEXP_REPLACE takes a constant replacement",
+            cause=RefusalCause.NOT_CONSTANT,
+            remedy="Write it without \\.",
+        )
     return _measured(_operation("substituted", text, checked, by, _flags(flags, "ig")))

@@ -11,7 +11,7 @@ from datetime import date
 from fractions import Fraction
 from typing import cast
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import arithmetic, days
 from lapwing.query.expressions.conversion import (
     bounds_of,
@@ -83,7 +83,11 @@ def _one_of(units: Collection[str], name: str) -> str:
     """Return the one spelling of a unit of time, or refuse one that is not among these."""
     unit = unit_of(name)
     if unit not in units:
-        raise QueryRefused(f"The unit '{name[:40]}' is not answered", remedy=f"Use {', '.join(units)}.")
+        raise QueryRefused(
+            f"The unit '{name[:40]}' is not answered",
+            cause=RefusalCause.UNKNOWN_TIME_UNIT,
+            remedy=f"Use {', '.join(units)}.",
+        )
     return unit
 
 
@@ -104,7 +108,9 @@ def part(name: str, argument: Expression) -> Expression:
         return arithmetic.floor_to(arithmetic.multiply(part("year", argument), number(Fraction(1, 10))))
     if unit not in PARTS:
         raise QueryRefused(
-            f"The part '{name[:40]}' is not answered", remedy=f"Use {', '.join(PARTS)}, decade, date or epoch."
+            f"The part '{name[:40]}' is not answered",
+            cause=RefusalCause.UNKNOWN_TIME_UNIT,
+            remedy=f"Use {', '.join(PARTS)}, decade, date or epoch.",
         )
     low, high = PARTS[unit]
     first, last = days.microseconds(cast(Plain, argument.type))
@@ -138,6 +144,7 @@ def whole_number(argument: Expression) -> Expression:
         word_of = kind.name.upper()
         raise QueryRefused(
             f"The bounds of {names} are not known",
+            cause=RefusalCause.UNBOUNDED_TIME,
             remedy="Let the curator declare `lower` and `upper` for its columns in the catalog, or write "
             + clamp_written(f"{word_of} '2000-01-01'", f"{word_of} '2030-12-31'")
             + ".",
@@ -188,7 +195,9 @@ def days_between(left: Expression, right: Expression) -> Expression:
     kinds = {cast(Plain, left.type).name, cast(Plain, right.type).name}
     if kinds != {"date"}:
         raise QueryRefused(
-            "The difference of two timestamps is not answered by -", remedy="Write DATE_DIFF('second', earlier, later)."
+            "The difference of two timestamps is not answered by -",
+            cause=RefusalCause.INCOMPATIBLE_TYPES,
+            remedy="Write DATE_DIFF('second', earlier, later).",
         )
     return difference("day", right, left)
 
@@ -214,7 +223,11 @@ def shift(argument: Expression, unit: str, amount: Expression, sign: int) -> Exp
 def shift_days(argument: Expression, amount: Expression, sign: int) -> Expression:
     """Move a date by a whole number of days; the result is a date."""
     if require_temporal("+", argument).name != "date":
-        raise QueryRefused("A timestamp and a number are not added", remedy="Write x + INTERVAL 3 DAY.")
+        raise QueryRefused(
+            "A timestamp and a number are not added",
+            cause=RefusalCause.INCOMPATIBLE_TYPES,
+            remedy="Write x + INTERVAL 3 DAY.",
+        )
     steps = _whole(amount, sign)
     (low, high), argument = integers_of(steps), in_calendar(argument)
     _require_short(max(-low, high) * days.DAY)
@@ -226,14 +239,20 @@ def shift_days(argument: Expression, amount: Expression, sign: int) -> Expressio
 def _whole(amount: Expression, factor: int) -> Expression:
     arithmetic.require_numbers("INTERVAL", (amount,))
     if not isinstance(amount.type, Fixed) or amount.type.step.denominator != 1:
-        raise QueryRefused("An INTERVAL takes a whole number", remedy="Write INTERVAL 3 DAY, or FLOOR(x).")
+        raise QueryRefused(
+            "An INTERVAL takes a whole number",
+            cause=RefusalCause.WRONG_TYPE,
+            remedy="Write INTERVAL 3 DAY, or FLOOR(x).",
+        )
     return rescale(amount, ONE) if factor == 1 else arithmetic.multiply(rescale(amount, ONE), number(Fraction(factor)))
 
 
 def _require_short(microseconds: int) -> None:
     if microseconds > LONGEST_SHIFT * days.DAY:
         raise QueryRefused(
-            "An INTERVAL may be longer than 12,000 months or 372,000 days", remedy="Narrow the bounds of its number."
+            "An INTERVAL may be longer than 12,000 months or 372,000 days",
+            cause=RefusalCause.NUMBER_OVERFLOW,
+            remedy="Narrow the bounds of its number.",
         )
 
 
@@ -244,11 +263,12 @@ def make_date(year: Expression, month: Expression, day: Expression) -> Expressio
     for argument, low, high in zip(parts, (1, 0, 0), (9999, 99, 99), strict=True):
         kind = argument.type
         if not isinstance(kind, Fixed) or kind.step.denominator != 1:
-            raise QueryRefused("MAKE_DATE takes whole numbers", remedy="Write FLOOR(x).")
+            raise QueryRefused("MAKE_DATE takes whole numbers", cause=RefusalCause.WRONG_TYPE, remedy="Write FLOOR(x).")
         ends = [cast(Fraction, end) for end in kind.interval()]
         if not low <= ends[0] <= ends[1] <= high:
             raise QueryRefused(
                 f"A part of MAKE_DATE may lie outside {low} to {high}",
+                cause=RefusalCause.INVALID_ARGUMENT,
                 remedy=f"Write {clamp_written(low, high)}.",
             )
     years, months, month_days = (rescale(argument, ONE) for argument in parts)
@@ -277,7 +297,11 @@ def formatted(argument: Expression, template: Expression) -> Expression:
         argument, template = template, argument
     require_temporal("STRFTIME", argument)
     if not isinstance(template, Literal) or not isinstance(template.value, str) or len(template.value) > 100:
-        raise QueryRefused("STRFTIME takes a constant format", remedy="Write STRFTIME(x, '%Y-%m'), up to 100 long.")
+        raise QueryRefused(
+            "STRFTIME takes a constant format",
+            cause=RefusalCause.NOT_CONSTANT,
+            remedy="Write STRFTIME(x, '%Y-%m'), up to 100 long.",
+        )
     length_of_format(template.value)
     return Operation(function="formatted", arguments=(in_calendar(argument), template), type=TEXT)
 
@@ -290,6 +314,7 @@ def length_of_format(text: str) -> int:
         if directive is not None and directive not in DIRECTIVES:
             raise QueryRefused(
                 f"'%{directive}' is not a part of a format that is answered",
+                cause=RefusalCause.INVALID_FORMAT,
                 remedy=f"Use %{', %'.join(DIRECTIVES)}.",
             )
         length += 1 if directive is None else DIRECTIVES[directive]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from lapwing.catalog.suggestions import did_you_mean, listed, meant, name_in_sql, only_one_meant, shown
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.naming import REMEDIES, name_of, remedy_of
 from lapwing.query.text.syntax_refusals import PIVOT
 
@@ -54,7 +54,7 @@ def suggesting(refused: QueryRefused, name: str, known: Iterable[str]) -> QueryR
 def part_refused(name: str, at: exp.Expression, rows: "RowScope") -> QueryRefused:
     """Return the refusal of an argument of a node that no question may have."""
     what = PARTS.get(name, name.rstrip("_").replace("_", " ").upper())
-    return rows.refusal(at, f"{what} is not answered here", INSTEAD.get(name, SEE))
+    return rows.refusal(at, RefusalCause.CLAUSE_NOT_SUPPORTED, f"{what} is not answered here", INSTEAD.get(name, SEE))
 
 
 def unknown_column(node: exp.Expression, rows: "RowScope") -> QueryRefused:
@@ -62,13 +62,18 @@ def unknown_column(node: exp.Expression, rows: "RowScope") -> QueryRefused:
     name, sources = node.this.name, rows.qualified(node)
     lost = [column.casefold() for source in rows.lost for column in (*source.columns, source.unit or "")]
     if name.casefold() in lost:
-        return rows.refusal(node, f"'{shown(name)}' is neither a key nor inside an aggregate", "Add it to GROUP BY.")
+        return rows.refusal(
+            node,
+            RefusalCause.NOT_GROUPED,
+            f"'{shown(name)}' is neither a key nor inside an aggregate",
+            "Add it to GROUP BY.",
+        )
     known = [column for source in sources for column in source.columns]
     where = f" in {' and '.join(source.name for source in sources)}" if sources else ""
     text = f"Double quotes name a column; a text stands in single quotes: '{shown(name)}'. "
     quoted = bool(node.this.args.get("quoted"))
     remedy = (text if quoted else "") + meant("Columns", name, known)
-    refused = rows.refusal(node, f"There is no column '{shown(name)}'{where}", remedy)
+    refused = rows.refusal(node, RefusalCause.UNKNOWN_COLUMN, f"There is no column '{shown(name)}'{where}", remedy)
     return refused if quoted else suggesting(refused, name, known)
 
 
@@ -80,7 +85,7 @@ def unknown_function(node: exp.Expression, rows: "RowScope", kinds: Iterable[typ
         known = sorted((every | AGGREGATES) - INTERNAL - {name})
         remedy = did_you_mean(name, known, nearness=0.8) + remedy
         close = only_one_meant(name, known, nearness=0.8)
-    refused = rows.refusal(node, f"{name_of(node)} is not answered here", remedy)
+    refused = rows.refusal(node, RefusalCause.FUNCTION_NOT_SUPPORTED, f"{name_of(node)} is not answered here", remedy)
     refused.suggestion = None if refused.position is None else close
     return refused
 
@@ -88,4 +93,6 @@ def unknown_function(node: exp.Expression, rows: "RowScope", kinds: Iterable[typ
 def unknown_source(node: exp.Expression, name: str, rows: "RowScope") -> QueryRefused:
     """Return the refusal of a table that a column is qualified with, and FROM does not name."""
     known = listed(source.name for source in rows.sources)
-    return rows.refusal(node, f"'{shown(name)}' is not a table of this question", f"FROM names {known}.")
+    return rows.refusal(
+        node, RefusalCause.UNKNOWN_TABLE, f"'{shown(name)}' is not a table of this question", f"FROM names {known}."
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.expression import Expression, Operation, depth_of, nodes_of
 
 HEAVIEST = 10_000
@@ -48,7 +48,11 @@ def bearable(node: Expression) -> Expression:
     It is asked at every level, so that what it walks through is never larger than the limit allows.
     """
     if isinstance(node, Operation) and weight(node) > HEAVIEST:
-        raise QueryRefused("An expression is too large for the engine", remedy="Nest /, NULLIF, IN and BETWEEN less.")
+        raise QueryRefused(
+            "An expression is too large for the engine",
+            cause=RefusalCause.QUERY_TOO_COMPLEX,
+            remedy="Nest /, NULLIF, IN and BETWEEN less.",
+        )
     return node
 
 
@@ -62,7 +66,9 @@ def require_small(expression: Expression) -> Expression:
     """Return an expression, or refuse it if it has become too large."""
     if nodes_of(expression) > MOST_NODES or depth_of(expression) > MOST_DEPTH:
         reason = "An expression grows too large when Lapwing replaces the columns of subqueries"
-        raise QueryRefused(reason, remedy="Compute fewer things from one another.")
+        raise QueryRefused(
+            reason, cause=RefusalCause.QUERY_TOO_COMPLEX, remedy="Compute fewer things from one another."
+        )
     return expression
 
 
@@ -70,4 +76,6 @@ def require_few(expressions: Iterable[Expression]) -> None:
     """Refuse the columns of a subquery that are too large together."""
     if sum(map(nodes_of, expressions)) > MOST_NODES:
         reason = "The columns of a subquery grow too large when Lapwing replaces the columns of other subqueries"
-        raise QueryRefused(reason, remedy="Compute fewer things from one another.")
+        raise QueryRefused(
+            reason, cause=RefusalCause.QUERY_TOO_COMPLEX, remedy="Compute fewer things from one another."
+        )

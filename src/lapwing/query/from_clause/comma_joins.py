@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.equalities import sides_of
@@ -79,7 +79,9 @@ def _unconnected(
             return not_of_one_unit(join.this, "inner", bound, other, scope)
     name = (other.source if isinstance(other, PublicInput) else other.sources[0]).name
     reason = f"Nothing says what rows of '{name}' are joined with"
-    return scope.nowhere.refusal(join.this, reason, "Compare its columns with columns of the other tables.")
+    return scope.nowhere.refusal(
+        join.this, RefusalCause.JOIN_CONDITION_MISSING, reason, "Compare its columns with columns of the other tables."
+    )
 
 
 def _connected(
@@ -167,7 +169,9 @@ def _begun(select: exp.Select, items: list[Joined], scope: Scope) -> tuple[Input
         if isinstance(item, Input):
             return item, [*items[:place], *items[place + 1 :]]
     reason = "FROM lists public tables alone: no answer about them needs protection"
-    raise scope.nowhere.refusal(select.args["from_"].this, reason, "Begin with a protected table.")
+    raise scope.nowhere.refusal(
+        select.args["from_"].this, RefusalCause.ONLY_PUBLIC_TABLES, reason, "Begin with a protected table."
+    )
 
 
 def _next(

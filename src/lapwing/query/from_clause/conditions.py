@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.expressions import logic
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression
@@ -26,7 +27,12 @@ def bound_condition(node: exp.Expression, rows: RowScope, name: str) -> Expressi
     """Bind a condition on a row."""
     bound = bind_expression(node, rows)
     if bound.type != BOOLEAN:
-        raise rows.refusal(node, f"{name} needs a condition, not {describe(bound.type)}", "Write a comparison.")
+        raise rows.refusal(
+            node,
+            RefusalCause.NOT_A_CONDITION,
+            f"{name} needs a condition, not {describe(bound.type)}",
+            "Write a comparison.",
+        )
     return bound
 
 

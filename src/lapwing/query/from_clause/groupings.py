@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 from sqlglot import exp
 
 from lapwing.catalog.model import Catalog
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import conversion
 from lapwing.query.expressions.calls import bind_both, bind_expression
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
@@ -71,7 +71,12 @@ def bind_aggregates(
     for part in parts:
         _collect(part.this if type(part) is exp.Alias else part, groups, selection, rows, collected)
     if len(groups) + len(collected.aggregates) > MOST_COLUMNS:
-        raise rows.refusal(select, f"A subquery has more than {MOST_COLUMNS} groups and aggregates", "Use fewer.")
+        raise rows.refusal(
+            select,
+            RefusalCause.TOO_MANY_COLUMNS,
+            f"A subquery has more than {MOST_COLUMNS} groups and aggregates",
+            "Use fewer.",
+        )
     with rows.pointing(select):
         require_few([*groups, *(part.argument for part in collected.aggregates if part.argument is not None)])
     aggregates = tuple(sorted(collected.aggregates, key=str))
@@ -103,6 +108,7 @@ def _groups(select: exp.Select, selection: Selection, rows: RowScope, catalog: C
         unit = rows.unit
         raise rows.refusal(
             select.args.get("group") or select,
+            RefusalCause.MIXES_UNITS,
             "A subquery that aggregates over the rows of different units is not answered",
             "Ask for it by itself, and write what it shows into this question. For a number of each unit, "
             + (f"group by the unit too: GROUP BY {unit}." if unit else "group by a key that the catalog links."),
@@ -141,7 +147,9 @@ def _is_settled(
 def _group(node: exp.Expression, rows: RowScope) -> Expression:
     bound = bind_both(node, rows)
     if isinstance(bound, Literal):
-        raise rows.refusal(node, "GROUP BY takes columns, not constants", "Leave it out.")
+        raise rows.refusal(
+            node, RefusalCause.INVALID_GROUP_KEY, "GROUP BY takes columns, not constants", "Leave it out."
+        )
     return bound
 
 
@@ -150,7 +158,12 @@ def _collect(
 ) -> None:
     """Find the aggregates and group expressions inside a node."""
     if isinstance(node, exp.Window):
-        raise rows.refusal(node, "A window over grouped rows is not answered", "Group in a subquery of its own.")
+        raise rows.refusal(
+            node,
+            RefusalCause.WINDOW_NOT_SUPPORTED,
+            "A window over grouped rows is not answered",
+            "Group in a subquery of its own.",
+        )
     if isinstance(node, exp.AggFunc | exp.Filter):
         aggregate = _aggregate(node, selection, rows)
         collected.aggregates.setdefault(aggregate, []).append(id(node))
@@ -220,11 +233,12 @@ def _aggregate(node: exp.Expression, selection: Selection, rows: RowScope) -> Un
     if type(node) not in AGGREGATES:
         raise rows.refusal(
             node,
+            RefusalCause.FUNCTION_NOT_SUPPORTED,
             f"{name_of(node)} is not answered over the rows of a unit",
             "Use COUNT, SUM, AVG, MIN, MAX, BOOL_AND, BOOL_OR.",
         )
     if isinstance(node, exp.Sum | exp.Avg) and isinstance(node.this, exp.Distinct):
-        raise rows.refusal(node, f"{node.key.upper()}(DISTINCT …) is not answered")
+        raise rows.refusal(node, RefusalCause.DISTINCT_NOT_SUPPORTED, f"{node.key.upper()}(DISTINCT …) is not answered")
     call = UnitCall(node=node, where=condition, most=selection.rows_per_unit, rows=rows)
     function, arguments, kind = bind_call(call, AGGREGATES, node)
     if function == "count" and not arguments:  # a group has a row

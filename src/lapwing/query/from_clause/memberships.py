@@ -11,7 +11,7 @@ from typing import Literal as Choice
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.as_read import as_read
 from lapwing.query.expressions.calls import looked_at
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
@@ -75,7 +75,9 @@ def _with_marks(node: exp.Expression, bound: Input, scope: Scope, binders: _Bind
             if not monotone and not rows_of(bound, scope).is_unit(inner.this):
                 # What is NULL in SQL where nothing matches is FALSE in a mark, which NOT would turn into TRUE.
                 reason = "IN over protected rows stands for itself or under AND and OR"
-                raise rows_of(bound, scope).refusal(inner, reason, "Write NOT EXISTS (SELECT 1 FROM … WHERE …).")
+                raise rows_of(bound, scope).refusal(
+                    inner, RefusalCause.SUBQUERY_NOT_SUPPORTED, reason, "Write NOT EXISTS (SELECT 1 FROM … WHERE …)."
+                )
             bound, prepared[id(inner)] = marked(_in(inner, False, bound, scope, binders.subquery))
         require_bounded_size(bound.selection, inner, scope.nowhere)
     rows = RowScope(text=scope.text, sources=sources, prepared=prepared)
@@ -135,7 +137,7 @@ def _in(node: exp.Expression, denied: bool, bound: Input, scope: Scope, subquery
     value = looked_at(node.this, rows)
     columns = list(public.source.columns.values())
     if len(columns) != 1:
-        raise rows.refusal(node, "IN takes a subquery with one column")
+        raise rows.refusal(node, RefusalCause.SUBQUERY_NOT_ONE_COLUMN, "IN takes a subquery with one column")
     with rows.pointing(node):
         pair = equal(value, columns[0])
     return joined(bound, public, "not_in" if denied else "semi", [pair], scope)
@@ -160,12 +162,17 @@ def _in_units(node: exp.Expression, denied: bool, bound: Input, other: Input, sc
         if not denied:
             reason = "IN takes a subquery with one column"
         unit = rows.unit or "the unit"
-        raise rows.refusal(node, reason, f"Write {unit} IN (SELECT {unit} FROM …), or NOT EXISTS with an equality.")
+        raise rows.refusal(
+            node,
+            RefusalCause.SUBQUERY_NOT_ONE_COLUMN,
+            reason,
+            f"Write {unit} IN (SELECT {unit} FROM …), or NOT EXISTS with an equality.",
+        )
     check_units(node, bound, other, rows)
     with rows.pointing(node):
         pair = equal(looked_at(node.this, rows), as_read(shown[0][1]))
     if not is_linked([pair], bound, other, scope):
-        raise rows.refusal(node, *unlinked(bound, other, scope))
+        raise rows.refusal(node, RefusalCause.UNLINKED_TABLES, *unlinked(bound, other, scope))
     return paired("semi", bound, other, [pair], [], scope)
 
 
@@ -176,7 +183,12 @@ def _exists(node: exp.Expression, denied: bool, bound: Input, scope: Scope, bind
     clause = select.args.get("from_")
     other = binders.item(clause.this, scope) if clause is not None else None
     if not isinstance(select, exp.Select) or other is None:
-        raise rows.refusal(select, "EXISTS takes a subquery over a public table", "Write EXISTS (SELECT 1 FROM …).")
+        raise rows.refusal(
+            select,
+            RefusalCause.INVALID_EXISTS,
+            "EXISTS takes a subquery over a public table",
+            "Write EXISTS (SELECT 1 FROM …).",
+        )
     if isinstance(other, PublicInput) and not select.args.get("joins"):
         check_name(select, bound, other, rows)
     rows.only(select, "expressions", "from_", "joins", "where")
@@ -199,12 +211,17 @@ def _exists(node: exp.Expression, denied: bool, bound: Input, scope: Scope, bind
         theirs = rows_of(other, scope)
         return bind_unit_join(select, kind, bound, other, [_qualified(part, theirs) for part in conditions], scope)
     if not conditions:
-        raise rows.refusal(select, "EXISTS without a condition does not depend on the row", "Compare with a column.")
+        raise rows.refusal(
+            select,
+            RefusalCause.INVALID_EXISTS,
+            "EXISTS without a condition does not depend on the row",
+            "Compare with a column.",
+        )
     pairs, rest = equalities(conditions, bound, other, scope)
     outside, other = split(rest, bound, other, scope)
     if outside:
         reason = "EXISTS takes conditions on the public table and equalities with a row's columns"
-        raise rows.refusal(outside[0], reason)
+        raise rows.refusal(outside[0], RefusalCause.INVALID_EXISTS, reason)
     return joined(bound, other, kind, pairs, scope)
 
 
@@ -249,4 +266,9 @@ def _check_shown(select: exp.Select, rows: RowScope) -> None:
     """Refuse an aggregate: it would have a row, and so EXISTS be true, whatever it is of."""
     for node in select.expressions:
         if not isinstance(node, exp.Star | exp.Literal | exp.Boolean | exp.Null) and not is_column(node):
-            raise rows.refusal(node, "EXISTS takes a subquery that shows a column or a constant", "Write SELECT 1.")
+            raise rows.refusal(
+                node,
+                RefusalCause.INVALID_EXISTS,
+                "EXISTS takes a subquery that shows a column or a constant",
+                "Write SELECT 1.",
+            )

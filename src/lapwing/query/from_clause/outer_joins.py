@@ -17,7 +17,7 @@ In a subquery rows without a unit do not exist either. Privacy is not affected: 
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
 from lapwing.query.expressions.naming import name_of
@@ -41,7 +41,12 @@ def check_aggregates(select: exp.Select, rows: RowScope, dark: frozenset[str]) -
             if not isinstance(node, exp.Grouping) and not _passes_over(node, rows, dark):
                 unit = f"COUNT({rows.unit})" if rows.unit else "a column of the protected table"
                 reason = f"{name_of(node)} would count rows of the public table that match nobody"
-                raise rows.refusal(node, reason, f"Aggregate columns of the protected table, as {unit}, or write JOIN.")
+                raise rows.refusal(
+                    node,
+                    RefusalCause.JOIN_NOT_SUPPORTED,
+                    reason,
+                    f"Aggregate columns of the protected table, as {unit}, or write JOIN.",
+                )
 
 
 def _passes_over(node: exp.Expression, rows: RowScope, dark: frozenset[str]) -> bool:

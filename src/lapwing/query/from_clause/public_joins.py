@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.as_read import as_read
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
 from lapwing.query.expressions.rows import RowScope, TableReference
@@ -81,17 +81,22 @@ def _bound_join(node: exp.Expression, bound: Input, public: Input | PublicInput,
     if join is None or (mirrored and join in ("semi", "anti")):
         asked = f"{node.args.get('side') or ''} {kind}".strip().upper()
         remedy = "Begin FROM with the protected table." if mirrored else "Use JOIN, LEFT or RIGHT JOIN."
-        raise rows.refusal(node, f"{asked} JOIN is not answered", remedy)
+        raise rows.refusal(node, RefusalCause.JOIN_NOT_SUPPORTED, f"{asked} JOIN is not answered", remedy)
     if node.args.get("using"):
         pairs = _shared(node.args["using"], rows, rows_of(public, scope))
         return _without_shared(node, joined(bound, public, join, pairs, scope), public)
     if node.args.get("on") is None:
-        raise rows.refusal(node, "A join without ON would pair every row with every public row", "Write ON or USING.")
+        raise rows.refusal(
+            node,
+            RefusalCause.JOIN_CONDITION_MISSING,
+            "A join without ON would pair every row with every public row",
+            "Write ON or USING.",
+        )
     pairs, conditions = equalities(conjuncts(node.args["on"], rows), bound, public, scope)
     outside, public = split(conditions, bound, public, scope)
     if outside and join != "inner":
         reason = f"{join.upper()} JOIN takes equalities and conditions on the public table"
-        raise rows.refusal(outside[0], reason, "Use WHERE.")
+        raise rows.refusal(outside[0], RefusalCause.JOIN_CONDITION_NOT_SUPPORTED, reason, "Use WHERE.")
     result = joined(bound, public, join, pairs, scope)
     for condition in outside:
         where = bound_condition(condition, rows_of(result, scope), "ON")
@@ -107,7 +112,9 @@ def _of_units(node: exp.Expression, bound: Input, other: Input, scope: Scope) ->
         return (bind_right_join if side == "RIGHT" else bind_full_join)(node, bound, other, scope)
     if join is None or join == "not_in":
         reason = f"{side} {kind}".strip() + " JOIN of a protected table is not answered"
-        raise rows_of(bound, scope).refusal(node, reason, "Use JOIN, LEFT, RIGHT or FULL JOIN.")
+        raise rows_of(bound, scope).refusal(
+            node, RefusalCause.JOIN_NOT_SUPPORTED, reason, "Use JOIN, LEFT, RIGHT or FULL JOIN."
+        )
     if node.args.get("using"):
         return join_using(node, join, bound, other, node.args["using"], scope)
     on = node.args.get("on")
@@ -120,7 +127,9 @@ def _of_units(node: exp.Expression, bound: Input, other: Input, scope: Scope) ->
 def check_name(node: exp.Expression, bound: Input, public: PublicInput, rows: RowScope) -> None:
     """Refuse a public table that has the name of another table of the question."""
     if any(source.name.casefold() == public.source.name.casefold() for source in bound.sources):
-        raise rows.refusal(node, f"Two tables are called '{public.source.name}'", "Rename one with AS.")
+        raise rows.refusal(
+            node, RefusalCause.DUPLICATE_NAME, f"Two tables are called '{public.source.name}'", "Rename one with AS."
+        )
 
 
 def _shared(using: Sequence[exp.Expression], private: RowScope, public: RowScope) -> Pairs:
@@ -159,7 +168,11 @@ def equalities(
     private_rows = rows_of(bound, scope)
     pairs, rest = separated(conditions, private_rows, rows_of(public, scope))
     if not pairs:
-        raise private_rows.refusal(conditions[0], "A join needs an equality with a column of the public table")
+        raise private_rows.refusal(
+            conditions[0],
+            RefusalCause.JOIN_CONDITION_MISSING,
+            "A join needs an equality with a column of the public table",
+        )
     return pairs, rest
 
 
@@ -201,7 +214,11 @@ def joined(bound: Input, public: PublicInput, kind: JoinKind, pairs: Pairs, scop
     places = dict(zip(public.rows.columns, added, strict=True))
     if kind == "left" and not all(isinstance(column, ColumnReference) for column in public.source.columns.values()):
         reason = f"'{public.source.name}' computes columns, which are NULL where no row of it matches"
-        raise QueryRefused(f"{reason}: not answered in a LEFT JOIN", remedy="Compute them outside of the subquery.")
+        raise QueryRefused(
+            f"{reason}: not answered in a LEFT JOIN",
+            cause=RefusalCause.JOIN_NOT_SUPPORTED,
+            remedy="Compute them outside of the subquery.",
+        )
     named = {name: _in_places(column, places) for name, column in public.source.columns.items()}
     return Input(
         selection=Selection(relation=relation),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from lapwing.catalog.model import Catalog, Table
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope, TableReference, same_name
 from lapwing.query.from_clause.conditions import bound_condition, conjuncts, filtered
@@ -107,7 +107,11 @@ def protected_table(name: exp.Identifier, scope: Scope) -> Table | None:
 def kept(table: Table, name: str, scope: Scope) -> Input:
     """Return the rows of a protected table that exist, under a name."""
     if table.unit_day is not None:
-        raise QueryRefused(f"The units of {table.name} are persons and days", remedy="Watch it with `lapwing monitor`.")
+        raise QueryRefused(
+            f"The units of {table.name} are persons and days",
+            cause=RefusalCause.TABLE_NOT_QUERIED,
+            remedy="Watch it with `lapwing monitor`.",
+        )
     relation = ProtectedRows(table=table, reads=scope.reads)
     columns: dict[str, Expression] = {c.name: c for c in relation.columns if c.cleaned is None}
     sources = (TableReference(name=name, columns=columns, unit=unit_of(table)),)

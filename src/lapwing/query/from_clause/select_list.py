@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.expressions.calls import bind_both
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
@@ -42,12 +43,21 @@ def bind_list(select: exp.Select, rows: RowScope) -> SelectList:
     names = [item.name.casefold() for item in items]
     twice = next((item.name for item in items if names.count(item.name.casefold()) > 1), None)
     if twice is not None:
-        raise rows.refusal(select, f"Two columns of a subquery are called '{twice}'", "Rename one with AS.")
+        raise rows.refusal(
+            select,
+            RefusalCause.DUPLICATE_NAME,
+            f"Two columns of a subquery are called '{twice}'",
+            "Rename one with AS.",
+        )
     places = [place for place, item in enumerate(items) if item.unit]
     if any(items[place].value is None for place in places[1:]):  # further ones are columns like others
-        raise rows.refusal(select, "A subquery shows the privacy unit twice", "Name it once.")
+        raise rows.refusal(
+            select, RefusalCause.DUPLICATE_NAME, "A subquery shows the privacy unit twice", "Name it once."
+        )
     if len(items) > MOST_COLUMNS:
-        raise rows.refusal(select, f"A subquery has more than {MOST_COLUMNS} columns", "Use fewer.")
+        raise rows.refusal(
+            select, RefusalCause.TOO_MANY_COLUMNS, f"A subquery has more than {MOST_COLUMNS} columns", "Use fewer."
+        )
     columns = {item.name: item.value for item in items if item.value is not None}
     with rows.pointing(select):
         require_few(columns.values())
@@ -66,7 +76,7 @@ def _is_star(node: exp.Expression) -> bool:
 def _of_star(node: exp.Expression, rows: RowScope) -> list[SelectItem]:
     star = node if isinstance(node, exp.Star) else node.this
     if rows.lost:
-        raise rows.refusal(node, "SELECT * after GROUP BY", "Name the columns.")
+        raise rows.refusal(node, RefusalCause.STAR_NOT_SUPPORTED, "SELECT * after GROUP BY", "Name the columns.")
     items: list[SelectItem] = []
     for source in rows.sources if star is node else rows.qualified(node):
         unit = source.unit
@@ -87,10 +97,15 @@ def starred(star: exp.Expression, names: Sequence[str], rows: RowScope) -> list[
     for column in left_out or ():
         rows.only(column, "this")
         if not any(same_name(column.this, name) for name in kept):
-            raise rows.refusal(column, f"There is no column '{column.name}' to leave out", f"It has {', '.join(kept)}.")
+            raise rows.refusal(
+                column,
+                RefusalCause.UNKNOWN_COLUMN,
+                f"There is no column '{column.name}' to leave out",
+                f"It has {', '.join(kept)}.",
+            )
         kept = [name for name in kept if not same_name(column.this, name)]
     if not kept:
-        raise rows.refusal(star, "* leaves out all columns there are", "Keep one.")
+        raise rows.refusal(star, RefusalCause.STAR_NOT_SUPPORTED, "* leaves out all columns there are", "Keep one.")
     return kept
 
 
@@ -122,7 +137,7 @@ def chosen(node: exp.Expression, select: exp.Select, rows: RowScope) -> exp.Expr
     if isinstance(node, exp.Literal) and not node.is_string:
         rows.only(node, "this")
         if not str(node.this).isdecimal() or not 1 <= int(node.this) <= len(items):
-            raise rows.refusal(node, f"There is no column {node.this} in the SELECT list")
+            raise rows.refusal(node, RefusalCause.UNKNOWN_COLUMN, f"There is no column {node.this} in the SELECT list")
         return named(items[int(node.this) - 1], rows)[0]
     return _aliased(node, items, rows) or node
 
@@ -138,7 +153,9 @@ def _aliased(node: exp.Expression, items: Sequence[exp.Expression], rows: RowSco
         rows.only(node, "this")
         rows.only(node.this, "this", "quoted")
     if len(aliased) > 1:
-        raise rows.refusal(node, f"'{node.name}' is the name of several columns", "Rename one.")
+        raise rows.refusal(
+            node, RefusalCause.AMBIGUOUS_COLUMN, f"'{node.name}' is the name of several columns", "Rename one."
+        )
     return aliased[0] if aliased else None
 
 

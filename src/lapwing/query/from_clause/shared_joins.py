@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.mechanisms.packing import MOST_UNITS, require_solver
 from lapwing.query.expressions.rows import RowScope, TableReference
 from lapwing.query.from_clause.conditions import filtered
@@ -52,7 +52,12 @@ def bind_shared_join(
     pairs, rest = separated([part for part in conditions if id(part) not in apart], rows, theirs)
     if not pairs:
         reason = "Rows of different units meet on an equality of their columns"
-        raise rows.refusal(node, reason, "Compare a column of one table with one of the other.")
+        raise rows.refusal(
+            node,
+            RefusalCause.JOIN_CONDITION_NOT_SUPPORTED,
+            reason,
+            "Compare a column of one table with one of the other.",
+        )
     other, rest = filtered_by_own(other, rest, rows, theirs)
     shown = shown_of(other)
     added = fresh("s", [value.type for value in shown], bound.selection.relation, other.selection.relation)
@@ -84,15 +89,21 @@ def _check_units(node: exp.Expression, bound: Input, other: Input, scope: Scope)
     tables = (*tables_of(bound.selection.relation), *tables_of(other.selection.relation))
     if any(table.unit_is_row for table in tables):
         reason = "Rows that are privacy units themselves are not joined with rows of other units"
-        raise rows.refusal(node, reason, "Let the curator say in the catalog whose rows they are.")
+        raise rows.refusal(
+            node, RefusalCause.ROWS_ARE_UNITS, reason, "Let the curator say in the catalog whose rows they are."
+        )
     if any(table.part is not None for table in scope.catalog.tables):
         reason = "Where units are divided into parts, rows of different units do not meet"
-        raise rows.refusal(node, reason, "Ask about each table by itself.")
+        raise rows.refusal(node, RefusalCause.SHARED_ROWS_NOT_SUPPORTED, reason, "Ask about each table by itself.")
     if units_of_row(bound.selection.relation) >= MOST_UNITS:
-        raise rows.refusal(node, f"Rows of more than {MOST_UNITS} units meet", "Join fewer tables.")
+        raise rows.refusal(
+            node, RefusalCause.TOO_MANY_TABLES, f"Rows of more than {MOST_UNITS} units meet", "Join fewer tables."
+        )
     if units_of_row(other.selection.relation) > 1:
         reason = "A subquery in which units meet stands on the right of a join"
-        raise rows.refusal(node, reason, "Write it first, and join the other tables to it.")
+        raise rows.refusal(
+            node, RefusalCause.SHARED_ROWS_NOT_SUPPORTED, reason, "Write it first, and join the other tables to it."
+        )
 
 
 def meet(bound: Input, other: Input, conditions: Sequence[exp.Expression], scope: Scope) -> list[exp.Expression]:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from lapwing.catalog.public import PublicTable
 from lapwing.catalog.suggestions import meant
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
 from lapwing.query.expressions.rows import RowScope, TableReference, same_name
 from lapwing.query.expressions.unknown_names import suggesting
@@ -66,7 +66,7 @@ def _first(select: exp.Select, scope: Scope) -> tuple[Input | PublicInput, Scope
     scope = _with(select, scope)
     clause = select.args.get("from_")
     if clause is None:
-        raise scope.nowhere.refusal(select, "The question has no FROM", _tables(scope))
+        raise scope.nowhere.refusal(select, RefusalCause.NO_FROM, "The question has no FROM", _tables(scope))
     scope.nowhere.only(clause, "this")
     return _item(clause.this, scope), scope
 
@@ -90,7 +90,9 @@ def _from(select: exp.Select, first: Input | PublicInput, where: Sequence[exp.Ex
     """Bind the JOIN clauses of a SELECT, and conditions."""
     joins = list(select.args.get("joins") or [])
     if len(joins) >= MOST_NESTED:
-        raise scope.nowhere.refusal(select, f"FROM has more than {MOST_NESTED} tables", "Use fewer.")
+        raise scope.nowhere.refusal(
+            select, RefusalCause.TOO_MANY_TABLES, f"FROM has more than {MOST_NESTED} tables", "Use fewer."
+        )
     if any(map(is_listed, joins)) or (scope.sharing and joins and all(map(is_inner, joins))):
 
         def asked(part: exp.Expression, rows: Input) -> Input:
@@ -122,10 +124,15 @@ def _mirrored(select: exp.Select, first: PublicInput, join: exp.Expression | Non
     if second is None:
         reason = f"'{name}' is a public table: no answer about it alone needs protection"
         remedy = "Begin FROM with a protected table and join the public one, or read the file and write a constant."
-        raise scope.nowhere.refusal(place, reason, remedy)
+        raise scope.nowhere.refusal(place, RefusalCause.ONLY_PUBLIC_TABLES, reason, remedy)
     if join is None or isinstance(second, PublicInput):
         reason = f"'{name}' and what is joined to it first are public tables"
-        raise scope.nowhere.refusal(place, reason, "Begin FROM with the protected table and join the public ones.")
+        raise scope.nowhere.refusal(
+            place,
+            RefusalCause.ONLY_PUBLIC_TABLES,
+            reason,
+            "Begin FROM with the protected table and join the public ones.",
+        )
     return bind_join(join, second, first, scope, mirrored=True)
 
 
@@ -159,7 +166,9 @@ def _with(select: exp.Expression, scope: Scope) -> Scope:
         scope.nowhere.only(alias.this, "this", "quoted")
         name = alias.this.name
         if any(name.casefold() == known.casefold() for known in scope.named):
-            raise scope.nowhere.refusal(node, f"Two subqueries are called '{name}'", "Rename one.")
+            raise scope.nowhere.refusal(
+                node, RefusalCause.DUPLICATE_NAME, f"Two subqueries are called '{name}'", "Rename one."
+            )
         scope = replace(scope, named={**scope.named, name: _subquery(node.this, name, scope)})
     return scope
 
@@ -174,7 +183,9 @@ def _item(node: exp.Expression, scope: Scope) -> Input | PublicInput:
         found = _subquery(node.this, alias_of(node, scope, *further) or "subquery", scope)
         return _with_names(node, found, named, scope) if isinstance(named, list) and named else found
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-        raise scope.nowhere.refusal(node, "FROM takes tables of the catalog and subqueries", _tables(scope))
+        raise scope.nowhere.refusal(
+            node, RefusalCause.SUBQUERY_NOT_SUPPORTED, "FROM takes tables of the catalog and subqueries", _tables(scope)
+        )
     scope.nowhere.only(node, "this", "alias")
     scope.nowhere.only(node.this, "this", "quoted")
     name = alias_of(node, scope)
@@ -190,7 +201,9 @@ def _item(node: exp.Expression, scope: Scope) -> Input | PublicInput:
     for view in scope.catalog.views:
         if same_name(node.this, view.name):
             return _view(view.name, view.sql, name or view.name, node, scope)
-    refused = scope.nowhere.refusal(node, f"There is no table '{node.name[:60]}'", _tables(scope, node.name))
+    refused = scope.nowhere.refusal(
+        node, RefusalCause.UNKNOWN_TABLE, f"There is no table '{node.name[:60]}'", _tables(scope, node.name)
+    )
     raise suggesting(refused, node.name, _names_in_from(scope))
 
 
@@ -214,13 +227,20 @@ def _with_names(
     if isinstance(bound, Input) and source.unit is not None and source.unit not in source.columns:
         if bound.unit_place is None:
             reason = "The subquery shows all columns, the privacy unit somewhere among them"
-            raise scope.nowhere.refusal(node, reason, "Name the columns in its SELECT list.")
+            raise scope.nowhere.refusal(
+                node, RefusalCause.STAR_NOT_SUPPORTED, reason, "Name the columns in its SELECT list."
+            )
         old.insert(bound.unit_place, source.unit)
     for name in names:
         scope.nowhere.only(name, "this", "quoted")
     new = [str(name.name) for name in names]
     if len(new) != len(old) or len({name.casefold() for name in new}) < len(new):
-        raise scope.nowhere.refusal(node, f"The subquery has {len(old)} columns", "Name each of them, all different.")
+        raise scope.nowhere.refusal(
+            node,
+            RefusalCause.COLUMN_LIST_MISMATCH,
+            f"The subquery has {len(old)} columns",
+            "Name each of them, all different.",
+        )
     called = dict(zip(old, new, strict=True))
     columns = {called[name]: value for name, value in source.columns.items()}
     shown = replace(source, columns=columns, unit=called.get(source.unit or ""))
@@ -239,15 +259,19 @@ def _public(table: PublicTable, name: str, scope: Scope) -> PublicInput:
 def _view(view: str, sql: str, name: str, node: exp.Expression, scope: Scope) -> Input | PublicInput:
     """Open a view of the catalog: a text of the curator's, with names of its own."""
     if view in scope.within:
-        raise scope.nowhere.refusal(node, f"The view '{view}' opens itself", "Let the curator mend the catalog.")
+        raise scope.nowhere.refusal(
+            node, RefusalCause.INVALID_VIEW, f"The view '{view}' opens itself", "Let the curator mend the catalog."
+        )
     if len(scope.within) == MOST_VIEWS:
-        raise scope.nowhere.refusal(node, f"More than {MOST_VIEWS} views open one another", "Use fewer.")
+        raise scope.nowhere.refusal(
+            node, RefusalCause.TOO_MANY_TABLES, f"More than {MOST_VIEWS} views open one another", "Use fewer."
+        )
     inner = replace(scope, text=sql, named={}, within=(*scope.within, view))
     try:
         return _subquery(query_of_view(sql, inner), name, inner)
     except QueryRefused as refused:
         reason = f"In the view '{view}': {refused.reason}"
-        raise scope.nowhere.refusal(node, reason, refused.remedy, refused.cause) from None
+        raise scope.nowhere.refused_at(node, refused, reason) from None
 
 
 def query_of_view(sql: str, scope: Scope) -> exp.Expression:
@@ -256,7 +280,9 @@ def query_of_view(sql: str, scope: Scope) -> exp.Expression:
     scope.nowhere.only(whole, "expressions", "from_")
     inner = whole.args["from_"].this
     if not isinstance(inner, exp.Subquery) or not isinstance(inner.this, exp.Select | exp.SetOperation):
-        raise scope.nowhere.refusal(whole, "It is not a subquery", "Let the curator mend the catalog.")
+        raise scope.nowhere.refusal(
+            whole, RefusalCause.INVALID_VIEW, "It is not a subquery", "Let the curator mend the catalog."
+        )
     scope.nowhere.only(inner, "this")
     return inner.this
 
@@ -288,11 +314,14 @@ def _subquery(node: exp.Expression, name: str, scope: Scope) -> Input | PublicIn
         return _without_duplicates(node, union, scope) if node.args.get("distinct") else union
     if not isinstance(node, exp.Select):
         what = "A join in parentheses" if isinstance(node, exp.Table) else f"{node.key.upper()} in parentheses"
-        raise scope.nowhere.refusal(node, f"{what} is not answered", "Write (SELECT … FROM …).")
+        raise scope.nowhere.refusal(
+            node, RefusalCause.CLAUSE_NOT_SUPPORTED, f"{what} is not answered", "Write (SELECT … FROM …)."
+        )
     for clause in ("order", "limit", "offset"):
         if node.args.get(clause) is not None:
             raise scope.nowhere.refusal(
                 node.args[clause],
+                RefusalCause.MIXES_UNITS,
                 f"{clause.upper()} in a subquery would choose among the rows of different units",
                 "Leave it out, or rank within the unit: ROW_NUMBER() OVER (PARTITION BY unit ORDER BY …).",
             )
@@ -322,7 +351,7 @@ def _public_subquery(node: exp.Select, bound: PublicInput, name: str, scope: Sco
     for shown, expression in bind_list(node, rows).columns.items():
         if node.args.get("distinct") is not None and not isinstance(expression, ColumnReference):
             reason = "DISTINCT in a subquery over a public table takes only its columns"
-            raise rows.refusal(node, reason, "Leave it out, or name columns.")
+            raise rows.refusal(node, RefusalCause.DISTINCT_NOT_SUPPORTED, reason, "Leave it out, or name columns.")
         columns[shown] = expression
     where = conjunction(bound.rows.where, condition(node.args.get("where"), rows, "WHERE"))
     if where is not None:
@@ -344,7 +373,9 @@ def _protected_subquery(node: exp.Select, first: Input | PublicInput, name: str,
         having = condition(node.args.get("having"), with_aliases(node.args.get("having"), node, rows), "HAVING")
         bound = Input(selection=filtered(selection, having), sources=())
     elif node.args.get("having") is not None:
-        raise rows.refusal(node.args["having"], "HAVING without GROUP BY", "Write WHERE.")
+        raise rows.refusal(
+            node.args["having"], RefusalCause.HAVING_WITHOUT_GROUP_BY, "HAVING without GROUP BY", "Write WHERE."
+        )
     windows, definitions = windows_in(node), definitions_in(node, rows)
     if windows:
         selection, rows = bind_windows(windows, definitions, bound.selection, rows)
@@ -368,7 +399,7 @@ def _distinct(
     if shown.unit is None:
         reason = f"{name} without the privacy unit would merge the rows of different units"
         remedy = "Add the privacy unit to the SELECT list, or ask for COUNT(DISTINCT x)."
-        raise rows.refusal(node, reason, remedy)
+        raise rows.refusal(node, RefusalCause.MIXES_UNITS, reason, remedy)
     expressions = tuple(sorted(dict.fromkeys(shown.columns.values()), key=str))
     named = fresh("d", [expression.type for expression in expressions], bound.selection.relation)
     named, further = with_read(named, expressions)

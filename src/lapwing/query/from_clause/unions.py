@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.expressions import logic
 from lapwing.query.expressions.as_read import as_read
 from lapwing.query.expressions.conversion import alike
@@ -20,7 +21,9 @@ def parts_of(node: exp.SetOperation, scope: Scope) -> tuple[exp.Expression, exp.
     """Return the subqueries that a set operation unites."""
     if not isinstance(node, exp.Union) and not node.args.get("distinct"):
         what = type(node).__name__.upper()
-        raise scope.nowhere.refusal(node, f"{what} ALL is not answered", f"Write {what}.")
+        raise scope.nowhere.refusal(
+            node, RefusalCause.SET_OPERATION_NOT_SUPPORTED, f"{what} ALL is not answered", f"Write {what}."
+        )
     scope.nowhere.only(node, "this", "expression", "distinct", "with_")
     return node.this, node.expression
 
@@ -45,7 +48,9 @@ def aligned(node: exp.Expression, parts: Sequence[Input | PublicInput], scope: S
     what = type(node).__name__.upper()
     if len(inputs) < len(parts) or any(part.sources[0].unit is None for part in inputs):
         reason = f"{what} without the privacy unit compares the rows of different units"
-        raise scope.nowhere.refusal(node, reason, "Show the privacy unit in both, or write UNION ALL.")
+        raise scope.nowhere.refusal(
+            node, RefusalCause.MIXES_UNITS, reason, "Show the privacy unit in both, or write UNION ALL."
+        )
     sources = [part.sources[0] for part in inputs]
     rows = _column_by_column(node, f"The sides of {what}", inputs, scope)
     return tuple(
@@ -67,7 +72,9 @@ def _column_by_column(
     places = {part.unit_place for part in inputs if part.unit_place is not None}
     if len({len(columns) for columns in shown}) > 1 or len(units) > 1 or len(places) > 1:
         reason = f"{what} have different columns, or the privacy unit among them in different places"
-        raise scope.nowhere.refusal(node, reason, "List the same columns in the same order.")
+        raise scope.nowhere.refusal(
+            node, RefusalCause.SET_OPERATION_MISMATCH, reason, "List the same columns in the same order."
+        )
     with scope.nowhere.pointing(node):
         return [reading_alike(column) for column in zip(*shown, strict=True)]
 
@@ -102,7 +109,12 @@ def united(node: exp.Expression, parts: Sequence[Input | PublicInput], name: str
     """Unite rows: column by column in their order, the unit with the unit."""
     inputs = [part for part in parts if isinstance(part, Input)]
     if len(inputs) < len(parts) or len({table_of(part.selection.relation).units for part in inputs}) > 1:
-        raise scope.nowhere.refusal(node, "UNION ALL takes rows of the same privacy units", "Ask for each by itself.")
+        raise scope.nowhere.refusal(
+            node,
+            RefusalCause.DIFFERENT_UNITS,
+            "UNION ALL takes rows of the same privacy units",
+            "Ask for each by itself.",
+        )
     first = inputs[0].sources[0]
     rows = _column_by_column(node, "The parts of UNION ALL", inputs, scope)
     with scope.nowhere.pointing(node):

@@ -11,6 +11,7 @@ from typing import cast
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.calls import bind_expression, counted, looked_at
 from lapwing.query.expressions.casts import truth_as_number
@@ -71,7 +72,7 @@ def _count(call: UnitCall) -> BoundCall:
     if isinstance(node.this, exp.Distinct):
         rows.only(node.this, "expressions")
         if len(node.this.expressions) != 1:
-            raise rows.refusal(node, "COUNT(DISTINCT …) takes one expression")
+            raise rows.refusal(node, RefusalCause.WRONG_ARGUMENT_COUNT, "COUNT(DISTINCT …) takes one expression")
         return "count_distinct", (logic.only_where(looked_at(node.this.expressions[0], rows), call.where),), kind
     argument: Expression | None = None
     if not isinstance(node.this, exp.Star) and not (node.this is not None and rows.is_unit(node.this)):
@@ -94,7 +95,7 @@ def _condition(call: UnitCall) -> Expression:
     condition = bind_expression(call.node.this, call.rows)
     if condition.type != BOOLEAN:
         what = f"{call.name} needs a condition, not {describe(condition.type)}"
-        raise call.rows.refusal(call.node, what)
+        raise call.rows.refusal(call.node, RefusalCause.NOT_A_CONDITION, what)
     return condition
 
 
@@ -107,7 +108,7 @@ def _summed(call: UnitCall) -> Expression:
     argument = truth_as_number(bind_expression(call.node.this, call.rows))
     if not is_number(argument.type):
         what = f"{call.node.key.upper()} needs a number, not {describe(argument.type)}"
-        raise call.rows.refusal(call.node, what)
+        raise call.rows.refusal(call.node, RefusalCause.WRONG_TYPE, what)
     return conversion.summable(logic.only_where(argument, call.where))
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import logic
 from lapwing.query.expressions.as_read import as_read
 from lapwing.query.expressions.expression import ColumnReference, Expression
@@ -76,7 +76,7 @@ def not_of_one_unit(node: exp.Expression, kind: UnitJoinKind, bound: Input, othe
     rows, further = rows_of(bound, scope), _to_meet(kind, bound, other)
     check_units(node, bound, other, rows, further)
     reason, ways = unlinked(bound, other, scope)
-    return rows.refusal(node, reason, ways + further)
+    return rows.refusal(node, RefusalCause.UNLINKED_TABLES, reason, ways + further)
 
 
 def _to_meet(kind: UnitJoinKind, bound: Input, other: Input) -> str:
@@ -156,7 +156,9 @@ def join_using(
     pairs = [equal(as_read(rows.column(column)), as_read(theirs.column(column))) for column in shared]
     if len(shared) == len(columns) and not is_linked(pairs, bound, other, scope):
         _, remedy = unlinked(bound, other, scope)
-        raise rows.refusal(node, "USING names neither the privacy unit nor a linked key", remedy)
+        raise rows.refusal(
+            node, RefusalCause.UNLINKED_TABLES, "USING names neither the privacy unit nor a linked key", remedy
+        )
     result, _ = _joined(kind, bound, other, pairs, scope)
     gone = {name.name.casefold() for name in names}
     sources = tuple(
@@ -194,9 +196,11 @@ def check_units(node: exp.Expression, bound: Input, other: Input, rows: RowScope
     if table.units != second.units:
         reason = f"{table.name} and {second.name} are not joined, because they have different units"
         remedy = "Ask about each by itself, or let the curator link them in the catalog if they are the same."
-        raise rows.refusal(node, reason, remedy + further)
+        raise rows.refusal(node, RefusalCause.DIFFERENT_UNITS, reason, remedy + further)
     if table.unit_is_row:
-        raise rows.refusal(node, "Rows that are privacy units themselves are not joined with one another")
+        raise rows.refusal(
+            node, RefusalCause.ROWS_ARE_UNITS, "Rows that are privacy units themselves are not joined with one another"
+        )
     check_names(node, bound, other, rows)
 
 
@@ -205,7 +209,7 @@ def check_names(node: exp.Expression, bound: Input, other: Input, rows: RowScope
     names = {source.name.casefold() for source in bound.sources}
     twice = next((source.name for source in other.sources if source.name.casefold() in names), None)
     if twice is not None:
-        raise rows.refusal(node, f"Two tables are called '{twice}'", "Rename one with AS.")
+        raise rows.refusal(node, RefusalCause.DUPLICATE_NAME, f"Two tables are called '{twice}'", "Rename one with AS.")
 
 
 def compares_units(node: exp.Expression, ours: RowScope, theirs: RowScope) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.calls import bind_expression, looked_at, ordered_by
 from lapwing.query.expressions.expression import Literal
 from lapwing.query.expressions.rows import RowScope, same_name
@@ -94,7 +94,9 @@ def definitions_in(select: exp.Select, rows: RowScope) -> Definitions:
         name = node.this
         rows.only(name, "this", "quoted")
         if any(name.name.casefold() == other.casefold() for other in definitions):
-            raise rows.refusal(node, f"Two windows are called '{name.name}'", "Rename one.")
+            raise rows.refusal(
+                node, RefusalCause.DUPLICATE_NAME, f"Two windows are called '{name.name}'", "Rename one."
+            )
         definitions[name.name] = _written(node, definitions, rows)
     return definitions
 
@@ -111,11 +113,13 @@ def _written(node: exp.Window, definitions: Definitions, rows: RowScope) -> Writ
     base = next((written for name, written in definitions.items() if same_name(alias, name)), None)
     if base is None:
         names = ", ".join(definitions) or "none"
-        raise rows.refusal(node, f"There is no window '{alias.name}'", f"Windows: {names}.")
+        raise rows.refusal(
+            node, RefusalCause.UNKNOWN_WINDOW, f"There is no window '{alias.name}'", f"Windows: {names}."
+        )
     changes = own.partition or (own.order and base.order) or ((own.order or own.spec) and base.spec)
     if changes:
         reason = f"OVER ({alias.name} …) changes what the window '{alias.name}' says"
-        raise rows.refusal(node, reason, "Write the window out.")
+        raise rows.refusal(node, RefusalCause.WINDOW_NOT_SUPPORTED, reason, "Write the window out.")
     return Written(partition=base.partition, order=own.order or base.order, spec=own.spec or base.spec)
 
 
@@ -125,11 +129,17 @@ def _written(node: exp.Window, definitions: Definitions, rows: RowScope) -> Writ
 def _window(node: exp.Window, written: Written, most: int, rows: RowScope) -> Window:
     rows.only(node, "this", "partition_by", "order", "over", "spec", "alias")
     if node.args.get("over") not in (None, "OVER"):
-        raise rows.refusal(node, f"{node.args['over']} is not answered here", "Write OVER (PARTITION BY …).")
+        raise rows.refusal(
+            node,
+            RefusalCause.WINDOW_NOT_SUPPORTED,
+            f"{node.args['over']} is not answered here",
+            "Write OVER (PARTITION BY …).",
+        )
     if not any(rows.is_unit(part) for part in written.partition):
         unit = rows.unit
         raise rows.refusal(
             node,
+            RefusalCause.MIXES_UNITS,
             "A window over the rows of different units is not answered",
             f"Write OVER (PARTITION BY {unit} …)." if unit else "The privacy unit is not at hand here.",
         )
@@ -164,7 +174,7 @@ def _order(clause: exp.Expression | None, rows: RowScope) -> tuple[SortTerm, ...
         rows.only(part, "this", "desc", "nulls_first")
         value = ordered_by(part.this, rows) if rows.mode == "value" else bind_expression(part.this, rows)
         if isinstance(value, Literal):
-            raise rows.refusal(part, "ORDER BY in a window takes columns, not constants")
+            raise rows.refusal(part, RefusalCause.NOT_CONSTANT, "ORDER BY in a window takes columns, not constants")
         terms.append(
             SortTerm(
                 value=value, descending=bool(part.args.get("desc")), nulls_first=bool(part.args.get("nulls_first"))

@@ -10,6 +10,7 @@ from typing import Literal as Choice
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.expressions import conversion, days, temporal
 from lapwing.query.expressions.calls import bind_expression, exact_number
 from lapwing.query.expressions.conversion import bounds_of, in_calendar
@@ -40,7 +41,12 @@ def bind_frame(
     rows.only(spec, "kind", "start", "start_side", "end", "end_side")
     kind = str(spec.args.get("kind") or "").upper()
     if kind not in ("ROWS", "RANGE"):
-        raise rows.refusal(node, f"A frame in {kind} is not answered", "Write ROWS BETWEEN … or RANGE BETWEEN ….")
+        raise rows.refusal(
+            node,
+            RefusalCause.INVALID_FRAME,
+            f"A frame in {kind} is not answered",
+            "Write ROWS BETWEEN … or RANGE BETWEEN ….",
+        )
     ends = [(spec.args.get("start"), spec.args.get("start_side"))]
     ends.append((spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side")))
     unit: Choice["rows", "range"] = "rows" if kind == "ROWS" else "range"
@@ -48,7 +54,9 @@ def bind_frame(
         order = (_measured(order, node, rows),)
     start, end = (_end(which, end, side, unit, order, most, node, rows) for which, (end, side) in enumerate(ends))
     if start is not None and end is not None and start > end:
-        raise rows.refusal(node, "A frame ends before it starts", "Write the earlier end first.")
+        raise rows.refusal(
+            node, RefusalCause.INVALID_FRAME, "A frame ends before it starts", "Write the earlier end first."
+        )
     return WindowFrame(unit=unit, start=start, end=end), order
 
 
@@ -67,19 +75,24 @@ def _end(
         return 0
     sign = {"PRECEDING": -1, "FOLLOWING": 1}.get(str(side).upper())
     if sign is None:
-        raise rows.refusal(node, "A frame needs PRECEDING or FOLLOWING", _EXAMPLE)
+        raise rows.refusal(node, RefusalCause.INVALID_FRAME, "A frame needs PRECEDING or FOLLOWING", _EXAMPLE)
     if end == "UNBOUNDED":
         if (sign < 0) != (which == 0):
-            raise rows.refusal(node, "A frame starts at UNBOUNDED PRECEDING and ends at UNBOUNDED FOLLOWING", _EXAMPLE)
+            raise rows.refusal(
+                node,
+                RefusalCause.INVALID_FRAME,
+                "A frame starts at UNBOUNDED PRECEDING and ends at UNBOUNDED FOLLOWING",
+                _EXAMPLE,
+            )
         return None
     if not isinstance(end, exp.Expression):
-        raise rows.refusal(node, "A frame of this kind is not answered", _EXAMPLE)
+        raise rows.refusal(node, RefusalCause.INVALID_FRAME, "A frame of this kind is not answered", _EXAMPLE)
     if unit == "range":
         return sign * _distance(end, order[0].value, node, rows)
     bound = bind_expression(end, rows)
     number = bound.value if isinstance(bound, Literal) else None
     if not isinstance(number, Fraction) or number.denominator != 1 or number < 0:
-        raise rows.refusal(node, "A frame in ROWS takes whole numbers", _EXAMPLE)
+        raise rows.refusal(node, RefusalCause.INVALID_FRAME, "A frame in ROWS takes whole numbers", _EXAMPLE)
     if number >= most and (sign < 0) == (which == 0):
         return None
     return sign * min(int(number), most)
@@ -97,7 +110,12 @@ def _measured(order: Order, node: exp.Window, rows: RowScope) -> SortTerm:
     Integers and their distances are exact, and small enough that no engine's arithmetic on them can overflow.
     """
     if len(order) != 1:
-        raise rows.refusal(node, "RANGE with a distance needs one ORDER BY column", "Order by one column, or use ROWS.")
+        raise rows.refusal(
+            node,
+            RefusalCause.INVALID_FRAME,
+            "RANGE with a distance needs one ORDER BY column",
+            "Order by one column, or use ROWS.",
+        )
     (term,) = order
     value = term.value
     if is_temporal(value.type):
@@ -109,7 +127,12 @@ def _measured(order: Order, node: exp.Window, rows: RowScope) -> SortTerm:
         or max(map(abs, conversion.integers_of(value))) > LARGEST_DISTANCE
     ):
         reason = f"RANGE with a distance orders by a number or time with bounds, not by this {describe(kind)}"
-        raise rows.refusal(node, reason, "Let the curator declare `lower` and `upper` in the catalog, or use ROWS.")
+        raise rows.refusal(
+            node,
+            RefusalCause.UNBOUNDED_TIME,
+            reason,
+            "Let the curator declare `lower` and `upper` in the catalog, or use ROWS.",
+        )
     return replace(term, value=value)
 
 
@@ -117,7 +140,12 @@ def _number_of(value: Expression, node: exp.Window, rows: RowScope) -> Expressio
     kind = value.type
     if not isinstance(kind, Plain) or kind.low is None or kind.high is None:
         reason = f"RANGE with a distance orders by a number or time with bounds, not by this {describe(kind)}"
-        raise rows.refusal(node, reason, "Let the curator declare `lower` and `upper` in the catalog, or use ROWS.")
+        raise rows.refusal(
+            node,
+            RefusalCause.UNBOUNDED_TIME,
+            reason,
+            "Let the curator declare `lower` and `upper` in the catalog, or use ROWS.",
+        )
     value = in_calendar(value)
     low, high = bounds_of(value)
     if kind.name == "date":
@@ -140,7 +168,12 @@ def _distance(end: exp.Expression, value: Expression, node: exp.Window, rows: Ro
             if steps <= LARGEST_DISTANCE:
                 return steps
     remedy = "Write INTERVAL 7 DAY." if timed else "Write a number that is a multiple of the column's step."
-    raise rows.refusal(node, "RANGE needs a constant distance in whole steps of the ORDER BY column", remedy)
+    raise rows.refusal(
+        node,
+        RefusalCause.INVALID_FRAME,
+        "RANGE needs a constant distance in whole steps of the ORDER BY column",
+        remedy,
+    )
 
 
 def _constant(node: exp.Expression, rows: RowScope) -> Fraction | None:
@@ -157,7 +190,12 @@ def _seconds(interval: exp.Expression, node: exp.Window, rows: RowScope) -> Frac
     rows.only(unit, "this")
     name = temporal.unit_of(unit.name)
     if name not in ("second", "minute", "hour", "day", "week"):
-        raise rows.refusal(node, f"A distance in {unit.name.upper()} has no fixed length", "Write INTERVAL 30 DAY.")
+        raise rows.refusal(
+            node,
+            RefusalCause.INVALID_FRAME,
+            f"A distance in {unit.name.upper()} has no fixed length",
+            "Write INTERVAL 30 DAY.",
+        )
     amount, seconds = interval.this, days.FIXED[name] // 10**6
     if isinstance(amount, exp.Literal) and amount.is_string:
         return exact_number(str(amount.this), amount, rows) * seconds
@@ -179,10 +217,12 @@ def settled(
     name = called_by(node)
     counts_rows = frame is not None and frame.unit == "rows" and not frame.whole
     if not order and (counts_rows or function in RANKED | OF_ONE_ROW):
-        raise rows.refusal(node, f"{name} needs an order", "Write OVER (PARTITION BY … ORDER BY …).")
+        raise rows.refusal(
+            node, RefusalCause.WINDOW_NEEDS_ORDER, f"{name} needs an order", "Write OVER (PARTITION BY … ORDER BY …)."
+        )
     if function in RANKED:
         if frame is not None and not frame.whole:  # over all rows of a part it says nothing
-            raise rows.refusal(node, f"{name} takes no frame", "Leave it out.")
+            raise rows.refusal(node, RefusalCause.INVALID_FRAME, f"{name} takes no frame", "Leave it out.")
         return None, order
     if function in OF_ONE_ROW:
         return _of_one_row(function, node, frame, ignores_nulls, rows), order
@@ -203,4 +243,6 @@ def _of_one_row(
     if function == "first_value" and not ignores_nulls and starts_first:
         return WHOLE
     reason = f"{called_by(node)} sees the rows up to its own and its peers, which have no order among themselves"
-    raise rows.refusal(node, reason, "Write ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING.")
+    raise rows.refusal(
+        node, RefusalCause.WINDOW_NEEDS_ORDER, reason, "Write ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING."
+    )

@@ -6,6 +6,7 @@ from typing import cast
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Literal
@@ -36,11 +37,20 @@ def function_of(window: exp.Window, rows: RowScope) -> tuple[exp.Expression, Exp
         node, ignores = node.this, isinstance(node, exp.IgnoreNulls)
     kind = name_in_plan(node)
     if kind is None:
-        raise rows.refusal(window, f"{plain_name(node)} is not answered as a window", _ANSWERED)
+        raise rows.refusal(
+            window, RefusalCause.WINDOW_NOT_SUPPORTED, f"{plain_name(node)} is not answered as a window", _ANSWERED
+        )
     if where is not None and kind in RANKED | OF_ONE_ROW:
-        raise rows.refusal(window, f"{plain_name(node)} takes no FILTER", "Filter the rows in a subquery first.")
+        raise rows.refusal(
+            window,
+            RefusalCause.FILTER_NOT_SUPPORTED,
+            f"{plain_name(node)} takes no FILTER",
+            "Filter the rows in a subquery first.",
+        )
     if ignores and kind not in OF_ONE_ROW | _SHIFTED:
-        raise rows.refusal(window, f"{plain_name(node)} takes no IGNORE NULLS", "Leave it out.")
+        raise rows.refusal(
+            window, RefusalCause.WINDOW_NOT_SUPPORTED, f"{plain_name(node)} takes no IGNORE NULLS", "Leave it out."
+        )
     return node, where, ignores
 
 
@@ -72,7 +82,9 @@ def _share(call: UnitCall) -> BoundCall:
 def _ntile(call: UnitCall) -> BoundCall:
     call.rows.only(call.node, "this")
     if call.node.this is None:
-        raise call.rows.refusal(call.node, "NTILE takes a whole number of tiles", "Write NTILE(4).")
+        raise call.rows.refusal(
+            call.node, RefusalCause.INVALID_ARGUMENT, "NTILE takes a whole number of tiles", "Write NTILE(4)."
+        )
     tiles = _whole(call.node.this, call, "tiles", 1, 10**6)
     return "", (tiles,), conversion.fixed(Fraction(1), 1, min(call.most, int(cast(Fraction, tiles.value))))
 
@@ -82,7 +94,9 @@ def _whole(node: exp.Expression, call: UnitCall, what: str, least: int, most: in
     number = bound.value if isinstance(bound, Literal) else None
     if not isinstance(number, Fraction) or number.denominator != 1 or not least <= number <= most:
         limit = f"at most {most}" if least == 0 else f"from {least} to {most}"
-        raise call.rows.refusal(call.node, f"{call.name} takes a whole number of {what}, {limit}")
+        raise call.rows.refusal(
+            call.node, RefusalCause.INVALID_ARGUMENT, f"{call.name} takes a whole number of {what}, {limit}"
+        )
     return cast(Literal, bound)
 
 
@@ -100,7 +114,7 @@ def _shifted(call: UnitCall) -> BoundCall:
         return "", (value, step), value.type
     value, other = conversion.alike((value, bind_expression(default, rows)))
     if not isinstance(other, Literal):
-        raise rows.refusal(node, f"The default of {call.name} must be a constant")
+        raise rows.refusal(node, RefusalCause.NOT_CONSTANT, f"The default of {call.name} must be a constant")
     return "", (value, step, other), logic.hull((value, other))
 
 
@@ -114,7 +128,9 @@ def _nth(call: UnitCall) -> BoundCall:
     node = call.node
     call.rows.only(node, "this", "offset")
     if node.args.get("offset") is None:
-        raise call.rows.refusal(node, "NTH_VALUE takes the number of a row", "Write NTH_VALUE(x, 2).")
+        raise call.rows.refusal(
+            node, RefusalCause.INVALID_ARGUMENT, "NTH_VALUE takes the number of a row", "Write NTH_VALUE(x, 2)."
+        )
     value = bind_expression(node.this, call.rows)
     return "", (value, _whole(node.args["offset"], call, "rows", 1, call.most)), value.type
 

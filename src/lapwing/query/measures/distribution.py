@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.mechanisms.trees import sizes_of
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.types import Fixed
@@ -17,7 +17,11 @@ def fixed_point(argument: Expression) -> Fixed:
         QueryRefused: If it has none: what FILTER leaves of it is NULL in every row.
     """
     if not isinstance(argument.type, Fixed):
-        raise QueryRefused("FILTER leaves no number to an aggregate, so that it is always NULL", remedy="Leave it out.")
+        raise QueryRefused(
+            "FILTER leaves no number to an aggregate, so that it is always NULL",
+            cause=RefusalCause.EMPTY_CONDITION,
+            remedy="Leave it out.",
+        )
     return argument.type
 
 

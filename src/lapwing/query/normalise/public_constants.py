@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.classify.kinds import Kind, Kinds, stands_in_from, visible_in
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.from_clause.scope import PublicInput, Scope
@@ -89,7 +89,9 @@ def _value(node: exp.Expression, within: Scope) -> exp.Expression | None:
         return None
     if len(values) > 1:
         reason = f"A subquery in the place of a value has {len(values):,} values"
-        raise within.nowhere.refusal(node, reason, "Choose one with WHERE, or write IN.")
+        raise within.nowhere.refusal(
+            node, RefusalCause.SUBQUERY_NOT_ONE_ROW, reason, "Choose one with WHERE, or write IN."
+        )
     return literal(values[0])
 
 

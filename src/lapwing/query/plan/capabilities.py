@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, get_args
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.expression import Expression, Operation, walk
 from lapwing.query.measures.measures import Measure, argument_of
 from lapwing.query.plan.plan import Question
@@ -64,7 +64,9 @@ class Capabilities:
             raise self._refusal(lacking)
 
     def _refusal(self, one: Missing) -> QueryRefused:
-        return QueryRefused(f"{self.engine} does not have {one.name}", remedy=one.remedy)
+        return QueryRefused(
+            f"{self.engine} does not have {one.name}", cause=RefusalCause.NOT_SUPPORTED_BY_ENGINE, remedy=one.remedy
+        )
 
 
 EVERYTHING: Final = Capabilities(engine="Every engine")

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
 
 from lapwing.catalog.model import Catalog, Table
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.derivation.node import Derived, Output, OutputOrder
 from lapwing.query.expressions.expression import ColumnReference, Expression, columns_of
 from lapwing.query.measures.distribution import Distribution
@@ -188,7 +188,11 @@ class Plan:
     def require_answerable(self) -> None:
         """Refuse to answer what asks for a price alone."""
         if self.explain:
-            raise QueryRefused("EXPLAIN PRIVACY asks for a cost, not for a result", remedy="Call session.explain.")
+            raise QueryRefused(
+                "EXPLAIN PRIVACY asks for a cost, not for a result",
+                cause=RefusalCause.EXPLAIN_NEEDS_ITS_CALL,
+                remedy="Call session.explain.",
+            )
 
 
 # ---- plans that were made before -------------------------------------------------------------------------------------

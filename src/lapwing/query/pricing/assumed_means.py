@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Final
 
 from lapwing.catalog.model import Budget
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.exact.arrays import integer_array
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.measures import MEASURES
@@ -75,6 +75,7 @@ def at_error_of_means(
     if enough is None:
         raise QueryRefused(
             f"No cost makes a mean over {count:,} rows as exact as {float(error):g}",
+            cause=RefusalCause.ERROR_TOO_SMALL,
             remedy="Ask for a wider error, or assume more rows.",
         )
     low = enough / 2

@@ -37,13 +37,17 @@ def at_error(
     """
     if plan.searches:
         raise QueryRefused(
-            "The error of a question whose bounds are found is not a public fact", remedy="Give epsilon instead."
+            "The error of a question whose bounds are found is not a public fact",
+            cause=RefusalCause.ERROR_NOT_PUBLIC,
+            remedy="Give epsilon instead.",
         )
     if plan.asked.shares or plan.asked.selection is not None:
         raise InvalidParameter("An aggregate of the question says its own epsilon; give epsilon, and not error.")
     if plan.question.private_keys:
         raise QueryRefused(
-            "The error of a question with private keys has no single cost", remedy="Give epsilon instead."
+            "The error of a question with private keys has no single cost",
+            cause=RefusalCause.ERROR_NOT_PUBLIC,
+            remedy="Give epsilon instead.",
         )
     means = any(isinstance(output.value, Average) for output in plan.outputs)
     for output in plan.outputs:
@@ -51,6 +55,7 @@ def at_error(
         if not promised and measures_of(output.value) and not (means and isinstance(output.value, Average)):
             raise QueryRefused(
                 f"The error of '{output.name}' is not a public fact: it depends on the data",
+                cause=RefusalCause.ERROR_NOT_PUBLIC,
                 remedy="Give epsilon instead, or ask for COUNT and SUM alone.",
             )
     if means and assuming_count is None:
@@ -60,7 +65,11 @@ def at_error(
             cause=RefusalCause.ASSUMES_ROWS,
         )
     if plan.question.distributions:
-        raise QueryRefused("How far a quantile is off depends on the data", remedy="Give epsilon instead.")
+        raise QueryRefused(
+            "How far a quantile is off depends on the data",
+            cause=RefusalCause.ERROR_NOT_PUBLIC,
+            remedy="Give epsilon instead.",
+        )
     if means and assuming_count is not None:
         return at_error_of_means(plan, bounds, budget, error, assuming_count)
     measure_kind = MEASURES[budget.measure]
@@ -72,6 +81,7 @@ def at_error(
         if steps < 1:
             raise QueryRefused(
                 f"An error of {float(of_measure):g} is finer than the step {float(measure.step):g}",
+                cause=RefusalCause.ERROR_TOO_SMALL,
                 remedy="Ask for a wider error.",
             )
         mechanisms = [kind.for_half_width(int(steps), CONFIDENCE) for kind in MECHANISMS[budget.measure]]

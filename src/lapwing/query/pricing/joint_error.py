@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from lapwing.catalog.model import Budget
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.privacy.amounts import Number, positive
 from lapwing.query.derivation.derived import measures_of, values_in
 from lapwing.query.derivation.node import Derived
@@ -27,11 +27,15 @@ def at_error_each(plan: Plan, error: Number | None, budget: Budget, assuming_cou
     """
     wanted, leaves = positive(error, "error"), plans_asked(plan)
     if plan.constants or any(leaf.constants for leaf in leaves):
-        raise QueryRefused("A question with a noisy number in a condition has no one error", remedy=_REMEDY)
+        raise QueryRefused(
+            "A question with a noisy number in a condition has no one error",
+            cause=RefusalCause.ERROR_NOT_SINGLE,
+            remedy=_REMEDY,
+        )
     for output in plan.outputs:
         if not _is_handed_on(plan, output.value):
             reason = f"'{output.name}' is computed from several noisy numbers, so that it has no one error"
-            raise QueryRefused(reason, remedy=_REMEDY)
+            raise QueryRefused(reason, cause=RefusalCause.ERROR_NOT_SINGLE, remedy=_REMEDY)
     quotes = {
         id(leaf): at_error(leaf, bounds_of(leaf.question, budget), budget, wanted, assuming_count) for leaf in leaves
     }

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from lapwing.catalog.model import Budget
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.privacy.measures import Loss
 from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.quote import request
@@ -29,7 +29,9 @@ def said_shares(plan: Plan, loss: Loss, budget: Budget, *, selects: bool) -> tup
     others = sum(weight for weight, amount in zip(weights, fixed, strict=True) if amount is None)
     if rest < 0 or (others and rest == 0):
         raise QueryRefused(
-            "The aggregates of the query ask for more than its cost", remedy="Give a larger epsilon, or them less."
+            "The aggregates of the query ask for more than its cost",
+            cause=RefusalCause.SHARES_EXCEED_COST,
+            remedy="Give a larger epsilon, or them less.",
         )
     return tuple(
         rest * weight / others if amount is None else amount for weight, amount in zip(weights, fixed, strict=True)

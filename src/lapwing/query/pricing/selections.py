@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from lapwing.catalog.model import Budget
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.mechanisms.additive import CellMechanism
 from lapwing.mechanisms.generalised import GeneralisedExponential
 from lapwing.mechanisms.partitions import MOST_KEYS, KeySelection
@@ -77,17 +77,20 @@ def delta_for_keys(question: Question, budget: Budget, delta: Number | None) -> 
     if not budget.delta_keys:
         raise QueryRefused(
             f"The values of {names} are not public, and the budget keeps no delta for private keys",
+            cause=RefusalCause.NEEDS_DELTA,
             remedy="List some values as in WHERE x IN ('a', 'b'), or let the curator declare the values in the catalog "
             "if they are public, or set budget.delta_keys.",
         )
     if budget.neighbouring != "add_remove":
         raise QueryRefused(
             f"The values of {names} are not public, and their selection is proven for add_remove neighbours only",
+            cause=RefusalCause.PRIVATE_KEYS_UNPROVEN,
             remedy="Let the curator declare the values in the catalog if they are public.",
         )
     if delta is None:
         raise QueryRefused(
             f"The values of {names} are not public, so that their selection takes some delta",
+            cause=RefusalCause.NEEDS_DELTA,
             remedy=f"Give delta, of which the budget keeps {delta_text(budget.delta_keys)} for all such questions; or "
             "list values, as in WHERE x IN ('a', 'b').",
         )
@@ -95,11 +98,13 @@ def delta_for_keys(question: Question, budget: Budget, delta: Number | None) -> 
         raise QueryRefused(
             f"One row may hold {question.keys_per_unit:,} values of {names} after a join or a union, which bear no "
             "mark of it",
+            cause=RefusalCause.PRIVATE_KEYS_UNPROVEN,
             remedy="Let the curator declare the values in the catalog if they are public, or join and unite less.",
         )
     if question.keys_per_unit > MOST_KEYS:
         raise QueryRefused(
             f"One unit may hold {question.keys_per_unit:,} keys, more than {MOST_KEYS:,}",
+            cause=RefusalCause.NEEDS_MAX_GROUPS,
             remedy="Give max_groups_contributed.",
         )
     return probability(positive(delta, "delta"), "delta")

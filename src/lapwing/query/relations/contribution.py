@@ -12,7 +12,7 @@ from math import ceil, floor
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import arithmetic, conversion, logic
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope
@@ -69,7 +69,7 @@ def with_limits(selection: Selection, keys: Sequence[Key], options: Options) -> 
 def _require_marked(selection: Selection, options: Options, name: str) -> None:
     if table_of(selection.relation).unit_is_row:
         reason = "The privacy unit is the row, and what a join or a union makes of one row bears no mark of it"
-        raise _refused(options, name, reason, "Leave it out, or join and unite less.")
+        raise _refused(options, name, RefusalCause.INAPPLICABLE_OPTION, reason, "Leave it out, or join and unite less.")
 
 
 def check_options(options: Options, keys: Sequence[Key], rows: RowScope) -> None:
@@ -85,13 +85,14 @@ def check_options(options: Options, keys: Sequence[Key], rows: RowScope) -> None
                 if rows.unit
                 else "It is the row, or a subquery hides it; leave the option out."
             )
-            raise _refused(options, "privacy_unit_column", reason, remedy)
+            raise _refused(options, "privacy_unit_column", RefusalCause.INVALID_OPTION, reason, remedy)
     private = [key for key in keys if key.private]
     if options.group_selection_strategy == "PUBLIC_GROUPS" and private:
         names = ", ".join(key.name for key in private)
         raise _refused(
             options,
             "group_selection_strategy",
+            RefusalCause.VALUES_NOT_PUBLIC,
             f"The values of {names} are not public",
             "Let the curator declare them in the catalog, or join a public table that has them.",
         )
@@ -99,12 +100,17 @@ def check_options(options: Options, keys: Sequence[Key], rows: RowScope) -> None
         raise _refused(
             options,
             "min_privacy_units_per_group",
+            RefusalCause.INAPPLICABLE_OPTION,
             "Every group of public keys is shown, of any size",
             "Use HAVING COUNT(DISTINCT unit) >= n on the released count.",
         )
     if options.group_selection_epsilon is not None and not private:
         raise _refused(
-            options, "group_selection_epsilon", "The question has no private keys to choose", "Leave it out."
+            options,
+            "group_selection_epsilon",
+            RefusalCause.INAPPLICABLE_OPTION,
+            "The question has no private keys to choose",
+            "Leave it out.",
         )
 
 
@@ -113,7 +119,11 @@ def per_row(argument: Expression, named: NamedArguments | None) -> Expression:
     if named is None or named.contribution_bounds_per_row is None:
         return argument
     if isinstance(named.contribution_bounds_per_row, str):
-        raise QueryRefused("This aggregate needs numbers for its contribution bounds", remedy="Write (0, 100).")
+        raise QueryRefused(
+            "This aggregate needs numbers for its contribution bounds",
+            cause=RefusalCause.INVALID_BOUNDS,
+            remedy="Write (0, 100).",
+        )
     return kept_inside(argument, named.contribution_bounds_per_row)
 
 
@@ -131,11 +141,17 @@ def per_group(measure: Count | Sum, named: NamedArguments | None) -> Count | Sum
     if named is None or named.contribution_bounds_per_group is None:
         return measure
     if isinstance(named.contribution_bounds_per_group, str):
-        raise QueryRefused("This aggregate needs numbers for its contribution bounds", remedy="Write (0, 100).")
+        raise QueryRefused(
+            "This aggregate needs numbers for its contribution bounds",
+            cause=RefusalCause.INVALID_BOUNDS,
+            remedy="Write (0, 100).",
+        )
     low, high = (end / measure.step for end in named.contribution_bounds_per_group)
     clamp = (ceil(low), floor(high))
     if clamp[0] > clamp[1]:
-        raise QueryRefused("No value lies between the contribution bounds", remedy="Widen them.")
+        raise QueryRefused(
+            "No value lies between the contribution bounds", cause=RefusalCause.INVALID_BOUNDS, remedy="Widen them."
+        )
     return replace(measure, clamp=clamp)
 
 
@@ -144,9 +160,10 @@ def require_units(selection: Selection) -> None:
     if table_of(selection.relation).unit_is_row:
         raise QueryRefused(
             "The privacy unit is the row, which adds one value to one group",
+            cause=RefusalCause.INAPPLICABLE_OPTION,
             remedy="Write contribution_bounds_per_row.",
         )
 
 
-def _refused(options: Options, name: str, reason: str, remedy: str) -> QueryRefused:
-    return QueryRefused(reason, remedy=remedy, position=options.positions.get(name))
+def _refused(options: Options, name: str, cause: RefusalCause, reason: str, remedy: str) -> QueryRefused:
+    return QueryRefused(reason, cause=cause, remedy=remedy, position=options.positions.get(name))

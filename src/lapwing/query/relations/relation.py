@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Self
 
 from lapwing.catalog.model import Catalog, Table
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import as_read
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, column_type, columns_of
 from lapwing.query.relations.node import Definition, Relation
@@ -147,6 +147,7 @@ def of_several_units() -> QueryRefused:
     """Return the refusal to do more with rows that several units share than goes row by row."""
     return QueryRefused(
         "Rows in which different units meet are filtered, joined to public tables, counted and summed, and no more",
+        cause=RefusalCause.SHARED_ROWS_NOT_SUPPORTED,
         remedy="Do this in a subquery over the rows of one unit, before they meet others.",
     )
 

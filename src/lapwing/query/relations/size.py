@@ -10,6 +10,7 @@ from itertools import accumulate
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.weight import require_small, weight
 from lapwing.query.relations.node import Relation
@@ -31,18 +32,25 @@ def require_bounded_size(selection: Selection, node: exp.Expression, rows: RowSc
     relation = selection.relation
     if _size(relation) > MOST_RELATIONS or _nesting(relation) > MOST_NESTED:
         reason = f"Subqueries, joins and unions are more than {MOST_RELATIONS}, or more than {MOST_NESTED} deep"
-        raise rows.refusal(node, reason, "Use fewer.")
+        raise rows.refusal(node, RefusalCause.QUERY_TOO_COMPLEX, reason, "Use fewer.")
     if selection.where is not None:
         with rows.pointing(node):
             require_small(selection.where)
     if any(total > HEAVIEST_IN_ALL for total in accumulate(_weights(selection))):
         reason = "All subqueries together compute more than an engine plans in a moment"
-        raise rows.refusal(node, reason, "Compute fewer things from one another, or unite fewer subqueries.")
+        raise rows.refusal(
+            node,
+            RefusalCause.QUERY_TOO_COMPLEX,
+            reason,
+            "Compute fewer things from one another, or unite fewer subqueries.",
+        )
     if units_of_row(relation) > 1:  # no bound to be kept
         return
     if selection.rows_per_unit > max(MOST_ROWS_PER_UNIT, *(table.max_rows_per_unit for table in tables_of(relation))):
         reason = f"Joins and unions multiply the rows of a unit beyond {MOST_ROWS_PER_UNIT:,}"
-        raise rows.refusal(node, reason, "Join on columns whose values are rarer, or fewer tables.")
+        raise rows.refusal(
+            node, RefusalCause.QUERY_TOO_COMPLEX, reason, "Join on columns whose values are rarer, or fewer tables."
+        )
 
 
 def _size(relation: Relation) -> int:

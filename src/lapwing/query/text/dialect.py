@@ -79,20 +79,22 @@ class _Script:
     def is_word(self, i: int, word: str) -> bool:
         return self.kind(i) == TokenType.VAR and self.tokens[i].text.upper() == word
 
-    def refused(self, i: int, reason: str, remedy: str) -> QueryRefused:
-        return refused_at(self.tokens[i], self.text, reason, remedy)
+    def refused(self, i: int, cause: RefusalCause, reason: str, remedy: str) -> QueryRefused:
+        return refused_at(self.tokens[i], self.text, cause, reason, remedy)
 
     def items(self, opening: int) -> list[range]:
         """Return what stands between the commas of a parenthesis: none of them empty, or no item at all."""
         closing = self.closings.get(opening)
         if closing is None:
-            raise self.refused(opening, "A parenthesis is not closed", "Write ) where it ends.")
+            raise self.refused(
+                opening, RefusalCause.SYNTAX_ERROR, "A parenthesis is not closed", "Write ) where it ends."
+            )
         inside = range(opening + 1, closing)
         commas = [i for i in inside if self.kind(i) == TokenType.COMMA and self.scopes[i] == opening]
         starts, ends = [opening + 1, *(i + 1 for i in commas)], [*commas, closing]
         items = [range(start, end) for start, end in zip(starts, ends, strict=True)]
         if commas and not all(items):
-            raise self.refused(commas[0], "A comma has nothing on one side", "Leave it out.")
+            raise self.refused(commas[0], RefusalCause.SYNTAX_ERROR, "A comma has nothing on one side", "Leave it out.")
         return items if inside else []
 
     def read(self, items: Sequence[range]) -> list[Sequence[Token]]:
@@ -126,18 +128,27 @@ def _options(script: _Script) -> tuple[list[int], Options]:
     for i in range(len(script.tokens)):
         if _is_select(script, i) and script.kind(i + 1) == TokenType.WITH:
             if not script.is_word(i + 2, _WORD):
-                raise script.refused(i + 1, "SELECT WITH … is not answered here", _CLAUSE)
+                raise script.refused(
+                    i + 1, RefusalCause.MISPLACED_OPTION, "SELECT WITH … is not answered here", _CLAUSE
+                )
             clauses[i] = _clause(script, i + 1)
     dropped = [place for clause, _ in clauses.values() for place in clause]
     for i in range(len(script.tokens)):
         if i not in dropped and _is_stray(script, i):
-            raise script.refused(i, "An option clause stands in the wrong place", _CLAUSE)
+            raise script.refused(
+                i, RefusalCause.MISPLACED_OPTION, "An option clause stands in the wrong place", _CLAUSE
+            )
     if not clauses:
         return [], Options()
     _, options = next(iter(clauses.values()))
     for i, (_, other) in clauses.items():
         if replace(other, positions=options.positions) != options:
-            raise script.refused(i + 1, "Two option clauses do not say the same", "Write the same in each of them.")
+            raise script.refused(
+                i + 1,
+                RefusalCause.DUPLICATE_OPTION,
+                "Two option clauses do not say the same",
+                "Write the same in each of them.",
+            )
     inside = tuple(script.tokens[clause[-1]].end for i, (clause, _) in clauses.items() if i != main)
     number = len(clauses)
     epsilon, delta = (None if each is None else number * each for each in (options.epsilon, options.delta))
@@ -174,7 +185,9 @@ def _called(script: _Script, clause: Sequence[int]) -> list[int]:
         if script.kind(i) == TokenType.FARROW and i not in clause:
             opening = script.scopes[i]
             if opening is None or script.kind(opening - 1) not in (TokenType.VAR, TokenType.IDENTIFIER):
-                raise script.refused(max(i - 1, 0), "A named argument stands outside a function", _CALL)
+                raise script.refused(
+                    max(i - 1, 0), RefusalCause.MISPLACED_OPTION, "A named argument stands outside a function", _CALL
+                )
             openings[opening] = None
     return list(openings)
 
@@ -186,7 +199,9 @@ def _call(script: _Script, opening: int) -> tuple[range, NamedCall]:
     first = len(items) - len(named)
     if items[first:] != named:
         last = next(item for item in reversed(items) if item not in named)
-        raise script.refused(last.start, "A plain argument stands after a named one", _CALL)
+        raise script.refused(
+            last.start, RefusalCause.MISPLACED_OPTION, "A plain argument stands after a named one", _CALL
+        )
     name = script.tokens[opening - 1]
     arguments = read_named_arguments(script.read(named), script.text, position_at(script.text, name.start))
     end = script.closings[opening]
@@ -222,7 +237,13 @@ def placed(select: exp.Select, calls: Sequence[NamedCall], text: str) -> dict[in
             node.update_positions(around.name)
             waiting.pop(around.name.start)
     for call in waiting.values():
-        raise refused_at(call.name, text, f"{call.name.text[:40].upper()} takes no named arguments", _CALL)
+        raise refused_at(
+            call.name,
+            text,
+            RefusalCause.INAPPLICABLE_OPTION,
+            f"{call.name.text[:40].upper()} takes no named arguments",
+            _CALL,
+        )
     return {call.name.start: call.arguments for call in calls}
 
 
@@ -239,7 +260,7 @@ def require_released(select: exp.Select, arguments: Iterable[int], options: Opti
         raise not_released(min(others), text)
     if not options.alone:
         reason = f"WITH {_WORD} stands there more than once, and one answer is released"
-        raise QueryRefused(reason, remedy=_CLAUSE)
+        raise QueryRefused(reason, cause=RefusalCause.DUPLICATE_OPTION, remedy=_CLAUSE)
 
 
 def stands_at(end: int, select: exp.Expr, text: str) -> bool:

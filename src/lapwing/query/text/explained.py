@@ -5,6 +5,7 @@ from typing import Final
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from lapwing.errors import RefusalCause
 from lapwing.query.text.positions import refused_at
 
 _EXPLAIN: Final = "Write EXPLAIN PRIVACY SELECT …: what a question would cost, and how exact its answer would be."
@@ -18,5 +19,5 @@ def explained(command: Token, text: str, tokens_of: Callable[[str, str], list[To
     blanks = " " * len(command.text)
     tokens = tokens_of(text[: command.start] + blanks + text[command.end + 1 :], text)
     if not tokens or tokens[0].token_type != TokenType.VAR or tokens[0].text.upper() != "PRIVACY":
-        raise refused_at(command, text, "EXPLAIN is not a question", _EXPLAIN)
+        raise refused_at(command, text, RefusalCause.NOT_A_QUERY, "EXPLAIN is not a question", _EXPLAIN)
     return tokens[1:]

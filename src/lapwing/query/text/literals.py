@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 
 
 def literal(value: object) -> exp.Expression:
@@ -31,4 +31,4 @@ def _decimal(value: object) -> Decimal:
         return Decimal(repr(value))  # as it is shown
     if isinstance(value, int | Decimal):
         return Decimal(value)
-    raise QueryRefused(f"A {type(value).__name__} cannot stand in a condition")
+    raise QueryRefused(f"A {type(value).__name__} cannot stand in a condition", cause=RefusalCause.UNUSABLE_VALUE)

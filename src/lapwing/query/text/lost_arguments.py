@@ -13,6 +13,7 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from lapwing.errors import RefusalCause
 from lapwing.query.text.positions import refused_at
 
 _WORDS: Final = {
@@ -63,7 +64,13 @@ def require_all_arguments(nodes: Sequence[exp.Expr], tokens: Sequence[Token], te
     for item in unknown[units:]:  # units of time are kept in words of the parser's own: 'd' as DAY
         called = item.name if item.name is not None and item.name.start in places else item.around or item.name
         name = called.text[:40].upper() if called is not None else "This"
-        raise refused_at(item.words[0], text, f"{name} takes fewer arguments", "Leave this one out.")
+        raise refused_at(
+            item.words[0],
+            text,
+            RefusalCause.WRONG_ARGUMENT_COUNT,
+            f"{name} takes fewer arguments",
+            "Leave this one out.",
+        )
 
 
 def _loose(node: exp.Expr) -> str | None:

@@ -18,7 +18,7 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.query.text.positions import refused_at
 
 Parameters = Sequence[object] | Mapping[str, object]
@@ -99,9 +99,13 @@ def placeholders(tokens: Sequence[Token], text: str) -> tuple[list[Token], tuple
             continue
         placeholder = Placeholder(token=token, key=len(parameters) + 1 if token.text == "?" else token.text[1:])
         if isinstance(placeholder.key, str) and not _NAME.fullmatch(placeholder.key):
-            raise refused_at(token, text, f"'{token.text[:40]}' is not a parameter", _SPELLING)
+            raise refused_at(
+                token, text, RefusalCause.INVALID_PLACEHOLDER, f"'{token.text[:40]}' is not a parameter", _SPELLING
+            )
         if parameters and type(parameters[0].key) is not type(placeholder.key):
-            raise refused_at(token, text, "The question has both ? and named parameters", _SPELLING)
+            raise refused_at(
+                token, text, RefusalCause.INVALID_PLACEHOLDER, "The question has both ? and named parameters", _SPELLING
+            )
         parameters.append(placeholder)
         kept.append(_token(token, TokenType.PARAMETER, "$", token.start, token.start))
         kept.append(_token(token, TokenType.VAR, placeholder.mark, token.start, token.end))
@@ -120,7 +124,13 @@ def _joined(tokens: Sequence[Token], text: str) -> Iterator[Token]:
             yield _token(token, TokenType.PLACEHOLDER, "?", token.start, token.start)
             yield _token(token, TokenType.DCOLON, "::", token.start + 1, token.end)
         elif after is not None and _is_numbered(token, after, text):
-            raise refused_at(token, text, "Parameters by number, as $1, are not answered", _SPELLING)
+            raise refused_at(
+                token,
+                text,
+                RefusalCause.INVALID_PLACEHOLDER,
+                "Parameters by number, as $1, are not answered",
+                _SPELLING,
+            )
         elif token.token_type == TokenType.PARAMETER and token.text.startswith("$"):
             yield _token(token, TokenType.PLACEHOLDER, token.text, token.start, token.end)
         else:
@@ -176,10 +186,16 @@ def _require_match(
     for placeholder in placeholders:
         if values and isinstance(placeholder.key, str) is not named:
             raise refused_at(
-                placeholder.token, text, f"{placeholder} does not go with the values that are given", _SPELLING
+                placeholder.token,
+                text,
+                RefusalCause.MISSING_PARAMETER,
+                f"{placeholder} does not go with the values that are given",
+                _SPELLING,
             )
         if placeholder.key not in values:
-            raise refused_at(placeholder.token, text, f"{placeholder} has no value", _GIVE)
+            raise refused_at(
+                placeholder.token, text, RefusalCause.MISSING_PARAMETER, f"{placeholder} has no value", _GIVE
+            )
     used = {placeholder.key for placeholder in placeholders}
     unused = next((key for key in values if key not in used), None)
     if unused is not None and named:
@@ -201,19 +217,33 @@ def fill(
     for node in select.find_all(exp.Placeholder):
         placeholder = waiting.pop(node.name, None)
         if placeholder is None:
-            raise QueryRefused("A parameter is not understood", remedy=_SPELLING)
+            raise QueryRefused(
+                "A parameter is not understood", cause=RefusalCause.INVALID_PLACEHOLDER, remedy=_SPELLING
+            )
         if isinstance(node.parent, _NAMES) or (type(node.parent), node.arg_key) in _NAMED:
             raise refused_at(
-                placeholder.token, text, f"{placeholder} stands for a name", "Only values can be parameters."
+                placeholder.token,
+                text,
+                RefusalCause.INVALID_PLACEHOLDER,
+                f"{placeholder} stands for a name",
+                "Only values can be parameters.",
             )
         if _orders(node):
             raise refused_at(
-                placeholder.token, text, f"{placeholder} stands for a key", "Write a column, or its position."
+                placeholder.token,
+                text,
+                RefusalCause.INVALID_PLACEHOLDER,
+                f"{placeholder} stands for a key",
+                "Write a column, or its position.",
             )
         found_at.append((node, nodes[placeholder.mark]))
     for placeholder in waiting.values():
         raise refused_at(
-            placeholder.token, text, f"{placeholder} stands where no value may", "Only values can be parameters."
+            placeholder.token,
+            text,
+            RefusalCause.INVALID_PLACEHOLDER,
+            f"{placeholder} stands where no value may",
+            "Only values can be parameters.",
         )
     _exchange(found_at)
 

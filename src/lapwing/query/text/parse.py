@@ -17,7 +17,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.text import parameters as values
 from lapwing.query.text.dialect import WORDS, cut, placed
 from lapwing.query.text.explained import explained
@@ -95,11 +95,19 @@ def parse(text: str, parameters: Parameters = ()) -> Parsed:
         InvalidParameter: For a value that is not allowed, or that no parameter takes.
     """
     if not isinstance(text, str):
-        raise QueryRefused(f"A question is a text, not {type(text).__name__}", remedy=ALLOWED)
+        raise QueryRefused(
+            f"A question is a text, not {type(text).__name__}", cause=RefusalCause.NOT_A_QUERY, remedy=ALLOWED
+        )
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        raise QueryRefused(f"The question is longer than {MAX_BYTES:,} bytes", remedy="Shorten it.")
+        raise QueryRefused(
+            f"The question is longer than {MAX_BYTES:,} bytes", cause=RefusalCause.QUERY_TOO_LONG, remedy="Shorten it."
+        )
     if "\0" in text or not (text.isascii() or text.encode("utf-8", "ignore").decode() == text):
-        raise QueryRefused("The question holds a character that is not text", remedy="Remove NUL and broken Unicode.")
+        raise QueryRefused(
+            "The question holds a character that is not text",
+            cause=RefusalCause.INVALID_CHARACTER,
+            remedy="Remove NUL and broken Unicode.",
+        )
     tokens = _tokens(text, text)
     if explain := bool(tokens) and tokens[0].token_type == TokenType.COMMAND and tokens[0].text.upper() == "EXPLAIN":
         tokens = explained(tokens[0], text, _tokens)
@@ -165,7 +173,11 @@ def _tree(tokens: list[Token], text: str) -> exp.Select:
         if isinstance(node, exp.CTE) and not isinstance(node.this, exp.Query):
             raise not_a_table_expression(node, text)
     if depth > MAX_TREE_DEPTH:
-        raise QueryRefused("A chain of operators is too long", remedy="Use IN for many alternatives.")
+        raise QueryRefused(
+            "A chain of operators is too long",
+            cause=RefusalCause.QUERY_TOO_LONG,
+            remedy="Use IN for many alternatives.",
+        )
     if _holds_arguments(tokens):
         require_all_arguments(nodes, tokens, text)
     for node in nodes:  # the parser gives names of its own to several functions
@@ -192,23 +204,35 @@ def _nodes(statement: exp.Expression) -> tuple[list[exp.Expression], int]:
 
 def _measure(tokens: list[Token], text: str) -> None:
     if len(tokens) > MAX_TOKENS:
-        raise QueryRefused(f"The question has more than {MAX_TOKENS:,} words", remedy="Shorten it.")
+        raise QueryRefused(
+            f"The question has more than {MAX_TOKENS:,} words", cause=RefusalCause.QUERY_TOO_LONG, remedy="Shorten it."
+        )
     if sum(token.token_type in _SETS for token in tokens) > 2 * MAX_TREE_DEPTH:  # of several chains
-        raise QueryRefused("A chain of UNION, INTERSECT or EXCEPT is too long", remedy="Use IN for many alternatives.")
+        raise QueryRefused(
+            "A chain of UNION, INTERSECT or EXCEPT is too long",
+            cause=RefusalCause.QUERY_TOO_LONG,
+            remedy="Use IN for many alternatives.",
+        )
     depth = run = 0
     for place, token in enumerate(tokens):
         if token.token_type in _FOREIGN and not is_list(tokens, place):
-            raise refused_at(token, text, f"{token.text} is not answered", _LISTS)
+            raise refused_at(token, text, RefusalCause.CLAUSE_NOT_SUPPORTED, f"{token.text} is not answered", _LISTS)
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         run = run + 1 if token.token_type in _PREFIX else 0
         if max(depth, run) > MAX_NESTING:
-            raise refused_at(token, text, f"The question is nested more than {MAX_NESTING} deep", FLATTER)
+            raise refused_at(
+                token,
+                text,
+                RefusalCause.QUERY_TOO_LONG,
+                f"The question is nested more than {MAX_NESTING} deep",
+                FLATTER,
+            )
 
 
 def _require_one_select(tokens: list[Token], text: str) -> None:
     """Refuse what is not one SELECT before it is parsed, and numbers that the parser would read in two pieces."""
     if not tokens:
-        raise QueryRefused("The text holds no question", remedy=ALLOWED)
+        raise QueryRefused("The text holds no question", cause=RefusalCause.NOT_A_QUERY, remedy=ALLOWED)
     first, *others = tokens
     if first.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN):
         raise not_a_question(first, text)
@@ -217,10 +241,18 @@ def _require_one_select(tokens: list[Token], text: str) -> None:
     previous = first
     for token in others:
         if previous.token_type == TokenType.SEMICOLON and token.token_type != TokenType.SEMICOLON:
-            raise refused_at(token, text, "The text holds more than one statement", "Ask exactly one SELECT at a time.")
+            raise refused_at(
+                token,
+                text,
+                RefusalCause.SEVERAL_STATEMENTS,
+                "The text holds more than one statement",
+                "Ask exactly one SELECT at a time.",
+            )
         if previous.token_type == TokenType.NUMBER and token.start == previous.end + 1 and token.text[:1].isalnum():
             number = (previous.text + token.text)[:40]
-            raise refused_at(previous, text, f"'{number}' is not a number", "Write decimal digits.")
+            raise refused_at(
+                previous, text, RefusalCause.INVALID_NUMBER, f"'{number}' is not a number", "Write decimal digits."
+            )
         previous = token
     _require_items(tokens, text)
 
@@ -230,4 +262,4 @@ def _require_items(tokens: list[Token], text: str) -> None:
     kinds = [None, *[token.token_type for token in tokens], None]
     for token, before, after in zip(tokens, kinds, kinds[2:], strict=False):
         if token.token_type == TokenType.COMMA and (before in _BEGINS_A_LIST or after in _ENDS_A_LIST):
-            raise refused_at(token, text, "A comma has nothing on one side", "Leave it out.")
+            raise refused_at(token, text, RefusalCause.SYNTAX_ERROR, "A comma has nothing on one side", "Leave it out.")

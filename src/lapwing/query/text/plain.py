@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.text.dialect import stands_at
 from lapwing.query.text.parse import Parsed
 
@@ -18,7 +18,9 @@ def plain(parsed: Parsed) -> exp.Select:
     positions = [*parsed.options.positions.values(), *(named.position for named in parsed.arguments.values())]
     if parsed.explain or parsed.options.written or parsed.arguments:
         reason = "EXPLAIN PRIVACY, WITH DIFFERENTIAL_PRIVACY and named arguments are not answered here"
-        raise QueryRefused(reason, remedy="Leave them out.", position=min(positions, default=None))
+        raise QueryRefused(
+            reason, cause=RefusalCause.MISPLACED_OPTION, remedy="Leave them out.", position=min(positions, default=None)
+        )
     return parsed.select
 
 

@@ -3,7 +3,7 @@
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 
 Position = tuple[int, int]
 """A (line, column), both from 1."""
@@ -26,6 +26,6 @@ def position_of(node: exp.Expression, text: str) -> Position | None:
     return None
 
 
-def refused_at(token: Token, text: str, reason: str, remedy: str) -> QueryRefused:
+def refused_at(token: Token, text: str, cause: RefusalCause, reason: str, remedy: str) -> QueryRefused:
     """Return a refusal that points at a token."""
-    return QueryRefused(reason, remedy=remedy, position=position_at(text, token.start))
+    return QueryRefused(reason, cause=cause, remedy=remedy, position=position_at(text, token.start))

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from sqlglot.tokenizer_core import Token, TokenType
 
 from lapwing.catalog.suggestions import meant, only_one_meant
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.text.positions import Position, position_at, refused_at
 
 Strategy = Literal["LAPLACE_THRESHOLD", "PUBLIC_GROUPS"]
@@ -132,19 +132,22 @@ class _Pair:
     def name(self) -> str:
         return self.first.text.casefold()
 
-    def refused_whole(self, reason: str, remedy: str) -> QueryRefused:
-        return refused_at(self.first, self.text, reason, remedy)
+    def refused_whole(self, cause: RefusalCause, reason: str, remedy: str) -> QueryRefused:
+        return refused_at(self.first, self.text, cause, reason, remedy)
 
     def refused(self, takes: str, example: str) -> QueryRefused:
         at = self.value[0] if self.value else self.first
-        return refused_at(at, self.text, f"{self.name} takes {takes}", f"Write {self.name} {self.sign.text} {example}.")
+        remedy = f"Write {self.name} {self.sign.text} {example}."
+        return refused_at(at, self.text, RefusalCause.INVALID_OPTION, f"{self.name} takes {takes}", remedy)
 
 
 def _pair(item: Item, text: str, sign: TokenType) -> _Pair:
     kinds = [token.token_type for token in item[:2]]
     if kinds != [TokenType.VAR, sign]:
         shape = "name = value" if sign == TokenType.EQ else "name => value"
-        raise refused_at(item[0], text, f"'{item[0].text[:40]}' does not begin a pair", f"Write {shape}.")
+        raise refused_at(
+            item[0], text, RefusalCause.SYNTAX_ERROR, f"'{item[0].text[:40]}' does not begin a pair", f"Write {shape}."
+        )
     return _Pair(first=item[0], sign=item[1], value=item[2:], text=text)
 
 
@@ -163,11 +166,15 @@ def _read(pairs: Sequence[_Pair], readers: Mapping[str, Reader], kind: str) -> d
     for pair in pairs:
         if pair.name not in readers:
             written = pair.first.text
-            refused = pair.refused_whole(f"There is no {kind} '{written[:40]}'", meant("Allowed", written, readers))
+            refused = pair.refused_whole(
+                RefusalCause.UNKNOWN_OPTION, f"There is no {kind} '{written[:40]}'", meant("Allowed", written, readers)
+            )
             refused.suggestion = only_one_meant(written, readers)
             raise refused
         if pair.name in values:
-            raise pair.refused_whole(f"The {kind} {pair.name} is given twice", "Leave one of them out.")
+            raise pair.refused_whole(
+                RefusalCause.DUPLICATE_OPTION, f"The {kind} {pair.name} is given twice", "Leave one of them out."
+            )
         values[pair.name] = readers[pair.name](pair)
     return values
 

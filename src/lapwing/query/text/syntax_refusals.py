@@ -7,7 +7,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from lapwing.catalog.suggestions import WORDS_OF_SQL
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.text.positions import position_of, refused_at
 
 _BETWEEN: Final = frozenset({"select", "from", "where"})
@@ -28,7 +28,7 @@ INSTEAD: Final[Mapping[str, str]] = {
 def not_a_question(first: Token, text: str) -> QueryRefused:
     """Return the refusal of a text that begins with another word than SELECT or WITH."""
     word = first.text[:40].upper()
-    return refused_at(first, text, f"{word} is not a question", INSTEAD.get(word, ALLOWED))
+    return refused_at(first, text, RefusalCause.NOT_A_QUERY, f"{word} is not a question", INSTEAD.get(word, ALLOWED))
 
 
 _OF_ALL = ("with_", "order", "limit", "offset")
@@ -52,9 +52,13 @@ def one_select(statement: object) -> exp.Select:
         return select
     if isinstance(statement, exp.SetOperation):
         remedy = "For totals beside their groups write GROUP BY ROLLUP (…); ask other SELECTs one by one."
-        raise QueryRefused("A set operation is not a question", remedy=remedy)
+        raise QueryRefused(
+            "A set operation is not a question", cause=RefusalCause.SET_OPERATION_NOT_SUPPORTED, remedy=remedy
+        )
     if not isinstance(statement, exp.Select):
-        raise QueryRefused(f"{type(statement).__name__.upper()} is not a question", remedy=ALLOWED)
+        raise QueryRefused(
+            f"{type(statement).__name__.upper()} is not a question", cause=RefusalCause.NOT_A_QUERY, remedy=ALLOWED
+        )
     return statement
 
 
@@ -62,18 +66,26 @@ def not_a_table_expression(part: exp.CTE, text: str) -> QueryRefused:
     """Return the refusal of a common table expression that is no query."""
     position = position_of(part.args["alias"], text)
     remedy = "Write WITH name AS (SELECT …)."
-    return QueryRefused(f"'{part.alias[:40]}' is not a SELECT", remedy=remedy, position=position)
+    return QueryRefused(
+        f"'{part.alias[:40]}' is not a SELECT", cause=RefusalCause.SYNTAX_ERROR, remedy=remedy, position=position
+    )
 
 
 def top_refused(top: Token, number: Token, text: str) -> QueryRefused:
     """Return the refusal of SELECT TOP n PERCENT and TOP n WITH TIES."""
-    return refused_at(top, text, "TOP takes only a number", f"Write ORDER BY … LIMIT {number.text[:40]} at the end.")
+    return refused_at(
+        top,
+        text,
+        RefusalCause.CLAUSE_NOT_SUPPORTED,
+        "TOP takes only a number",
+        f"Write ORDER BY … LIMIT {number.text[:40]} at the end.",
+    )
 
 
 def not_understood(error: Exception) -> QueryRefused:
     """Return the refusal of a text on which the parser failed."""
     if isinstance(error, RecursionError):
-        return QueryRefused("The question is nested too deep", remedy=FLATTER)
+        return QueryRefused("The question is nested too deep", cause=RefusalCause.QUERY_TOO_LONG, remedy=FLATTER)
     details = getattr(error, "errors", None)
     if details and details[0].get("line"):
         first = details[0]
@@ -81,5 +93,10 @@ def not_understood(error: Exception) -> QueryRefused:
         position = (int(first["line"]), max(1, int(first["col"]) - len(near) + 1))
         word = near.casefold() in WORDS_OF_SQL - _BETWEEN
         remedy = f'If {near} is the name of a table or column, write "{near}", in double quotes.' if word else ALLOWED
-        return QueryRefused(f"The question is not understood at '{near[:40]}'", remedy=remedy, position=position)
-    return QueryRefused("The question is not understood", remedy=ALLOWED)
+        return QueryRefused(
+            f"The question is not understood at '{near[:40]}'",
+            cause=RefusalCause.SYNTAX_ERROR,
+            remedy=remedy,
+            position=position,
+        )
+    return QueryRefused("The question is not understood", cause=RefusalCause.SYNTAX_ERROR, remedy=ALLOWED)

@@ -7,7 +7,7 @@ from typing import Final, final
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import open_engine
-from lapwing.errors import CatalogError, QueryRefused
+from lapwing.errors import CatalogError, QueryRefused, RefusalCause
 from lapwing.query.expressions.expression import walk
 from lapwing.query.plan.composition import MOST_ROWS, plans_asked
 from lapwing.query.plan.plan import Plan, Question
@@ -122,6 +122,7 @@ def cost_of(
             f"This may take {seconds:,.0f} seconds, if the tables have as many rows as their rows_at_most says. Its "
             f"answer would leave after {cost.deadline:,.0f} seconds, and {LONGEST:,.0f} is the most for people whom "
             "the curator does not trust with time",
+            cause=RefusalCause.TAKES_TOO_LONG,
             remedy="Ask for less at a time, or ask the curator for a grant that trusts you with time.",
         )
     return cost

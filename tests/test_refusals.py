@@ -1,0 +1,119 @@
+"""Every refusal has a code, which is stable and documented; what a reader can do is said by who reads."""
+
+import ast
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+from lapwing.client.transport import error_of
+from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.server.problems import problem_of
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "lapwing"
+
+
+def without_a_cause(source: str) -> list[str]:
+    """Return the refusals of a text that say no cause, or the one that stands for none."""
+    tree = ast.parse(source) if "QueryRefused(" in source else ast.Module([], [])  # most files have none
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    refusals = [node for node in calls if ast.unparse(node.func).rpartition(".")[2] == "QueryRefused"]
+    causes = [next((word.value for word in node.keywords if word.arg == "cause"), None) for node in refusals]
+    return [
+        ast.unparse(node)
+        for node, cause in zip(refusals, causes, strict=True)
+        if cause is None or ast.unparse(cause).endswith("RefusalCause.UNKNOWN")
+    ]
+
+
+def test_every_refusal_has_a_cause() -> None:
+    found = {str(path.relative_to(SOURCE)): without_a_cause(path.read_text("utf-8")) for path in SOURCE.rglob("*.py")}
+    assert {path: calls for path, calls in found.items() if calls} == {}
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "raise QueryRefused('No')",
+        "raise errors.QueryRefused('No', remedy='Leave it out.')",
+        "raise QueryRefused('No', cause=RefusalCause.UNKNOWN)",
+    ],
+)
+def test_a_refusal_without_a_cause_is_found(planted: str) -> None:
+    assert len(without_a_cause(planted)) == 1
+    assert without_a_cause("raise QueryRefused('No', cause=RefusalCause.WRONG_TYPE)") == []
+
+
+def test_every_cause_is_used() -> None:
+    used = {
+        name
+        for path in SOURCE.rglob("*.py")
+        if path.name != "refusal_causes.py"
+        for name in re.findall(r"RefusalCause\.([A-Z_]+)", path.read_text("utf-8"))
+    }
+    assert {cause.name for cause in RefusalCause} - used == set()
+
+
+def test_a_cause_is_named_as_it_is_written() -> None:
+    assert [cause.value for cause in RefusalCause] == [cause.name.lower() for cause in RefusalCause]
+
+
+def test_a_cause_that_is_not_known_is_unknown() -> None:
+    assert RefusalCause("of_the_future") is RefusalCause.UNKNOWN
+    assert RefusalCause(None) is RefusalCause.UNKNOWN
+    assert RefusalCause("not_grouped") is RefusalCause.NOT_GROUPED
+
+
+# ---- who can do what -------------------------------------------------------------------------------------------------
+
+REFUSED = QueryRefused(
+    "There are no bounds",
+    cause=RefusalCause.UNBOUNDED,
+    remedy="Write bounds.",
+    curator_remedy="declare bounds in the catalog",
+    position=(2, 8),
+    suggestion="age",
+)
+
+
+def test_a_remedy_is_said_by_who_reads() -> None:
+    first = "There are no bounds (line 2, column 8). Write bounds."
+    assert str(REFUSED) == f"{first} The curator can declare bounds in the catalog."
+    assert REFUSED.analyst_text == f"{first} Ask the curator to declare bounds in the catalog."
+    assert str(QueryRefused("No")) == QueryRefused("No").analyst_text == "No."
+
+
+def test_a_refusal_is_the_same_in_other_words_and_places() -> None:
+    reworded = REFUSED.reworded("None are known", "Write some.")
+    assert (reworded.reason, reworded.remedy) == ("None are known", "Write some.")
+    assert parts(reworded) == parts(REFUSED)
+    moved = REFUSED.pointing_at(None)
+    assert (moved.cause, moved.curator_remedy, moved.reason) == (REFUSED.cause, REFUSED.curator_remedy, REFUSED.reason)
+    assert (moved.position, moved.suggestion) == (None, None)
+    again = pickle.loads(pickle.dumps(REFUSED))
+    assert (str(again), parts(again)) == (str(REFUSED), parts(REFUSED))
+
+
+def parts(refused: QueryRefused) -> tuple[object, ...]:
+    return refused.cause, refused.curator_remedy, refused.position, refused.suggestion
+
+
+def test_a_service_says_all_of_it_and_a_client_reads_it() -> None:
+    document = problem_of(REFUSED)
+    assert document["detail"] == REFUSED.analyst_text
+    assert (document["remedy"], document["curator_remedy"]) == (REFUSED.analyst_remedy, REFUSED.curator_remedy)
+    assert (document["cause"], document["position"], document["suggestion"]) == ("unbounded", [2, 8], "age")
+    read = error_of(document)
+    assert isinstance(read, QueryRefused)
+    assert str(read) == REFUSED.analyst_text
+    assert parts(read) == parts(REFUSED)
+
+
+@pytest.mark.parametrize("cause", [None, "of_the_future"])
+def test_a_client_reads_a_refusal_of_another_version(cause: str | None) -> None:
+    document = {"code": "query_refused", "detail": "No.", "status": 422, "reason": "No", "remedy": ""}
+    read = error_of(document if cause is None else {**document, "cause": cause})
+    assert isinstance(read, QueryRefused)
+    assert (str(read), read.cause) == ("No.", RefusalCause.UNKNOWN)
