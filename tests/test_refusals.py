@@ -117,3 +117,26 @@ def test_a_client_reads_a_refusal_of_another_version(cause: str | None) -> None:
     read = error_of(document if cause is None else {**document, "cause": cause})
     assert isinstance(read, QueryRefused)
     assert (str(read), read.cause) == ("No.", RefusalCause.UNKNOWN)
+
+
+# ---- the page --------------------------------------------------------------------------------------------------------
+
+PAGE = ROOT / "docs" / "reference" / "refusals.md"
+
+
+def meanings() -> dict[str, str]:
+    """Return what the source says of each cause."""
+    (enum,) = (node for node in ast.parse((SOURCE / "refusal_causes.py").read_text("utf-8")).body if isinstance(node, ast.ClassDef))  # noqa: E501  # fmt: skip
+    pairs = zip(enum.body, enum.body[1:], strict=False)
+    return {
+        ast.literal_eval(member.value): ast.literal_eval(said.value)
+        for member, said in pairs
+        if isinstance(member, ast.Assign) and isinstance(said, ast.Expr)
+    }
+
+
+def test_the_page_says_of_each_code_what_it_means_and_what_to_do() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert {code: meaning for code, meaning, _ in rows} == meanings()
+    assert len(rows) == len(RefusalCause)
+    assert all(remedy.endswith(".") for _, _, remedy in rows)

@@ -63,9 +63,9 @@ class QueryRefused(LapwingError):
     """A question is not understood or not allowed; it costs nothing.
 
     `cause` tells programs what `reason` and the remedies tell people. `remedy` is what an analyst can do: sentences.
-    `curator_remedy` is what only the curator can do: a verb and what follows, in plain words and without a full stop
-    ("declare bounds of the column in the catalog"). `position` is the (line, column) in the question, both from 1, if
-    it is known. `suggestion` is the name to write at `position`, in SQL, if only one name resembles the one there.
+    `curator_remedy` is what only the curator can do. It is a verb and what follows, in plain words and without a full
+    stop: "declare bounds of the column in the catalog". `position` is the (line, column) in the question, both from 1,
+    if it is known. `suggestion` is the name to write at `position`, in SQL, if only one name resembles the one there.
     """
 
     code = "query_refused"
@@ -92,7 +92,7 @@ class QueryRefused(LapwingError):
 
     @property
     def analyst_remedy(self) -> str:
-        """What an analyst can do who cannot edit the catalog."""
+        """The remedies for an analyst, who cannot edit the catalog."""
         return joined(self.remedy, self.curator_remedy, "Ask the curator to")
 
     @property

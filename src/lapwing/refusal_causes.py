@@ -19,15 +19,15 @@ class RefusalCause(Enum):
     INTERNAL = "internal"
     """Lapwing contradicts itself: a bug."""
 
-    # The text of a query.
+    # Text
     NOT_A_QUERY = "not_a_query"
     """The text is empty or another statement, or the value is no text."""
     SEVERAL_STATEMENTS = "several_statements"
-    """The text holds more than one statement."""
+    """The text has more than one statement."""
     SYNTAX_ERROR = "syntax_error"
-    """The text does not follow the grammar: a part is missing, or stands where it has no meaning."""
+    """The text does not follow the grammar: a part is missing or misplaced."""
     INVALID_CHARACTER = "invalid_character"
-    """The text holds a character that is not text."""
+    """The text has a character that is not text."""
     INVALID_NUMBER = "invalid_number"
     """A number is misspelled, too large or too fine."""
     INVALID_DATE = "invalid_date"
@@ -37,7 +37,7 @@ class RefusalCause(Enum):
     EXPLAIN_NEEDS_ITS_CALL = "explain_needs_its_call"
     """EXPLAIN PRIVACY asks for a cost, and the call runs queries."""
 
-    # Parameters, options and named arguments.
+    # Parameters and options
     INVALID_PLACEHOLDER = "invalid_placeholder"
     """A parameter is misspelled, or stands where no value may stand."""
     MISSING_PARAMETER = "missing_parameter"
@@ -57,7 +57,7 @@ class RefusalCause(Enum):
     NOTHING_RELEASED = "nothing_released"
     """Options or named arguments stand in a part of the query in which nothing is released."""
 
-    # Names.
+    # Names
     UNKNOWN_TABLE = "unknown_table"
     """No table, view or graph has this name, or FROM does not name it."""
     UNKNOWN_COLUMN = "unknown_column"
@@ -75,13 +75,13 @@ class RefusalCause(Enum):
     INVALID_VIEW = "invalid_view"
     """A view of the catalog cannot be opened."""
 
-    # Aggregates and groups.
+    # Aggregates and groups
     NO_AGGREGATE = "no_aggregate"
     """The query has no aggregate, and rows are never shown."""
     NOT_GROUPED = "not_grouped"
     """A column is neither a key of GROUP BY nor inside an aggregate."""
     SHOWS_UNITS = "shows_units"
-    """The answer would have a group for each privacy unit."""
+    """The result would have a group for each privacy unit."""
     PRIVACY_UNIT_AS_VALUE = "privacy_unit_as_value"
     """The privacy unit stands where its value would be read or shown."""
     STAR_NOT_SUPPORTED = "star_not_supported"
@@ -91,9 +91,9 @@ class RefusalCause(Enum):
     KEYS_WITHOUT_NUMBER = "keys_without_number"
     """A subquery shows only keys, public ones even where no row has them."""
     VALUES_NOT_PUBLIC = "values_not_public"
-    """The query needs keys with public values, and those of a key are not public, or too many."""
+    """The query needs keys with public values, and the values of a key are not public, or too many."""
     NO_POSSIBLE_KEYS = "no_possible_keys"
-    """No row of any data can have a value of a key, so the answer would have no rows."""
+    """No row of any data can have a value of a key, so the result would have no rows."""
     NEEDS_DELTA = "needs_delta"
     """Groups whose keys are not public need a delta, which the query or the budget does not give."""
     PRIVATE_KEYS_UNPROVEN = "private_keys_unproven"
@@ -101,7 +101,7 @@ class RefusalCause(Enum):
     NEEDS_MAX_GROUPS = "needs_max_groups"
     """One privacy unit may have too many keys for a selection by noise."""
     TOO_MANY_GROUPS = "too_many_groups"
-    """The answer would have too many groups."""
+    """The result would have too many groups."""
     TOO_MANY_COLUMNS = "too_many_columns"
     """A SELECT list has too many columns."""
     TOO_MANY_GROUPING_SETS = "too_many_grouping_sets"
@@ -109,9 +109,9 @@ class RefusalCause(Enum):
     GROUPING_SETS_NOT_SUPPORTED = "grouping_sets_not_supported"
     """This does not go with grouping sets."""
     TWICE_OVER_ANSWER = "twice_over_answer"
-    """The SELECT list needs a second pass over the rows of an answer."""
+    """The SELECT list needs a second pass over the rows of a result."""
 
-    # Bounds and sizes of numbers.
+    # Bounds
     UNBOUNDED = "unbounded"
     """A value needs bounds, and neither the catalog nor the query states any."""
     UNBOUNDED_TIME = "unbounded_time"
@@ -119,7 +119,7 @@ class RefusalCause(Enum):
     BOUNDS_TOO_WIDE = "bounds_too_wide"
     """The bounds of a value are so wide that the noise would hide the result."""
     INVALID_BOUNDS = "invalid_bounds"
-    """The contribution bounds hold no value, or are not of the kind that the aggregate needs."""
+    """No value lies between the contribution bounds, or the aggregate needs other bounds."""
     BOUNDS_NOT_SEARCHABLE = "bounds_not_searchable"
     """Lapwing cannot find the bounds of these values by itself."""
     NEEDS_NONNEGATIVE = "needs_nonnegative"
@@ -129,7 +129,7 @@ class RefusalCause(Enum):
     EMPTY_CONDITION = "empty_condition"
     """A condition or filter can never hold."""
 
-    # Types and arguments.
+    # Types and arguments
     WRONG_TYPE = "wrong_type"
     """A value has another type than the function or operator needs."""
     INCOMPATIBLE_TYPES = "incompatible_types"
@@ -159,7 +159,7 @@ class RefusalCause(Enum):
     DEPENDS_ON_CLOCK = "depends_on_clock"
     """The result would change with the time of day."""
 
-    # Functions, clauses and windows.
+    # Functions, clauses and windows
     FUNCTION_NOT_SUPPORTED = "function_not_supported"
     """Lapwing does not support the function or operator, or not here."""
     CLAUSE_NOT_SUPPORTED = "clause_not_supported"
@@ -179,13 +179,13 @@ class RefusalCause(Enum):
     NO_INTERVAL = "no_interval"
     """The column has no noise interval."""
 
-    # Tables, joins and subqueries.
+    # Tables, joins and subqueries
     NO_FROM = "no_from"
     """The query names no table."""
     ONLY_PUBLIC_TABLES = "only_public_tables"
     """The query reads no protected table, or joins the protected one too late."""
     TABLE_NOT_QUERIED = "table_not_queried"
-    """The table is protected in a way that queries cannot keep."""
+    """The table protects persons and days, so only a monitor may read it."""
     TOO_MANY_TABLES = "too_many_tables"
     """FROM names too many tables, views or units."""
     JOIN_NOT_SUPPORTED = "join_not_supported"
@@ -219,7 +219,7 @@ class RefusalCause(Enum):
     SET_OPERATION_MISMATCH = "set_operation_mismatch"
     """The sides of a UNION, INTERSECT or EXCEPT do not have the same columns."""
 
-    # Work, time and machines.
+    # Work and time
     QUERY_TOO_COMPLEX = "query_too_complex"
     """The expressions, subqueries or joins grow larger than an engine plans in a moment."""
     RESULT_TOO_LARGE = "result_too_large"
@@ -233,7 +233,7 @@ class RefusalCause(Enum):
     MISSING_EXTRA = "missing_extra"
     """The query needs a library that is not installed."""
 
-    # Costs and errors.
+    # Costs and errors
     ERROR_NOT_PUBLIC = "error_not_public"
     """The error depends on the data, so Lapwing cannot find a cost for a wanted error."""
     ERROR_NOT_SINGLE = "error_not_single"
@@ -241,7 +241,7 @@ class RefusalCause(Enum):
     ERROR_TOO_SMALL = "error_too_small"
     """No cost reaches the wanted error."""
     ASSUMES_ROWS = "assumes_rows"
-    """A wanted error of a mean needs `assuming_count`, the number of rows that you assume it is of."""
+    """A wanted error of a mean needs `assuming_count`, the number of rows that you assume."""
     SHARES_EXCEED_COST = "shares_exceed_cost"
     """The aggregates ask for more than the cost of the query."""
     COST_NOT_ALLOWED = "cost_not_allowed"
@@ -251,7 +251,7 @@ class RefusalCause(Enum):
     EPSILON_TOO_SMALL = "epsilon_too_small"
     """The noise would be out of range, or larger than any result."""
 
-    # Graphs.
+    # Graphs
     UNKNOWN_STATISTIC = "unknown_statistic"
     """No graph statistic has this name."""
     STATISTIC_NOT_SUPPORTED = "statistic_not_supported"
@@ -263,17 +263,17 @@ class RefusalCause(Enum):
     GRAPH_CONDITION_NOT_SUPPORTED = "graph_condition_not_supported"
     """The condition on edges has another form than Lapwing supports, or counts edges twice."""
     SEVERAL_GRAPHS = "several_graphs"
-    """The query reads several graphs, or edges that two graphs protect differently."""
+    """The query reads several graphs, another graph than the open one, or edges that two graphs protect differently."""
     NEEDS_DEGREE_LIMIT = "needs_degree_limit"
     """The statistic reads protected people, and the catalog has no limit on their edges."""
 
-    # Holdouts, monitors and synthesis.
+    # Holdouts, monitors and synthesis
     NOT_A_MEAN = "not_a_mean"
-    """A holdout answers means of an expression over the rows of one table, and the query is none."""
+    """A holdout computes the mean of an expression over the rows of one table, and the query is another."""
     ROWS_NOT_INDEPENDENT = "rows_not_independent"
     """A person may have several rows, so a holdout's rows are not drawn independently."""
     NOISE_NOT_FRESH = "noise_not_fresh"
-    """A holdout needs fresh noise, and the answer was bought before or shares its noise."""
+    """A holdout needs fresh noise, and the result was bought before or shares its noise."""
     HOLDOUT_OUTDATED = "holdout_outdated"
     """The data or the budget changed since the holdout was made."""
     STATISTIC_FAILS = "statistic_fails"
@@ -285,7 +285,7 @@ class RefusalCause(Enum):
     NOT_COUNTED_ALONE = "not_counted_alone"
     """Synthesis cannot count these rows by themselves."""
 
-    # Tasks that devices answer: local collection and secure sums.
+    # Local collection and secure sums
     INVALID_TASK = "invalid_task"
     """The file is no task, or the task contradicts itself."""
     TASK_CLOSED = "task_closed"
