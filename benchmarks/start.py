@@ -125,14 +125,14 @@ def processes(catalog: Path, repeats: int) -> dict[str, float]:
 def small_questions(session: lw.Session) -> dict[str, float]:
     """Print what a small question takes beside its statement, and return it as a ratio."""
     statements: list[tuple[duckdb.DuckDBPyConnection, str]] = []
-    fetch = DuckDB._fetch
+    fetch = DuckDB.fetch
 
     def noted(engine: DuckDB, query: str) -> object:
         statements.append((engine._database.connection, query))  # the same database, asked without anything around it
         return fetch(engine, query)
 
     asked, alone = [], []
-    with patch.object(DuckDB, "_fetch", noted):
+    with patch.object(DuckDB, "fetch", noted):
         for number in range(WARM_UP + QUESTIONS):
             del statements[:]
             asked.append(of_call(lambda number=number: session.sql(question(number), epsilon=0.01)))  # type: ignore[misc]

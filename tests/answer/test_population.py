@@ -160,7 +160,7 @@ def test_a_variance_that_is_paid_makes_means_narrower(
     ]
     assert np.mean(both[0][1]) < np.mean(both[1][1])
     monkeypatch.setattr(population._Drawn, "_by_variance", lambda self, variance, fewest, *_: 0.0 * fewest)
-    monkeypatch.setattr(population, "_OUTWARDS", 0.0)  # planted bug: the draw is left out
+    monkeypatch.setattr(population, "OUTWARDS", 0.0)  # planted bug: the draw is left out
     quiet = {law: type(one)(sigma=Fraction(1)) for law, one in answer.mechanisms.items()}  # type: ignore[call-arg]
     still = Answer(
         plan=answer.plan,
@@ -194,7 +194,7 @@ def test_variances_hold(answers: dict[tuple[str, int], Answer], monkeypatch: pyt
     still = Answer(plan=answer.plan, mechanisms=list(quiet.values()), values=[[0]] * len(quiet), keys=(),
                    cost=answer.cost)  # fmt: skip
     assert holds(covers(still, cells(still, x, x > 0), true))
-    monkeypatch.setattr(population, "_OUTWARDS", 0.0)
+    monkeypatch.setattr(population, "OUTWARDS", 0.0)
     assert not holds(covers(still, cells(still, x, x > 0), true))
 
 
@@ -203,7 +203,7 @@ def test_a_draw_that_is_left_out_is_found_out(
     name: str, answers: dict[tuple[str, int], Answer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted bug: what the draw may have done is 0, and the interval is that of the data."""
-    monkeypatch.setattr(population, "_OUTWARDS", 0.0)
+    monkeypatch.setattr(population, "OUTWARDS", 0.0)
     answer = answers[name, 2]
     x, half = drawn(2, np.random.default_rng())
     if name == "quantiles":

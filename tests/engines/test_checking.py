@@ -143,7 +143,7 @@ def test_what_counts_as_null_is_what_is_missing_unreadable_or_too_long(kind: str
         table, column = engine._catalog.tables[0], engine._catalog.tables[0].columns[0]
         location = engine._describe(table).source
         cleaned = clean(column, location.types["x"])
-        ((null,),) = engine._fetch(f"SELECT COUNT(*) FILTER ({cleaned} IS NULL) FROM {location.relation}")
+        ((null,),) = engine.fetch(f"SELECT COUNT(*) FILTER ({cleaned} IS NULL) FROM {location.relation}")
         refused = engine.unfit_columns(table)
         (found,) = check(engine).columns
         assert found.nulls + found.unreadable + (found.too_long or 0) == null

@@ -159,7 +159,7 @@ def test_values_stay_inside_their_bounds(catalog: Catalog, engine: DuckDB, every
         if not column.bounded:
             continue
         source = engine._describe(table).source
-        rows = engine._fetch(f"SELECT MIN(x), MAX(x) FROM ({cleaned.cleaned(table, source, True)})")
+        rows = engine.fetch(f"SELECT MIN(x), MAX(x) FROM ({cleaned.cleaned(table, source, True)})")
         for value in rows[0]:
             if column.numeric:
                 assert value is None or column.low <= value <= column.high, table.name
@@ -213,7 +213,7 @@ def test_what_a_value_becomes(
     engine = DuckDB(catalog, threads=1)
     source = engine._describe(catalog.tables[0]).source
     sql = f"SELECT x FROM ({cleaned.cleaned(catalog.tables[0], source, True)})"
-    found = [value for (value,) in engine._fetch(sql)]
+    found = [value for (value,) in engine.fetch(sql)]
     engine.close()
     assert found == wanted
 
@@ -273,12 +273,12 @@ def test_without_the_guards_it_would_raise(catalog: Catalog, engine: DuckDB, mon
     """A plain cast in the place of TRY_CAST is found by the same questions."""
     table = next(table for table in catalog.tables if table.name == "text_as_integer")
     source = engine._describe(table).source
-    assert engine._fetch(source_reading.read_through(table, source))
+    assert engine.fetch(source_reading.read_through(table, source))
     monkeypatch.setattr(
         source_reading, "clean", lambda column, physical: f"CAST({literals.identifier(column.name)} AS BIGINT)"
     )
     with pytest.raises(duckdb.Error):
-        engine._fetch(source_reading.read_through(table, source))
+        engine.fetch(source_reading.read_through(table, source))
 
 
 def test_steps_are_exact(catalog: Catalog) -> None:

@@ -101,14 +101,14 @@ def test_a_file_that_changes_after_the_digest_is_not_answered_from(
 def test_a_file_that_changes_while_it_is_read_is_not_answered_from(
     change: Callable[[Path], None], engine: DuckDB, found: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fetch = DuckDB._fetch
+    fetch = DuckDB.fetch
 
     def changing(self: DuckDB, query: str) -> Any:
         rows = fetch(self, query)
         change(found.folder / "t.parquet")
         return rows
 
-    monkeypatch.setattr(DuckDB, "_fetch", changing)
+    monkeypatch.setattr(DuckDB, "fetch", changing)
     fault(engine, found)
 
 
@@ -127,7 +127,7 @@ def test_every_error_reads_the_same(
     def failing(_self: DuckDB, _query: str) -> Any:
         raise error
 
-    monkeypatch.setattr(DuckDB, "_fetch", failing)
+    monkeypatch.setattr(DuckDB, "fetch", failing)
     fault(engine, found)
 
 
@@ -226,7 +226,7 @@ SLOW = "SELECT COUNT(*) FROM range(10000000) AS a(i), range(100000) AS b(j) WHER
 def test_the_time_limit_ends_a_question(found: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = DuckDB(found, seconds=0.2)
     engine.digest(found.tables[0])
-    monkeypatch.setattr(DuckDB, "_fetch", lambda self, _: self._database.query(SLOW))
+    monkeypatch.setattr(DuckDB, "fetch", lambda self, _: self._database.query(SLOW))
     begun = time.monotonic()
     fault(engine, found)
     assert time.monotonic() - begun < 120
@@ -287,13 +287,13 @@ def test_a_keyboard_interrupt_ends_a_query(engine: DuckDB, interruptible: None) 
 
     def interrupted() -> None:  # caught as well if the machine is so slow that the signal comes before the query
         timer.start()
-        engine._fetch(SLOW)
+        engine.fetch(SLOW)
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     timer.join()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert engine._fetch("SELECT 1") == [(1,)]
+    assert engine.fetch("SELECT 1") == [(1,)]
 
 
 @pytest.mark.long
@@ -303,14 +303,14 @@ def test_too_little_memory_is_a_fault_like_any_other(
     greedy = "SELECT list(i) FROM range(1000000000) AS t(i)"
     small = DuckDB(found, memory=50_000_000)
     small.digest(found.tables[0])
-    monkeypatch.setattr(DuckDB, "_fetch", lambda self, _: self._database.query(greedy))
+    monkeypatch.setattr(DuckDB, "fetch", lambda self, _: self._database.query(greedy))
     fault(small, found)
     small.close()
 
 
 def test_the_spill_folder_is_private_and_goes_with_the_engine(found: Catalog) -> None:
     engine = DuckDB(found)
-    (spill,) = engine._fetch("SELECT current_setting('temp_directory')")[0]
+    (spill,) = engine.fetch("SELECT current_setting('temp_directory')")[0]
     assert Path(spill).stat().st_mode & 0o077 == 0
     engine.close()
     assert not Path(spill).exists()
@@ -318,7 +318,7 @@ def test_the_spill_folder_is_private_and_goes_with_the_engine(found: Catalog) ->
 
 def test_the_spill_folder_goes_when_the_engine_is_forgotten(found: Catalog) -> None:
     engine = DuckDB(found)
-    (spill,) = engine._fetch("SELECT current_setting('temp_directory')")[0]
+    (spill,) = engine.fetch("SELECT current_setting('temp_directory')")[0]
     engine._connection.close()
     del engine
     assert not Path(spill).exists()

@@ -118,7 +118,7 @@ def test_every_integer_is_that_of_the_rows(
     text: str, passes: int, described: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = apart(described, text, monkeypatch)
-    monkeypatch.setattr(DuckDB, "_passes", lambda *_: passes)
+    monkeypatch.setattr("lapwing.engines.duckdb.engine.passes_for", lambda *_: passes)
     assert Asked(described).all(text) == expected
     assert any(cells or leaves for cells, leaves in expected)
 
@@ -143,7 +143,7 @@ def read(text: str, described: Catalog, monkeypatch: pytest.MonkeyPatch) -> tupl
             patched.setattr(Query, name, noted(getattr(Query, name)))
         for question in questions:
             asked.run(question)
-    ((tables,),) = asked.engine._fetch("SELECT COUNT(*) FROM duckdb_tables()")
+    ((tables,),) = asked.engine.fetch("SELECT COUNT(*) FROM duckdb_tables()")
     return sum("visits.parquet" in text for text in texts), tables
 
 
@@ -209,4 +209,4 @@ def test_nothing_is_held_of_data_that_changed_meanwhile(described: Catalog, monk
     with pytest.raises(EngineFault):
         asked.run(question)
     assert asked.engine._totals._held is None
-    assert asked.engine._fetch("SELECT COUNT(*) FROM duckdb_tables()") == [(0,)]
+    assert asked.engine.fetch("SELECT COUNT(*) FROM duckdb_tables()") == [(0,)]

@@ -111,10 +111,10 @@ def test_numbers_that_do_not_fit_one_integer_are_numbered_anew(monkeypatch: pyte
     pairs = [(n, n % 7, n % 11 * 2**40, n % 13, n % 5) for n in [*range(200), 2**31]]
     wanted = one_by_one(pairs)
     assert by_value(columns_of(pairs, kinds)) == wanted
-    monkeypatch.setattr(holders, "_MOST", 1 << 10)
+    monkeypatch.setattr(holders, "MOST_PAIRS", 1 << 10)
     assert by_value(columns_of(pairs, kinds)) == wanted
-    monkeypatch.setattr(holders, "_MOST", 1 << 200)
-    monkeypatch.setattr(holders, "_CLOSE", 1 << 64)
+    monkeypatch.setattr(holders, "MOST_PAIRS", 1 << 200)
+    monkeypatch.setattr(holders, "CLOSE", 1 << 64)
     far = [(n * 2**53, *rest) for n, *rest in pairs[:-1]]
     assert by_value(columns_of(far, kinds)) != one_by_one(far)
 

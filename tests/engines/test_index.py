@@ -129,7 +129,7 @@ def test_rows_beyond_the_bound_are_not_in_it(
 ) -> None:
     """400 people with some twelve rows each, of which three are kept, the same three."""
     expected = cold(found, text)
-    monkeypatch.setattr(DuckDB, "_passes", lambda *_: passes)
+    monkeypatch.setattr("lapwing.engines.duckdb.engine.passes_for", lambda *_: passes)
     engine.build_index(found.tables[0])
     assert ask(engine, found, text) == expected
     assert ask(engine, found, "SELECT COUNT(*) FROM t") == {(): (1200,)}
@@ -181,8 +181,8 @@ def test_values_come_back_as_they_were(unit: str, tmp_path: Path) -> None:
     columns = ", ".join(f"hash({name}) AS h{name}, {name}::VARCHAR, typeof({name})" for name in kinds)
     source = engine._describe(table).source
     asked = f'SELECT {columns} FROM "kept t" ORDER BY ALL'
-    before = engine._fetch(f"WITH {cleaned.layer(table, source, True)} {asked}")
-    after = engine._fetch(f"WITH {stored_rows.stored(table, texts(engine, table))} {asked}")
+    before = engine.fetch(f"WITH {cleaned.layer(table, source, True)} {asked}")
+    after = engine.fetch(f"WITH {stored_rows.stored(table, texts(engine, table))} {asked}")
     assert before == after
     engine.close()
 
@@ -248,7 +248,7 @@ def test_a_question_that_looks_at_words_is_not_handed_numbers(
     engine.build_index(found.tables[0])
     stored = relation(engine, found.tables[0])
     assert stored is not None
-    hashes = [engine._fetch(f"SELECT max(hash(s)) FROM {stored.relation(these)}") for these in ((), ("s",))]
+    hashes = [engine.fetch(f"SELECT max(hash(s)) FROM {stored.relation(these)}") for these in ((), ("s",))]
     assert hashes[0] != hashes[1]
 
 
@@ -424,7 +424,7 @@ def test_a_file_that_is_no_index_of_ours_is_not_used(
 def test_a_fault_over_the_index_is_none_over_the_data(
     found: Catalog, engine: DuckDB, stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected, fetch, tried = ask(engine, found, QUESTIONS[0]), DuckDB._fetch, []
+    expected, fetch, tried = ask(engine, found, QUESTIONS[0]), DuckDB.fetch, []
 
     def failing(self: DuckDB, query: str) -> Any:
         tried.append(query)
@@ -432,7 +432,7 @@ def test_a_fault_over_the_index_is_none_over_the_data(
             raise duckdb.IOException("secret 7")
         return fetch(self, query)
 
-    monkeypatch.setattr(DuckDB, "_fetch", failing)
+    monkeypatch.setattr(DuckDB, "fetch", failing)
     assert ask(engine, found, QUESTIONS[0]) == expected
     assert ask(engine, found, QUESTIONS[0]) == expected
     assert sum(".kept)" in query for query in tried) == 1

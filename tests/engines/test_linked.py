@@ -125,7 +125,7 @@ def rows(engine: DuckDB, table: Table, relations: dict[str, str] | None = None, 
     columns = [column.name for column in table.columns]
     listed = ", ".join(f'"{name}"' for name in columns)
     asked = f"WITH {', '.join(above)} SELECT {unit_name(table)}, {listed} FROM {kept_name(table)}"
-    return bag((unit, dict(zip(columns, row, strict=True))) for unit, *row in engine._fetch(asked))
+    return bag((unit, dict(zip(columns, row, strict=True))) for unit, *row in engine.fetch(asked))
 
 
 def question(text: str, found: Catalog) -> Question:
@@ -194,19 +194,19 @@ def test_answers_are_the_same_with_and_without_indexes_in_any_number_of_passes(
         ways = [(3, True), (1, False), (1, True), (3, False)]
         for passes, additive in ways[:2] if len(stored) == 1 else ways:
             with monkeypatch.context() as patch:
-                patch.setattr(DuckDB, "_passes", lambda *_, passes=passes: passes)
+                patch.setattr("lapwing.engines.duckdb.engine.passes_for", lambda *_, passes=passes: passes)
                 if not additive:
                     patch.setattr(engine_module, "is_additive", lambda _: False)
                 assert answers(engine, found) == expected
         for table in found.tables:
             engine.drop_index(table)
-    assert engine._fetch("SELECT COUNT(*) FROM duckdb_tables() WHERE temporary") == [(0,)]
+    assert engine.fetch("SELECT COUNT(*) FROM duckdb_tables() WHERE temporary") == [(0,)]
 
 
 def test_a_pass_that_is_left_out_is_found(found: Catalog, engine: DuckDB, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = answers(engine, found)
     engine.build_index(named(found, "orders"))
-    monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
+    monkeypatch.setattr("lapwing.engines.duckdb.engine.passes_for", lambda *_: 3)
     right = stored_rows.stored
     monkeypatch.setattr(stored_rows, "stored", lambda table, relation, *_: right(table, relation))
     assert answers(engine, found) != expected, "of an index, all units in every pass"
@@ -289,7 +289,7 @@ def test_a_question_runs_on_data_of_the_given_digests_alone(changed: str, found:
 def test_a_parent_that_changes_during_the_question_is_noticed(
     found: Catalog, engine: DuckDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, fetch = question(QUESTIONS[0], found), DuckDB._fetch
+    asked, fetch = question(QUESTIONS[0], found), DuckDB.fetch
     known = digests(engine, asked)
 
     def changing(self: DuckDB, query: str) -> Any:
@@ -297,7 +297,7 @@ def test_a_parent_that_changes_during_the_question_is_noticed(
         write(found.folder, {**shop(0), "people": shop(1)["people"]})
         return result
 
-    monkeypatch.setattr(DuckDB, "_fetch", changing)
+    monkeypatch.setattr(DuckDB, "fetch", changing)
     with pytest.raises(EngineFault):
         engine.run(asked, known)
 
@@ -343,7 +343,7 @@ def test_keys_that_rows_of_different_units_share_are_found(
     """Also where no pass has both rows, and where both are more than a unit may have."""
     data, people = shop(0), [{"k": 500 + who, "who": who} for who in range(20)]
     write(found.folder, {**data, "people": [*people, *({"k": 500 + who, "who": who + 20} for who in range(20))]})
-    monkeypatch.setattr(DuckDB, "_passes", lambda *_: passes)
+    monkeypatch.setattr("lapwing.engines.duckdb.engine.passes_for", lambda *_: passes)
     with pytest.raises(DataFault, match=r"several rows with the same k. The link of orders leads there"):
         engine.digest(named(found, "people"))
 
@@ -403,7 +403,7 @@ def test_the_reader_of_a_file_is_not_told_which_keys_the_parent_has(found: Catal
     """A filter by them would believe what the file's footer says of its row groups."""
     items = named(found, "items")
     above = ", ".join(engine._layers(reads=True).of(cleaned.needed((items,), {}), {}, WHOLE))
-    ((_, plan),) = engine._fetch(f"EXPLAIN ANALYZE WITH {above} SELECT COUNT(*) FROM {kept_name(items)}")
+    ((_, plan),) = engine.fetch(f"EXPLAIN ANALYZE WITH {above} SELECT COUNT(*) FROM {kept_name(items)}")
     assert "Dynamic Filters" not in plan
     with duckdb.connect() as plain:
         ((_, plan),) = plain.execute(f"EXPLAIN ANALYZE WITH {above} SELECT COUNT(*) FROM {kept_name(items)}").fetchall()

@@ -91,7 +91,7 @@ def test_without_the_lock_the_file_is_read(folder: Path) -> None:
 
 def test_what_is_set(engine: DuckDB) -> None:
     names = ["memory_limit", "preserve_insertion_order", "TimeZone", "enable_external_file_cache"]
-    found = {name: engine._fetch(f"SELECT current_setting('{name}')")[0][0] for name in names}
+    found = {name: engine.fetch(f"SELECT current_setting('{name}')")[0][0] for name in names}
     assert found == {
         "memory_limit": "953.6 MiB",
         "preserve_insertion_order": False,

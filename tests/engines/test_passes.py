@@ -39,7 +39,7 @@ def test_passes_add_up(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     engine = DuckDB(found)
     once = ask(engine, found, text)
     for passes in (2, 3, 7):
-        monkeypatch.setattr(DuckDB, "_passes", lambda *_, passes=passes: passes)
+        monkeypatch.setattr("lapwing.engines.duckdb.engine.passes_for", lambda *_, passes=passes: passes)
         assert ask(engine, found, text) == once
     engine.close()
 
@@ -48,7 +48,7 @@ def test_a_pass_that_is_left_out_is_found(tmp_path: Path, monkeypatch: pytest.Mo
     found = generated(tmp_path, 5_000, 400)
     engine = DuckDB(found)
     once = ask(engine, found, QUESTIONS[0])
-    monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
+    monkeypatch.setattr("lapwing.engines.duckdb.engine.passes_for", lambda *_: 3)
     printed = cleaned.layer
     monkeypatch.setattr(
         engine_module,
@@ -66,9 +66,9 @@ def test_rows_of_all_passes_may_be_gathered_first(text: str, tmp_path: Path, mon
     once = ask(engine, found, text)
     monkeypatch.setattr(engine_module, "is_additive", lambda _: False)
     for passes in (1, 2, 7):
-        monkeypatch.setattr(DuckDB, "_passes", lambda *_, passes=passes: passes)
+        monkeypatch.setattr("lapwing.engines.duckdb.engine.passes_for", lambda *_, passes=passes: passes)
         assert ask(engine, found, text) == once
-    assert engine._fetch("SELECT COUNT(*) FROM duckdb_tables()") == [(0,)]
+    assert engine.fetch("SELECT COUNT(*) FROM duckdb_tables()") == [(0,)]
     engine.close()
 
 
@@ -81,7 +81,7 @@ def test_cells_that_do_not_add_up_are_found(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(asking, "answer", lambda _: distinct)
     text = "SELECT COUNT(*) FROM t"
     once = ask(engine, found, text)
-    monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
+    monkeypatch.setattr("lapwing.engines.duckdb.engine.passes_for", lambda *_: 3)
     assert ask(engine, found, text) != once
     monkeypatch.setattr(engine_module, "is_additive", lambda _: False)
     assert ask(engine, found, text) == once

@@ -21,7 +21,6 @@ import pytest
 from lapwing.catalog import public as completion
 from lapwing.catalog.model import PublicTable
 from lapwing.catalog.toml import loads
-from lapwing.engines.duckdb import public_data as public
 from lapwing.engines.duckdb import stamps
 from lapwing.engines.duckdb.cleaned import clean
 from lapwing.engines.duckdb.public_data import PublicData
@@ -304,9 +303,9 @@ def test_multiplicity_is_the_most_rows_that_share_values(seed: str, opened: Open
 def test_counting_null_as_a_value_is_found(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     content: dict[str, list[Any]] = {"a": [1, None, None], "b": ["x", "y", "z"], "c": [None] * 3}
     table = opened(typed(content), KEYS)
-    fetch = PublicData._fetch
+    fetch = PublicData.fetch
     monkeypatch.setattr(
-        PublicData, "_fetch", lambda self, read, sql: fetch(self, read, sql.replace("IS NOT NULL", "IS NULL OR true"))
+        PublicData, "fetch", lambda self, read, sql: fetch(self, read, sql.replace("IS NOT NULL", "IS NULL OR true"))
     )
     assert ("a",) in wrong_multiplicities(table, content)
 
@@ -382,16 +381,16 @@ def test_facts_that_outlive_their_data_would_be_found(
 
 def test_a_file_that_changes_while_it_is_read(opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     codes = opened(CODES, COLUMNS)
-    survey = public._survey
+    fetch = PublicData.fetch
 
-    def change(*arguments: Any) -> str:
+    def change(*given: Any) -> Any:
         (tmp_path / "t.csv").write_text(CODES * 2, encoding="utf-8")
-        return survey(*arguments)
+        return fetch(*given)
 
-    monkeypatch.setattr(public, "_survey", change)
-    with pytest.raises(DataFault, match="is not what it was"):
-        codes.data.multiplicity(codes.table, [])
-    monkeypatch.setattr(public, "_survey", survey)
+    with monkeypatch.context() as patched:
+        patched.setattr(PublicData, "fetch", change)
+        with pytest.raises(DataFault, match="is not what it was"):
+            codes.data.multiplicity(codes.table, [])
     (tmp_path / "t.csv").write_text(CODES, encoding="utf-8")
     assert codes.data.multiplicity(codes.table, []) == 4
 
@@ -500,7 +499,7 @@ def test_ctrl_c_stops_a_fact(opened: Open, interruptible: None) -> None:
 
     def interrupted() -> None:  # caught as well if the machine is so slow that the signal comes before the query
         timer.start()
-        codes.data._fetch(read, "SELECT COUNT(*) FROM range(1000000000000000) WHERE hash(range) % 7 = 3")
+        codes.data.fetch(read, "SELECT COUNT(*) FROM range(1000000000000000) WHERE hash(range) % 7 = 3")
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()

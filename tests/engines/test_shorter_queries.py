@@ -55,7 +55,7 @@ def test_a_comparison_in_own_steps_is_the_same(
         with monkeypatch.context() as patched:
             patched.setattr(expressions, "in_own_steps", lambda node: node)
             expected = truths(connection)
-        monkeypatch.setattr(printers, "_NEAREST", {**printers._NEAREST, **nearest})
+        monkeypatch.setattr(printers, "NEAREST", {**printers.NEAREST, **nearest})
         assert (truths(connection) == expected) is same
 
 

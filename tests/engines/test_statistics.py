@@ -80,7 +80,7 @@ def test_filters_on_rows_that_are_read_twice_are_not_pushed_into_the_reader(
     for off in (lockdown.DISABLED_OPTIMIZERS, set(lockdown.DISABLED_OPTIMIZERS) - {"cte_filter_pusher"}):
         monkeypatch.setattr(lockdown, "DISABLED_OPTIMIZERS", tuple(off))
         engine = DuckDB(found)
-        ((_, plan),) = engine._fetch(f"EXPLAIN WITH {engine._direct(question, {}, WHOLE)} {queries.answer(question)}")
+        ((_, plan),) = engine.fetch(f"EXPLAIN WITH {engine._direct(question, {}, WHOLE)} {queries.answer(question)}")
         filtered.append("Filters" in plan)
         engine.close()
     assert filtered == [False, True]

@@ -129,7 +129,7 @@ def test_masks_are_of_passes_and_of_an_index_too(tmp_path: Path, monkeypatch: py
     _file(tmp_path, 2000, 90, seed=1)
     engine = DuckDB(catalog(tmp_path, COLUMNS, unit="person", rows=4))
     as_ever, once = both(engine, monkeypatch, BY_MASKS[0])
-    monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
+    monkeypatch.setattr("lapwing.engines.duckdb.engine.passes_for", lambda *_: 3)
     assert both(engine, monkeypatch, BY_MASKS[0]) == (as_ever, once)
     engine.build_index(engine._catalog.tables[0])
     assert both(engine, monkeypatch, BY_MASKS[0]) == (as_ever, once)

@@ -391,7 +391,7 @@ def test_a_failure_after_the_charge_says_one_thing(tmp_path: Path, monkeypatch: 
         raise MemoryError("17 edges")
 
     with lw.graphs.connect(written(tmp_path, 40, RING)) as graph:
-        monkeypatch.setattr(GraphFiles, "_read", failing)
+        monkeypatch.setattr(GraphFiles, "all_rows", failing)
         with pytest.raises(EngineFault) as caught:
             graph.ask("edge_count", epsilon=1)
         assert "17" not in str(caught.value)
@@ -406,7 +406,7 @@ def test_ctrl_c_after_the_charge_says_that_it_was_charged(tmp_path: Path, monkey
         raise KeyboardInterrupt
 
     with lw.graphs.connect(written(tmp_path, 40, RING)) as graph:
-        monkeypatch.setattr(GraphFiles, "_read", pressed)
+        monkeypatch.setattr(GraphFiles, "all_rows", pressed)
         with pytest.raises(Interrupted, match="after the charge"):
             graph.ask("edge_count", epsilon=1)
         (row,) = graph.budget().history

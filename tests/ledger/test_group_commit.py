@@ -11,7 +11,7 @@ import pytest
 from lapwing.errors import DataChanged, LedgerFault
 from lapwing.ledger.allowances import Limits
 from lapwing.ledger.entries import Charge, Charged
-from lapwing.ledger.group_commit import GroupCommit, _Request
+from lapwing.ledger.group_commit import CommitRequest, GroupCommit
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.mark import Transaction
 from lapwing.ledger.waiting import UnderWay
@@ -109,13 +109,13 @@ def test_a_failed_commit_is_told_to_all(place: Place, monkeypatch: pytest.Monkey
 
 
 def test_twin_who_is_told_of_a_charge_though_its_commit_failed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = _Request.fail
+    whole = CommitRequest.fail
 
-    def fail(self: _Request, error: Exception) -> None:
+    def fail(self: CommitRequest, error: Exception) -> None:
         whole(self, error)
         self.error = None if self.result is not None and isinstance(error, LedgerFault) else error
 
-    monkeypatch.setattr(_Request, "fail", fail)
+    monkeypatch.setattr(CommitRequest, "fail", fail)
     with pytest.raises(AssertionError):
         check_a_failed_commit(place, monkeypatch)
 
@@ -124,10 +124,10 @@ def check_told_after_the_commit(place: Place, monkeypatch: pytest.MonkeyPatch) -
     whole, ended = Transaction.commit, list[bool]()
 
     with opened(place) as ledger:
-        taken: list[_Request] = []
-        decide = _Request.decide_in
+        taken: list[CommitRequest] = []
+        decide = CommitRequest.decide_in
 
-        def noted(self: _Request, transaction: Transaction) -> None:
+        def noted(self: CommitRequest, transaction: Transaction) -> None:
             taken.append(self)
             decide(self, transaction)
 
@@ -135,7 +135,7 @@ def check_told_after_the_commit(place: Place, monkeypatch: pytest.MonkeyPatch) -
             ended.extend(one.ended for one in taken)
             whole(self, *entries)
 
-        monkeypatch.setattr(_Request, "decide_in", noted)
+        monkeypatch.setattr(CommitRequest, "decide_in", noted)
         monkeypatch.setattr(Transaction, "commit", commit)
         charges(ledger, request("a"), request("b"))
         assert ended == [False, False]
@@ -146,13 +146,13 @@ def test_nobody_is_told_before_the_commit(place: Place, monkeypatch: pytest.Monk
 
 
 def test_twin_who_is_told_before_the_commit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    decide = _Request.decide_in
+    decide = CommitRequest.decide_in
 
-    def told(self: _Request, transaction: Transaction) -> None:
+    def told(self: CommitRequest, transaction: Transaction) -> None:
         decide(self, transaction)
         self.ended = True
 
-    monkeypatch.setattr(_Request, "decide_in", told)
+    monkeypatch.setattr(CommitRequest, "decide_in", told)
     with pytest.raises(AssertionError):
         check_told_after_the_commit(place, monkeypatch)
 
@@ -217,7 +217,7 @@ def test_who_waits_too_long_leaves_the_line(place: Place) -> None:
 
 def test_a_child_passes_over_the_requests_of_its_parent(place: Place) -> None:
     with opened(place) as ledger:
-        inherited = _Request(lambda _: pytest.fail("a thread of another process asked this"))
+        inherited = CommitRequest(lambda _: pytest.fail("a thread of another process asked this"))
         inherited.process = -1
         ledger._group._line.append(inherited)
         (charged,) = ledger.charge_all([request("a")])  # type: ignore[misc]
@@ -230,7 +230,7 @@ def test_a_request_that_was_lost_is_a_fault(place: Place, monkeypatch: pytest.Mo
     with opened(place) as ledger:
         whole = GroupCommit._carry_out_all
 
-        def losing(self: GroupCommit, own: _Request) -> None:
+        def losing(self: GroupCommit, own: CommitRequest) -> None:
             self._line.clear()
             whole(self, own)
 

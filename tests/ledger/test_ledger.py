@@ -99,7 +99,7 @@ def test_a_charge_for_data_that_changed_meanwhile_costs_nothing(place: Place) ->
 
 def test_history_is_in_order_even_if_the_clock_is_not(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     years = iter(range(2030, 2000, -1))
-    monkeypatch.setattr(ledgers, "_now", lambda: f"{next(years)}-01-01T00:00:00.000000+00:00")
+    monkeypatch.setattr(ledgers, "now", lambda: f"{next(years)}-01-01T00:00:00.000000+00:00")
     with opened(place) as ledger:
         sequences = [charged(ledger, 0.1, key) for key in ("a", "b", "c")]
         ledger.record_answer(sequences[1], "42")

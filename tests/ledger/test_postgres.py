@@ -167,7 +167,7 @@ def test_a_head_row_that_disagrees_is_refused(place: Place) -> None:
 
 def test_the_chain_is_that_of_a_file(empty: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same questions at the same times leave the same hash, whatever store keeps them."""
-    monkeypatch.setattr(ledgers, "_now", lambda: "2030-01-01T00:00:00.000000+00:00")
+    monkeypatch.setattr(ledgers, "now", lambda: "2030-01-01T00:00:00.000000+00:00")
     for store in ("sqlite", "postgres"):
         monkeypatch.setattr(f"lapwing.ledger.{store}.presence.new_asker", lambda: "a" * 32)
     hashes = set()
@@ -437,7 +437,7 @@ def test_who_is_missing_is_not_dead_before_its_time(place: Place, monkeypatch: p
     with opened(place) as lost, opened(place) as other:
         under_way = charged(lost, 0.1, "lost")
         monkeypatch.setattr("lapwing.ledger.postgres.presence.PULSE_SECONDS", 300.0)
-        monkeypatch.setattr(PostgresPresence, "_pulse", lambda *_: None)
+        monkeypatch.setattr(PostgresPresence, "pulse", lambda *_: None)
         cut(place)
         charged(other, 0.1)
         assert other.state().faults == 0
@@ -451,13 +451,13 @@ def test_who_is_missing_is_not_dead_before_its_time(place: Place, monkeypatch: p
 
 def test_the_keeper_takes_the_lock_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lapwing.ledger.postgres.presence.PULSE_SECONDS", 0.02)
-    pulsed, pulse = threading.Semaphore(0), PostgresPresence._pulse
+    pulsed, pulse = threading.Semaphore(0), PostgresPresence.pulse
 
     def counted(self: PostgresPresence, name: str) -> None:
         pulse(self, name)
         pulsed.release()
 
-    monkeypatch.setattr(PostgresPresence, "_pulse", counted)
+    monkeypatch.setattr(PostgresPresence, "pulse", counted)
     with opened(place) as kept, opened(place) as other:
         under_way = charged(kept, 0.1, "kept")
         cut(place)
@@ -489,12 +489,12 @@ def check_missing(place: Place) -> None:
 
 
 def test_who_is_missing_counts_like_a_fault_while_it_is(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PostgresPresence, "_pulse", lambda *_: None)
+    monkeypatch.setattr(PostgresPresence, "pulse", lambda *_: None)
     check_missing(place)
 
 
 def test_twin_who_is_missing_counts_for_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PostgresPresence, "_pulse", lambda *_: None)
+    monkeypatch.setattr(PostgresPresence, "pulse", lambda *_: None)
     monkeypatch.setattr("lapwing.ledger.settling.Settled.require_counted", lambda _settled: None)
     with pytest.raises(pytest.fail.Exception):
         check_missing(place)

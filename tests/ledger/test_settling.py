@@ -180,7 +180,7 @@ def test_a_fault_is_counted_though_others_settle_meanwhile(place: Place, monkeyp
 
 def test_twin_who_looks_at_what_was_told_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def settled(self: Ledger, transaction: Transaction) -> settling.Settled:
-        return settling.settled(transaction.state, tuple(self._owed), self._told, self._presence, ledgers._now())
+        return settling.settled(transaction.state, tuple(self._owed), self._told, self._presence, ledgers.now())
 
     monkeypatch.setattr(Ledger, "_settled", settled)
     assert faults_of_a_question_that_fails_while_others_settle(place, monkeypatch) == 0

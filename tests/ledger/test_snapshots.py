@@ -77,7 +77,7 @@ def test_a_look_waits_for_nobody(look: Callable[[Ledger], Any], ledger: Ledger, 
 def test_twin_a_look_that_holds_the_ledger_is_found(
     ledger: Ledger, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Snapshots, "_read", lambda self, stack: None)
+    monkeypatch.setattr(Snapshots, "without_holding", lambda self, stack: None)
     with pytest.raises(LedgerFault):
         test_a_look_waits_for_nobody(Ledger.seen, ledger, place)
 
@@ -220,7 +220,7 @@ def test_twin_a_look_that_passes_over_the_mark_is_found(
     monkeypatch.setattr(snapshots, "_mark_at", lambda path: Mark(0, ""))
     monkeypatch.setattr(
         Snapshots,
-        "_read",
+        "without_holding",
         lambda self, stack: snapshots.Snapshot(state=self._seen, log=stack.enter_context(self._reader.log())),
     )
     for refused in (test_a_mark_that_is_ahead_is_a_fault, test_another_chain_is_a_fault):

@@ -5,7 +5,8 @@ import fcntl
 import json
 import os
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -345,27 +346,26 @@ def test_whatever_step_a_first_report_dies_at_there_is_a_whole_file_or_none(tmp_
 
 def test_a_device_that_sends_first_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It returns the report, and records it if it can."""
-    real = devices._write
+    real = vars(devices)["put"]
 
-    def later(path: str, device: devices.Device) -> None:
+    def later(path: str, content: bytes) -> None:
         with suppress(Crash):
-            real(path, device)
+            real(path, content)
 
-    monkeypatch.setattr(devices, "_write", later)
+    monkeypatch.setattr(devices, "put", later)
     with pytest.raises(AssertionError):
         check_crashes(path)
 
 
 def test_a_file_that_is_written_in_place_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def in_place(path: str, device: devices.Device) -> None:
-        document = json.dumps(devices._document(device)).encode()
+    def in_place(path: str, content: bytes) -> None:
         with open(path, "wb") as file:
-            for half in (document[: len(document) // 2], document[len(document) // 2 :]):
+            for half in (content[: len(content) // 2], content[len(content) // 2 :]):
                 file.write(half)
                 file.flush()
                 os.fsync(file.fileno())
 
-    monkeypatch.setattr(devices, "_write", in_place)
+    monkeypatch.setattr(devices, "put", in_place)
     with pytest.raises(devices.DeviceRefused):
         check_crashes(path)
 
@@ -404,17 +404,19 @@ def test_two_processes_add_up(path: str) -> None:
 def interrupted(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another reports while one has read the file, and not written it yet; if it is kept out, it goes second."""
     other = threading.Thread(target=send, args=(path, FRESH, "a"))
-    real = devices._read
+    real = vars(devices)["held"]
 
-    def read(given: bytes) -> devices.Device:
-        if threading.current_thread() is threading.main_thread() and not other.ident:
-            other.start()
-            other.join(0.3)
-        return real(given)
+    @contextmanager
+    def holding(*given: Any) -> Iterator[bytes]:
+        with real(*given) as content:
+            if threading.current_thread() is threading.main_thread() and not other.ident:
+                other.start()
+                other.join(0.3)
+            yield content
 
     send(path, FRESH, "a")
     with monkeypatch.context() as patched:
-        patched.setattr(devices, "_read", read)
+        patched.setattr(devices, "held", holding)
         send(path, FRESH, "a")
         other.join(60)
     assert count(path, FRESH) == 3

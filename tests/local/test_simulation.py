@@ -214,7 +214,7 @@ def test_a_million_people_and_a_hundred_values() -> None:
 
 
 def test_what_takes_too_long_is_predicted_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roads, "_MOST_WORK", 11_000)
+    monkeypatch.setattr(roads, "MOST_WORK", 11_000)
     found = simulate(DATA, epsilons=[1], repeats=2)
     hashing = next(one for one in found if one.mechanism == "hashing")
     assert (hashing.observed, hashing.repeats) == (None, 0)

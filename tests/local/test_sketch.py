@@ -228,7 +228,7 @@ def test_reports_cross_the_edges_of_pieces(monkeypatch: pytest.MonkeyPatch) -> N
     mechanism = small(CountMeanSketch, functions=5, buckets=16)
     reports = mechanism.randomize(np.arange(300) % 3, StreamEntropy("pieces"))
     whole = mechanism.support_counts(reports)
-    monkeypatch.setattr(sketches, "_CELLS_AT_ONCE", 100)
+    monkeypatch.setattr(sketches, "CELLS_AT_ONCE", 100)
     assert mechanism.support_counts(reports).tolist() == whole.tolist()
 
 

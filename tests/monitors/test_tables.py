@@ -100,7 +100,7 @@ def test_conditions_of_the_table_are_kept_to(
     with pytest.raises(lw.InvalidParameter, match="has conditions on the rows of its source"):
         made(city, "service")
     if harm:
-        monkeypatch.setattr("lapwing.sources.delivery._Stream._restricted", lambda _self, batch: batch)
+        monkeypatch.setattr("lapwing.sources.delivery.Stream.restricted", lambda _self, batch: batch)
     with made(city, None) as monitor:
         told = truth.told(monitor.run(replay=True))
     kept = [event for event in events if event.cell in ("north", "west")]

@@ -115,15 +115,15 @@ def test_twin_smoothing_taken_for_exact(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_twin_copies_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a period far too short the sum counts δ(ε − T) too; without charging that, the lower bound is wrong."""
-    honest = windows.Cumulants._period
+    honest = windows.Cumulants.period
 
     def short(self: windows.Cumulants, aim: windows.Aim, tilt: float) -> tuple[float, float]:
         period, beyond = honest(self, aim, tilt)
         return period / 8, beyond
 
-    monkeypatch.setattr(windows.Cumulants, "_period", short)
+    monkeypatch.setattr(windows.Cumulants, "period", short)
     check_hundred()
-    monkeypatch.setattr(inversion, "_copies", lambda *_: (0.0, -1e6))
+    monkeypatch.setattr(inversion, "copies", lambda *_: (0.0, -1e6))
     with pytest.raises(AssertionError):
         check_hundred()
 

@@ -93,7 +93,7 @@ def test_twin_the_copies_of_rare_losses_dropped(monkeypatch: pytest.MonkeyPatch)
     The first window is enough to see it: that an interval is never narrow enough takes long.
     """
     forget()
-    honest = windows.Cumulants._period
+    honest = windows.Cumulants.period
 
     def short(self: windows.Cumulants, aim: windows.Aim, tilt: float) -> tuple[float, float]:
         period, beyond = honest(self, aim, tilt)
@@ -103,9 +103,9 @@ def test_twin_the_copies_of_rare_losses_dropped(monkeypatch: pytest.MonkeyPatch)
         found = bound_delta(((sampled("1e-3"), 2),), "remove", Fraction(1, 40), 0.1, Fraction(1))
         check_delta(Interval(float(found.lower), float(found.upper)), twice(Fraction(1, 40), Fraction(1, 1000)))
 
-    monkeypatch.setattr(windows.Cumulants, "_period", short)
+    monkeypatch.setattr(windows.Cumulants, "period", short)
     check_removing()
-    monkeypatch.setattr(inversion, "_copies", lambda *_: (0.0, -1e6))
+    monkeypatch.setattr(inversion, "copies", lambda *_: (0.0, -1e6))
     with pytest.raises(AssertionError):
         check_removing()
     forget()
@@ -115,16 +115,16 @@ def test_twin_the_copies_of_rare_losses_dropped(monkeypatch: pytest.MonkeyPatch)
 def test_copies_of_rare_losses_that_are_charged(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same in both directions and through all windows."""
     forget()
-    honest = windows.Cumulants._period
+    honest = windows.Cumulants.period
 
     def short(self: windows.Cumulants, aim: windows.Aim, tilt: float) -> tuple[float, float]:
         period, beyond = honest(self, aim, tilt)
         return period / 12, beyond
 
-    monkeypatch.setattr(windows.Cumulants, "_period", short)
+    monkeypatch.setattr(windows.Cumulants, "period", short)
     law, true = compose([(sampled("1e-3"), 2)], width=Fraction(1, 10)), twice(Fraction(1, 40), Fraction(1, 1000))
     check_delta(law.to_delta(Fraction(1, 40)), true)
-    monkeypatch.setattr(inversion, "_copies", lambda *_: (0.0, -1e6))
+    monkeypatch.setattr(inversion, "copies", lambda *_: (0.0, -1e6))
     with pytest.raises(AssertionError):
         check_delta(law.to_delta(Fraction(1, 40)), true)
     forget()

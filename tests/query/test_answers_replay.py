@@ -19,7 +19,6 @@ from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.exact.arrays import integer_array
-from lapwing.query.from_clause import public_joins
 from lapwing.release import release as release_module
 from lapwing.release import searches, workloads
 from tests.support.effort import examples, is_long, one_in
@@ -180,9 +179,8 @@ def test_rows_that_a_computed_column_joins_uncounted_are_found(folders: Path, mo
     """Three factors are alike in it, and two of themselves."""
     rows = [row(1, age=5), row(1, age=6), row(2)]
     assert compare(described(folders), rows, rows[2:], COMPUTED, PRICE) == []
-    monkeypatch.setattr(
-        public_joins, "_multiplicity", lambda rows, _, scope: scope.facts.multiplicity(rows.table, ["factor"])
-    )
+    multiplicity = PublicData.multiplicity
+    monkeypatch.setattr(PublicData, "multiplicity", lambda self, table, _: multiplicity(self, table, ["factor"]))
     assert compare(described(folders), rows, rows[2:], COMPUTED, PRICE)
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lapwing.engines.duckdb import relations as sql_relations
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation.derived import measures_of
 from lapwing.query.from_clause import comma_joins as listed
@@ -23,6 +22,7 @@ from lapwing.query.relations.unit_join import UnitJoin
 from lapwing.query.sensitivity.stability import of_question
 from tests.support.effort import one_in
 from tests.support.query.asked import Cells, Tables, World, left, plain
+from tests.support.query.printing import print_otherwise
 
 CATALOG = """
 [dataset]
@@ -356,14 +356,7 @@ def test_twin_a_mark_that_forgets_the_key_is_found(tmp_path: Path, monkeypatch: 
 
 
 def _losing(lost: str, instead: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = sql_relations._joined_by_unit
-
-    def changed(node: Any, unit: str) -> str:
-        text = re.sub(lost, instead, real(node, unit))
-        assert text != real(node, unit)
-        return text
-
-    monkeypatch.setattr(sql_relations, "_joined_by_unit", changed)
+    print_otherwise(lambda text: re.sub(lost, instead, text), monkeypatch)
 
 
 def test_rows_that_match_nothing_are_not_told_by_what_they_lack(tmp_path: Path) -> None:

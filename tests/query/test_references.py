@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 
 from lapwing.catalog.toml import dumps, loads
-from lapwing.engines.duckdb import relations as sql_relations
 from lapwing.errors import CatalogError, DataFault, QueryRefused
 from lapwing.query.from_clause import unit_joins
 from lapwing.query.sensitivity.stability import of_question
 from lapwing.tables import tables_of
 from tests.support.effort import one_in, some
 from tests.support.query.asked import Tables, World, left, plain
+from tests.support.query.printing import ACROSS_UNITS, print_otherwise
 
 CATALOG = """
 [dataset]
@@ -240,13 +240,7 @@ def test_nothing_is_supposed_of_rows_that_refer_to_each_other(tmp_path: Path) ->
 
 def join_across_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plant a bug: without the comparison of units a return of one person reaches the sale of another."""
-    real = sql_relations._joined_by_unit
-
-    def lost(node: Any, unit: str) -> str:
-        equal = r'ON ours\.unit IS NOT DISTINCT FROM (theirs\."?holder"?)'
-        return re.sub(equal, r"ON \1 IS NOT NULL", real(node, unit))
-
-    monkeypatch.setattr(sql_relations, "_joined_by_unit", lost)
+    print_otherwise(lambda text: re.sub(*ACROSS_UNITS, text), monkeypatch)
 
 
 def test_twin_rows_joined_across_units_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

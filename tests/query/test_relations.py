@@ -17,7 +17,6 @@ from lapwing.engines.duckdb import relations as render_relations
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query.bind.bind import bind
 from lapwing.query.expressions import logic
-from lapwing.query.from_clause import public_joins as joins
 from lapwing.query.relations.domains import values_of
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.relations.row_numbers import Admitted, count
@@ -27,6 +26,7 @@ from lapwing.query.relations.windowed import Window, Windowed
 from tests.support.effort import one_in
 from tests.support.query import composed
 from tests.support.query.neighbours import CODES, SOURCE, catalog, cells_of_rows, violations
+from tests.support.query.printing import ACROSS_UNITS, OVER_ALL_UNITS, print_otherwise
 from tests.support.replay import SCHEMA, Row
 
 
@@ -236,8 +236,7 @@ RUN = [row(1, plan="a"), row(1, plan="b"), *OTHERS]
 def test_a_window_over_all_units_is_found(small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch) -> None:
     question = "SELECT SUM(c) FROM (SELECT COUNT(*) OVER (PARTITION BY person) AS c FROM visits)"
     assert violations(question, RUN, without(RUN), small, facts) == []
-    window = render_relations._window
-    monkeypatch.setattr(render_relations, "_window", lambda w, node, unit: window(w, node, "TRUE"))
+    print_otherwise(lambda text: text.replace(*OVER_ALL_UNITS), monkeypatch)
     assert violations(question, RUN, without(RUN), small, facts)
 
 
@@ -249,13 +248,12 @@ def test_a_group_of_several_units_is_found(
     size = 3 if groups != "person" else 6
     question = f"SELECT SUM(n) FROM (SELECT COUNT(*) AS n FROM visits GROUP BY {groups}) WHERE n = {size}"
     assert violations(question, rows, without(rows), small, facts) == []
-    per_unit = render_relations._per_unit
-
-    def merged(node: Any, unit: str) -> str:
-        text = per_unit(node, unit).replace(f"(SELECT {unit},", f"(SELECT MIN({unit}) AS {unit},")
-        return text.replace(f"GROUP BY {unit}", "GROUP BY TRUE")
-
-    monkeypatch.setattr(render_relations, "_per_unit", merged)
+    print_otherwise(
+        lambda text: text.replace("(SELECT unit,", "(SELECT MIN(unit) AS unit,").replace(
+            "GROUP BY unit", "GROUP BY TRUE"
+        ),
+        monkeypatch,
+    )
     assert violations(question, rows, without(rows), small, facts)
 
 
@@ -286,8 +284,8 @@ def test_a_multiplicity_off_by_one_is_found(small: Catalog, facts: PublicData, m
     question = "SELECT COUNT(*) FROM visits JOIN codes USING (plan)"
     rows = [row(1), row(1, age=1), *OTHERS]
     assert violations(question, rows, without(rows), small, facts) == []
-    multiplicity = joins._multiplicity
-    monkeypatch.setattr(joins, "_multiplicity", lambda *given: multiplicity(*given) - 1)
+    multiplicity = PublicData.multiplicity
+    monkeypatch.setattr(PublicData, "multiplicity", lambda *given: multiplicity(*given) - 1)
     assert violations(question, rows, without(rows), small, facts)
 
 
@@ -299,7 +297,7 @@ def test_a_multiplicity_of_values_before_they_are_cleaned_is_found(
     rows = [row(1, age=9), row(1, age=9, member=None), *OTHERS]
     assert violations(question, rows, without(rows), small, facts) == []
     raw = max([record["rate"] for record in CODES].count(rate) for rate in (9.5, 12.0))
-    monkeypatch.setattr(joins, "_multiplicity", lambda *_: raw)
+    monkeypatch.setattr(PublicData, "multiplicity", lambda *_: raw)
     assert violations(question, rows, without(rows), small, facts)
 
 
@@ -328,10 +326,7 @@ def test_a_semi_join_that_is_an_inner_one_is_found(
     question = "SELECT COUNT(*) FROM visits WHERE plan IN (SELECT plan FROM codes)"
     rows = [row(1), row(1, age=1)]
     assert violations(question, rows, [], small, facts) == []
-    joined = render_relations._joined
-    monkeypatch.setattr(
-        render_relations, "_joined", lambda node, carried: joined(node, carried).replace("SEMI JOIN", "JOIN")
-    )
+    print_otherwise(lambda text: text.replace("SEMI JOIN", "JOIN"), monkeypatch)
     assert violations(question, rows, [], small, facts)
 
 
@@ -358,13 +353,7 @@ def test_a_join_across_units_is_found(
 ) -> None:
     assert violations(text, ALONE, without(ALONE), small, facts) == []
     assert not orders_differ(text, ALONE, small, facts)
-    joined = render_relations._joined_by_unit
-
-    def anyone(node: Any, unit: str) -> str:
-        text = joined(node, unit)
-        return re.sub(r"ON ours\.unit IS NOT DISTINCT FROM (theirs\.\S+)", r"ON \1 IS NOT NULL", text)
-
-    monkeypatch.setattr(render_relations, "_joined_by_unit", anyone)
+    print_otherwise(lambda text: re.sub(*ACROSS_UNITS, text), monkeypatch)
     assert violations(text, ALONE, without(ALONE), small, facts)
 
 

@@ -19,12 +19,11 @@ from lapwing.engines.duckdb import bounded_values, cleaned, leaves
 from lapwing.engines.duckdb import expressions as render_keys
 from lapwing.engines.duckdb import printers as sql_functions
 from lapwing.engines.duckdb import queries as render
-from lapwing.engines.duckdb import relations as render_relations
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.exact.arrays import integer_array
 from lapwing.mechanisms import Sensitivity
 from lapwing.mechanisms.first_of_thresholds import FirstOfThresholds
 from lapwing.query.aggregates import sums
-from lapwing.query.from_clause import public_joins as joins
 from lapwing.query.pricing import choices
 from lapwing.query.relations.set_operations import Union
 from lapwing.query.sensitivity import set_stability, stability
@@ -33,6 +32,7 @@ from lapwing.query.sensitivity.stability import SensitivityBound
 from lapwing.release import release as release_module
 from lapwing.release import searches as release_searches
 from tests.support.effort import examples, one_in, only
+from tests.support.query.printing import OVER_ALL_UNITS, print_otherwise
 from tests.support.replay import Row, compare
 from tests.support.strategies import (
     PERSONS,
@@ -153,8 +153,7 @@ JOINED = "SELECT COUNT(*) AS n FROM visits JOIN codes USING (plan)"
 @pytest.mark.long
 def test_a_window_over_all_units_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(folders, SHARED, WINDOWED) == []
-    window = render_relations._window
-    monkeypatch.setattr(render_relations, "_window", lambda w, ties, _unit: window(w, ties, "TRUE"))
+    print_otherwise(lambda text: text.replace(*OVER_ALL_UNITS), monkeypatch)
     assert found(folders, SHARED, WINDOWED)
 
 
@@ -162,7 +161,7 @@ def test_a_window_over_all_units_is_found(folders: Path, monkeypatch: pytest.Mon
 def test_a_join_that_multiplies_more_than_is_said_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row(1), row(1, age=1), row(2)]
     assert found(folders, rows, JOINED) == []
-    monkeypatch.setattr(joins, "_multiplicity", lambda *_: 1)
+    monkeypatch.setattr(PublicData, "multiplicity", lambda *_: 1)
     assert found(folders, rows, JOINED)
 
 
@@ -177,11 +176,7 @@ FRAMED = (
 def test_a_join_with_rows_of_other_units_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row(p, age=a) for p in (1, 2, 3) for a in (4, 5)]
     assert found(folders, rows, PAIRED) == []
-    joined = render_relations._joined_by_unit
-    own = "ON ours.unit IS NOT DISTINCT FROM"
-    monkeypatch.setattr(
-        render_relations, "_joined_by_unit", lambda node, unit: joined(node, unit).replace(own, "ON 0 <")
-    )
+    print_otherwise(lambda text: text.replace("ON ours.unit IS NOT DISTINCT FROM", "ON 0 <"), monkeypatch)
     assert found(folders, rows, PAIRED)
 
 
@@ -189,8 +184,7 @@ def test_a_join_with_rows_of_other_units_is_found(folders: Path, monkeypatch: py
 def test_a_frame_that_reaches_into_other_units_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row(1, age=50), *(row(p, age=a) for p in range(2, 12) for a in (100, 110))]
     assert found(folders, rows, FRAMED) == []
-    over = render_relations._over
-    monkeypatch.setattr(render_relations, "_over", lambda window, ties, _unit: over(window, ties, "TRUE"))
+    print_otherwise(lambda text: text.replace(*OVER_ALL_UNITS), monkeypatch)
     assert found(folders, rows, FRAMED)
 
 

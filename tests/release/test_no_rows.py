@@ -17,9 +17,7 @@ from lapwing.errors import AnswerFault
 from lapwing.query.aggregates.outputs import AGGREGATES
 from lapwing.query.derivation import intervals
 from lapwing.query.expressions.function_names import SPELLED
-from lapwing.query.plan.plan import Plan
-from lapwing.query.pricing.quote import Quote
-from lapwing.release import trial
+from lapwing.release import answering, trial
 from tests.support.effort import is_long, one_in
 from tests.support.release import small
 from tests.support.release.tables import protected, visits
@@ -133,7 +131,7 @@ def broken(patched: pytest.MonkeyPatch) -> None:
         raise IndexError("as the ends of no cells once did")
 
     patched.setattr(intervals, "sample_factor", fails)
-    patched.setattr(trial, "_TRIED", set())
+    trial.TRIED.clear()
 
 
 def test_what_cannot_be_shown_fails_before_the_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +153,7 @@ def test_what_cannot_be_shown_fails_before_the_charge(tmp_path: Path, monkeypatc
 def test_twin_without_the_trial_it_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with protected(visits(tmp_path)) as session:
         broken(monkeypatch)
-        monkeypatch.setattr(trial, "_without_numbers", lambda *_: "")
+        monkeypatch.setattr(answering, "try_showing", lambda *_: None)
         answer = session.sql(SPREAD, epsilon=1)
         assert session.budget().spent.amount > 0
         with pytest.raises(IndexError):
@@ -163,19 +161,19 @@ def test_twin_without_the_trial_it_is_charged(tmp_path: Path, monkeypatch: pytes
 
 
 def test_what_was_tried_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[int] = []
-    real = trial._without_numbers
-    monkeypatch.setattr(trial, "_TRIED", set())
+    shown: list[object] = []
+    real = vars(trial)["Answer"]
+    trial.TRIED.clear()
 
-    def noted(plan: Plan, priced: Quote, size: int) -> lw.Answer:
-        tried.append(size)
-        return real(plan, priced, size)
+    def noted(**given: Any) -> lw.Answer:
+        shown.append(given["keys"])
+        return real(**given)
 
-    monkeypatch.setattr(trial, "_without_numbers", noted)
+    monkeypatch.setattr(trial, "Answer", noted)
     with protected(visits(tmp_path)) as session:
         for least in range(3):
             session.explain(f"SELECT COUNT(*) AS n FROM visits WHERE cost > {least}", epsilon=1)
             session.sql(f"SELECT COUNT(*) AS n FROM visits WHERE cost > {least}", epsilon=1)
-        assert tried == [0, 1]
+        assert len(shown) == 2
         session.explain("SELECT COUNT(*) AS n FROM visits WHERE cost > 9", epsilon=0.5)  # another noise
-        assert tried == [0, 1, 0, 1]
+        assert len(shown) == 4

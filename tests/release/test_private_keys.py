@@ -664,7 +664,7 @@ def test_passes_over_units_find_the_same_holders(tmp_path: Path, monkeypatch: py
         question = asked(tmp_path, text).question
         whole = exact(question, catalog(tmp_path), rows)
         with monkeypatch.context() as patched:
-            patched.setattr(engine_module.DuckDB, "_passes", lambda *facts: 3)
+            patched.setattr("lapwing.engines.duckdb.engine.passes_for", lambda *facts: 3)
             parts = exact(question, catalog(tmp_path), rows)
         assert by_value(parts.holders) == by_value(whole.holders)
         assert parts.cells == whole.cells
@@ -682,7 +682,7 @@ def test_units_are_looked_at_part_by_part(tmp_path: Path, monkeypatch: pytest.Mo
         return by_value(exact(question, catalog(tmp_path), rows).holders) == by_value(whole.holders)
 
     for passes in (1, 3):
-        monkeypatch.setattr(engine_module.DuckDB, "_passes", lambda *_, passes=passes: passes)
+        monkeypatch.setattr("lapwing.engines.duckdb.engine.passes_for", lambda *_, passes=passes: passes)
         monkeypatch.setattr(held_keys, "BYTES_A_PAIR", 2 * 10**9 // len(rows))
         assert len(parts_of(question, catalog(tmp_path))) >= 3
         assert same()

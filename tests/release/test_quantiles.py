@@ -132,7 +132,7 @@ def test_wide_leaves_are_right_to_within_their_width(session: lw.Session, folder
 def test_passes_add_up(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "SELECT plan, MEDIAN(age) AS m, QUANTILE(cost, 0.9) AS q, COUNT(*) AS n FROM visits GROUP BY plan"
     once = silent(session, text).rows()
-    monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
+    monkeypatch.setattr("lapwing.engines.duckdb.engine.passes_for", lambda *_: 3)
     assert silent(session, text).rows() == once
     read = leaves._unpacked
     monkeypatch.setattr(leaves, "_unpacked", lambda values: read(values[: len(values) // 2]))

@@ -252,7 +252,7 @@ def test_an_engine_failure_costs_the_price_and_says_nothing(session: Session, mo
     def failing(_self: DuckDB, _query: str) -> Any:
         raise RuntimeError("secret value 42")
 
-    monkeypatch.setattr(DuckDB, "_fetch", failing)
+    monkeypatch.setattr(DuckDB, "fetch", failing)
     with pytest.raises(lw.EngineFault) as fault:
         session.sql(COUNT, epsilon=0.5)
     assert str(fault.value) == FAILED
@@ -263,14 +263,14 @@ def test_an_engine_failure_costs_the_price_and_says_nothing(session: Session, mo
 def test_a_file_replaced_while_it_is_read_gives_no_answer(
     session: Session, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fetch = DuckDB._fetch
+    fetch = DuckDB.fetch
 
     def swapping(self: DuckDB, query: str) -> Any:
         rows = fetch(self, query)
         visits(path.parent, people=10)
         return rows
 
-    monkeypatch.setattr(DuckDB, "_fetch", swapping)
+    monkeypatch.setattr(DuckDB, "fetch", swapping)
     with pytest.raises(lw.EngineFault):
         session.sql(COUNT, epsilon=0.5)
 
@@ -331,13 +331,13 @@ def test_sums_on_a_lack_of_randomness_would_be_noticed(path: Path, monkeypatch: 
 def test_a_new_link_while_a_question_runs_changes_nothing(
     session: Session, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fetch = DuckDB._fetch
+    fetch = DuckDB.fetch
 
     def linking(self: DuckDB, query: str) -> Any:
         (path.parent / "backup.parquet").hardlink_to(path)
         return fetch(self, query)
 
-    monkeypatch.setattr(DuckDB, "_fetch", linking)
+    monkeypatch.setattr(DuckDB, "fetch", linking)
     assert len(session.sql(COUNT, epsilon=0.5)) == 1
 
 
@@ -394,14 +394,14 @@ def test_another_file_of_the_same_stem_is_refused(path: Path) -> None:
 def charges_seen_by_the_engine(session: Session, monkeypatch: pytest.MonkeyPatch) -> int:
     """Return how many charges another process would find in the ledger when the first private row is read."""
     counts = []
-    fetch = DuckDB._fetch
+    fetch = DuckDB.fetch
 
     def watching(self: DuckDB, query: str) -> Any:
         with lw.connect(session.catalog.folder / "visits.lapwing.toml") as other:
             counts.append(len(other.budget().history))
         return fetch(self, query)
 
-    monkeypatch.setattr(DuckDB, "_fetch", watching)
+    monkeypatch.setattr(DuckDB, "fetch", watching)
     session.sql(COUNT, epsilon=0.5)
     return counts[0]
 
@@ -416,7 +416,7 @@ def test_touching_before_charging_is_noticed(session: Session, monkeypatch: pyte
     current_digests = release.current_digests
 
     def touching(tables: Any, engine: Any, state: Any) -> Any:
-        engine._fetch("SELECT 1")
+        engine.fetch("SELECT 1")
         return current_digests(tables, engine, state)
 
     monkeypatch.setattr(release, "current_digests", touching)

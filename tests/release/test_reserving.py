@@ -17,7 +17,7 @@ from lapwing.privacy import listed
 from lapwing.privacy.listing import Listed
 from lapwing.privacy.measures import PureDP
 from tests.support.effort import one_in
-from tests.support.privacy.coarse import CELLS, coarse
+from tests.support.privacy.coarse import FEW, coarse
 
 __all__ = ["coarse"]
 
@@ -91,7 +91,7 @@ import os, signal, sys
 import lapwing as lw
 from lapwing.privacy import dominating_gaussian, listed
 
-dominating_gaussian._CELLS = {cells}
+dominating_gaussian.CELLS = {cells}
 session = lw.connect(sys.argv[1])
 session.reserve([listed("gaussian", 1000, sigma=1.1, rate=0.01)], "train a model", delta=1e-7)
 os.kill(os.getpid(), signal.SIGKILL)
@@ -103,7 +103,7 @@ def test_a_process_that_is_killed_has_paid(file: Path, session: lw.Session) -> N
     charged = session.reserve(TRAINING, "in a process that lives", delta=FAILURE).charged
     catalog = str(file.with_name("lapwing.toml"))
     ended = subprocess.run(
-        [sys.executable, "-c", KILLED.format(cells=CELLS), catalog], capture_output=True, text=True, check=False
+        [sys.executable, "-c", KILLED.format(cells=FEW), catalog], capture_output=True, text=True, check=False
     )
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert session.budget().spent == 2 * charged

@@ -103,7 +103,7 @@ def test_ctrl_c_stops_nobody(session: lw.Session, monkeypatch: pytest.MonkeyPatc
     def pressed(_self: DuckDB, _query: str) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DuckDB, "_fetch", pressed)
+    monkeypatch.setattr(DuckDB, "fetch", pressed)
     for number in range(5):
         with pytest.raises(lw.Interrupted, match="the cost is charged"):
             session.sql(question(number), epsilon=0.1)

@@ -97,7 +97,7 @@ def shown_as_then(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of floats were shown as decimals then, and ends as doubles: the numbers are the same."""
     for module in (rationals, order_statistics):
         monkeypatch.setattr(module, "shape_in_steps", lambda step: "integer" if step.denominator == 1 else "decimal")
-    monkeypatch.setattr(presentation, "_EXACT", 0)
+    monkeypatch.setattr(presentation, "EXACT", 0)
 
 
 @pytest.fixture(autouse=True)

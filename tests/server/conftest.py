@@ -28,7 +28,7 @@ def cheap_questions() -> Iterator[None]:
 def quick_hashes() -> Iterator[None]:
     """Hash passwords in a millisecond, not in a tenth of a second: what is tested here rests on no hash."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(credentials, "_HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+        patch.setattr(credentials, "HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
         yield
 
 

@@ -39,7 +39,7 @@ Do = Callable[..., Outcome]
 def quick_passwords() -> Iterator[None]:
     """Let a hash of a password take no time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(credentials, "_HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+        patch.setattr(credentials, "HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
         yield
 
 

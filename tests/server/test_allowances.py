@@ -18,6 +18,7 @@ from lapwing.cli import budget, explain
 from lapwing.cli.console import rendered
 from lapwing.documents import budget_document
 from lapwing.errors import AllowanceExhausted, DataStopped, InvalidParameter
+from lapwing.ledger import transitions
 from lapwing.ledger.allowances import Allowance, Limits, LimitsNow, require_within
 from lapwing.ledger.entries import Charge, Charged
 from lapwing.ledger.ledger import Ledger
@@ -207,15 +208,15 @@ def test_a_stop_holds_from_when_it_returns(world: World) -> None:
 @contextmanager
 def a_charge_under_way(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Hold a charge that has read the policy and is not written down; gives the event that lets it go on."""
-    came, go_on, decided = threading.Event(), threading.Event(), Ledger._decided
+    came, go_on, charging = threading.Event(), threading.Event(), transitions.charging
 
     def waiting(*arguments: Any) -> Any:
         came.set()
         assert go_on.wait(60)
-        return decided(*arguments)
+        return charging(*arguments)
 
     with monkeypatch.context() as patched, ThreadPoolExecutor(1) as thread:
-        patched.setattr(Ledger, "_decided", waiting)
+        patched.setattr("lapwing.ledger.ledger.charging", waiting)
         asked = thread.submit(world.query, "alice", question())
         assert came.wait(60)
         try:

@@ -386,7 +386,7 @@ def failed(world: World) -> None:
         raise duckdb.OutOfMemoryException("no room for Erika Mustermann")
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(DuckDB, "_fetch", failing)
+        patched.setattr(DuckDB, "fetch", failing)
         for number in range(3):
             reply = world.query("alice", {"sql": f"{COUNT} WHERE age < {number}", "epsilon": 0.1})
             assert (reply.status, reply.document["code"]) == (500, "engine_fault")

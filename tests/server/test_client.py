@@ -201,7 +201,7 @@ def test_a_remote_batch_is_the_local_one(world: World) -> None:
 
 
 def test_a_broken_batch_is_charged_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    remote, once = world.connect("alice"), ServerConnection._once
+    remote, once = world.connect("alice"), ServerConnection.send
     broken: list[str] = []
 
     def breaking(self: ServerConnection, method: str, path: str, *rest: Any) -> bytes:
@@ -211,7 +211,7 @@ def test_a_broken_batch_is_charged_once(world: World, monkeypatch: pytest.Monkey
             raise ConnectionResetError
         return answer
 
-    monkeypatch.setattr(ServerConnection, "_once", breaking)
+    monkeypatch.setattr(ServerConnection, "send", breaking)
     answers = remote.batch([QUESTIONS[0][0], QUESTIONS[1][0]], epsilon=1)
     assert broken
     assert [answer.stored for answer in answers] == [False, False]  # what the first request was told
@@ -417,7 +417,7 @@ def test_errors_of_the_way(shared: World) -> None:
 
 
 def test_a_broken_connection_is_tried_once_more_and_charged_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    remote, once = world.connect("alice"), ServerConnection._once
+    remote, once = world.connect("alice"), ServerConnection.send
     broken: list[str] = []
 
     def breaking(self: ServerConnection, method: str, path: str, *rest: Any) -> bytes:
@@ -427,7 +427,7 @@ def test_a_broken_connection_is_tried_once_more_and_charged_once(world: World, m
             raise ConnectionResetError
         return answer
 
-    monkeypatch.setattr(ServerConnection, "_once", breaking)
+    monkeypatch.setattr(ServerConnection, "send", breaking)
     answer = remote.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
     assert broken
     assert not answer.stored  # what the first request was told

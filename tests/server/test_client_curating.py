@@ -84,7 +84,7 @@ def test_what_is_no_catalog_registers_nothing(registry: World, data: Path) -> No
 
 def test_a_registration_is_never_sent_twice(registry: World, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
-    once = ServerConnection._once
+    once = ServerConnection.send
 
     def breaking(self: ServerConnection, method: str, path: str, *rest: Any) -> bytes:
         answer = once(self, method, path, *rest)
@@ -93,7 +93,7 @@ def test_a_registration_is_never_sent_twice(registry: World, monkeypatch: pytest
             raise ConnectionResetError
         return answer
 
-    monkeypatch.setattr(ServerConnection, "_once", breaking)
+    monkeypatch.setattr(ServerConnection, "send", breaking)
     with pytest.raises(lw.ServiceFault, match="broke off"):
         client.register(registry.address, TOML, token=registry.tokens["carol"])
     assert sent == ["/v1/datasets"]
@@ -128,7 +128,7 @@ def test_a_budget_is_raised_once_and_written(registry: World, data: Path, monkey
     session = client.register(registry.address, TOML, token=registry.tokens["carol"])
     before = session.price(0.3)
     broken: list[str] = []
-    once = ServerConnection._once
+    once = ServerConnection.send
 
     def breaking(self: ServerConnection, method: str, path: str, *rest: Any) -> bytes:
         answer = once(self, method, path, *rest)
@@ -137,7 +137,7 @@ def test_a_budget_is_raised_once_and_written(registry: World, data: Path, monkey
             raise ConnectionResetError
         return answer
 
-    monkeypatch.setattr(ServerConnection, "_once", breaking)
+    monkeypatch.setattr(ServerConnection, "send", breaking)
     session.raise_budget(was=(Decimal("0.3"), Decimal("1e-6")), epsilon=Decimal("0.4"), delta=Decimal("1e-6"))
     assert broken
     assert len(session.budget().earlier) == 1

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from fastapi.routing import APIRoute
 
-from lapwing.server import direct_questions
+from lapwing.server import application, direct_questions, question_routes
 from tests.server.test_logs import logged
 from tests.support.server.queueing import until
 from tests.support.server.world import QUESTION, Reply, World, service_in, serving
@@ -84,7 +85,7 @@ def differences(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     with serving(service_in(folder / "direct")) as world:
         direct = told(world)
     with monkeypatch.context() as patched:
-        patched.setattr(direct_questions, "_question", lambda *_: None)
+        patched.setattr(application, "DirectQuestions", lambda _service, routed: routed)
         with serving(service_in(folder / "routed")) as world:
             routed = told(world)
     assert len(direct) == len(routed)
@@ -108,14 +109,14 @@ def test_a_way_that_reads_other_keys_is_found(tmp_path: Path, monkeypatch: pytes
 
 
 def test_plain_questions_never_come_to_the_route(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen, question = list[str](), direct_questions._question
+    routes, answer = list[str](), APIRoute.handle
 
-    def noting(*arguments: Any) -> Any:
-        found = question(*arguments)
-        seen.append("routed" if found is None else "direct")
-        return found
+    async def noting(route: APIRoute, *connection: Any) -> None:
+        routes.append(route.path)
+        await answer(route, *connection)
 
-    monkeypatch.setattr(direct_questions, "_question", noting)
+    monkeypatch.setattr(APIRoute, "handle", noting)
     assert world.query("alice").status == 200
+    assert routes == []
     assert world.query("alice", json.dumps([QUESTION]).encode()).status == 422
-    assert seen == ["direct", "routed"]
+    assert routes == [question_routes.ASKED]

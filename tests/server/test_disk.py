@@ -162,7 +162,7 @@ def killed_at(statement: int, file: Path) -> bool:
 def killed_everywhere(folder: Path) -> list[str]:
     """Kill a first start at each of its statements; return where the next start had no curator, or two schemas."""
     os.environ[first_curator.PASSWORD] = PASSWORD
-    credentials._HASHER = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)  # type: ignore[misc]
+    credentials.HASHER = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)  # type: ignore[misc]
     found, statement = [], 0
     while True:
         file = folder / f"people {statement}.db"

@@ -26,7 +26,7 @@ EVERY: Final = {
     "x-frame-options": "DENY",
     "cross-origin-resource-policy": "same-origin",
 }
-SHIPPED: Final = credentials._HASHER
+SHIPPED: Final = credentials.HASHER
 """Before tests put a quick one in its place."""
 EVIL: Final = "http://evil.example"
 

@@ -106,14 +106,14 @@ def test_a_key_whose_owner_is_taken_for_dead_is_found(
     for store in (SqliteStore, PostgresStore):
         monkeypatch.setattr(store, "lock", lambda self, name: nullcontext())
     one, other = hosts
-    begin, looked = other.executor._answers.begin, threading.Event()
+    begin, looked = other.answers.begin, threading.Event()
 
     def looking(*given: Any) -> IdempotencyRecord | None:
         found = begin(*given)
         looked.set()
         return found
 
-    monkeypatch.setattr(other.executor._answers, "begin", looking)
+    monkeypatch.setattr(other.answers, "begin", looking)
     with ThreadPoolExecutor(2) as threads:
         with held(monkeypatch) as came:
             first = threads.submit(ask, one, "a key")
@@ -208,7 +208,7 @@ def test_a_host_that_looks_at_its_own_events_alone_is_found(
 ) -> None:
     """Planted: nobody looks."""
     for host in padded:
-        monkeypatch.setattr(host.executor.rounds[0], "_round", lambda: 60.0)
+        monkeypatch.setattr(host.executor.rounds[0], "round", lambda: 60.0)
     assert not agree_after_events(padded, 10)
 
 

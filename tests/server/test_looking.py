@@ -46,7 +46,7 @@ def test_a_look_waits_for_nobody(look: str, world: World, monkeypatch: pytest.Mo
     assert before.status == OK
     chain: Any = ledger._chain
     for impatient in (chain, chain.turn):
-        monkeypatch.setattr(impatient, "_patience", 0.05)
+        monkeypatch.setattr(impatient, "patience", 0.05)
     with held(ledger):
         during = world.ask("GET", path, "carol")
         assert (during.status, during.document) == (OK, before.document)
@@ -55,7 +55,7 @@ def test_a_look_waits_for_nobody(look: str, world: World, monkeypatch: pytest.Mo
 
 @pytest.mark.long
 def test_twin_a_look_that_holds_the_ledger_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Snapshots, "_read", lambda self, stack: None)
+    monkeypatch.setattr(Snapshots, "without_holding", lambda self, stack: None)
     with pytest.raises(AssertionError):
         test_a_look_waits_for_nobody("budget", world, monkeypatch)
 

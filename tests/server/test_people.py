@@ -22,7 +22,7 @@ from tests.support.server.world import World
 
 PASSWORD = "correct horse battery"
 
-SHIPPED = credentials._HASHER
+SHIPPED = credentials.HASHER
 """Before tests put a quick one in its place."""
 
 

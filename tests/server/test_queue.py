@@ -84,9 +84,9 @@ def test_a_thread_is_left_for_others() -> None:
         assert queue.put("bob", lambda: "bob").result(60) == "bob"
 
 
-def test_one_person_in_all_threads_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_person_in_all_threads_is_found() -> None:
     queue = Queue(4)
-    monkeypatch.setattr(queue.lines, "_most_running", 4)
+    queue.lines = Lines(4)
     with repeated(queue, 4) as go_on:
         bob = queue.put("bob", lambda: "bob")
         with pytest.raises(TimeoutError):

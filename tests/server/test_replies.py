@@ -116,16 +116,16 @@ def test_what_holds_texts_of_others_is_not_compressed(world: World, monkeypatch:
 def test_the_client_takes_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = world.connect("alice").sql(str(WIDE["sql"]), epsilon=0.5)
     packed: list[int] = []
-    pack = compression._packed
+    pack = compression.packed_body
 
     def counted(body: bytes) -> bytes:
         packed.append(len(body))
         return pack(body)
 
-    monkeypatch.setattr(compression, "_packed", counted)
+    monkeypatch.setattr(compression, "packed_body", counted)
     assert world.connect("alice").answer(answer.id).rows() == answer.rows()
     assert packed
-    monkeypatch.setattr(compression, "_packed", lambda body: pack(body)[:-20])  # planted: a reply that is cut short
+    monkeypatch.setattr(compression, "packed_body", lambda body: pack(body)[:-20])  # planted: a reply that is cut short
     with pytest.raises(lw.ServiceFault):
         world.connect("alice").answer(answer.id)
 

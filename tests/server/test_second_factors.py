@@ -67,7 +67,7 @@ def clock() -> Clock:
 def factors(world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> SecondFactors:
     """Those of the service, by a clock that stands."""
     known = world.service.people.second_factors
-    monkeypatch.setattr(known, "_clock", clock)
+    monkeypatch.setattr(known, "clock", clock)
     return known
 
 
@@ -236,7 +236,7 @@ def planting(monkeypatch: pytest.MonkeyPatch, world: World, right: str, wrong: s
 
 @pytest.fixture
 def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(credentials, "_HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+    monkeypatch.setattr(credentials, "HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
 
 
 @pytest.fixture

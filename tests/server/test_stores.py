@@ -140,8 +140,8 @@ def test_people_are_where_the_first_ledger_is(tmp_path: Path) -> None:
 def test_what_strangers_may_do_is_divided_among_workers(tmp_path: Path) -> None:
     opened = open_store(tmp_path / "people.db")
     callers = Callers(People(opened), 0, 1, workers=4)
-    assert callers._strangers._burst == PATIENT / 4
-    assert callers._strangers._rate == 1 / 4
+    assert callers.strangers._burst == PATIENT / 4
+    assert callers.strangers._rate == 1 / 4
     opened.close()
 
 

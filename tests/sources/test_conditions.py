@@ -71,13 +71,13 @@ def kept(case: str) -> pa.Table:
 def delivered(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The streams of rows as sources delivered them."""
     streams: list[Any] = []
-    made = delivery._Stream
+    made = delivery.Stream
 
     def streaming(*given: Any) -> Any:
         streams.append(made(*given))
         return streams[-1]
 
-    monkeypatch.setattr(delivery, "_Stream", streaming)
+    monkeypatch.setattr(delivery, "Stream", streaming)
     return streams
 
 
@@ -134,7 +134,7 @@ def test_a_source_that_sends_too_much_is_put_right(
     source = rows.fill_sqlite(tmp_path / "clinic.db", ROWS)
     said = f"where = {{ {CASES['days'][0]} }}"
     right = fetched(tmp_path, source, unit="row", more=said)[1].digests
-    monkeypatch.setattr(sqlite, "_clause", lambda *_: ("", []))
+    monkeypatch.setattr(sqlite, "where_clause", lambda *_: ("", []))
     assert fetched(tmp_path, source, unit="row", more=said)[1].digests == right
     assert [stream.rows for stream in delivered] == [kept("days").num_rows, ROWS.num_rows]
 
@@ -144,8 +144,13 @@ def test_a_source_that_leaves_out_too_much_would_be_noticed(
 ) -> None:
     """The planted bug of the other side: the last day is left out by the source."""
     source = rows.fill_sqlite(tmp_path / "clinic.db", ROWS)
-    clause = sqlite._clause
-    monkeypatch.setattr(sqlite, "_clause", lambda *given: (clause(*given)[0].replace("<=", "<"), clause(*given)[1]))
+    clause = sqlite.where_clause
+
+    def shorter(*given: Any) -> Any:
+        text, values = clause(*given)
+        return text.replace("<=", "<"), values
+
+    monkeypatch.setattr(sqlite, "where_clause", shorter)
     _, snapshot = fetched(tmp_path, source, unit="row", more=f"where = {{ {CASES['days'][0]} }}")
     assert (snapshot.digests["visits"], snapshot.tables["visits"].rows) != meant["days"]
 
@@ -255,13 +260,13 @@ def test_other_rows_do_not_decide_about_a_row(harm: str, tmp_path: Path, monkeyp
     if harm == "by conforming alone":
         monkeypatch.setattr(restricting, "_read", conformed)
     if harm == "with doubles":
-        clause = sqlite._clause
+        clause = sqlite.where_clause
 
         def more(*given: Any) -> Any:
             text, values = clause(*given)
             return text.replace("'text'", "'text', 'real'"), values
 
-        monkeypatch.setattr(sqlite, "_clause", more)
+        monkeypatch.setattr(sqlite, "where_clause", more)
     asked = [(said, kind) for kind, conditions in SAID.items() for said in conditions]
     with sqlite.state(_values(tmp_path / "v.db", AWKWARD), tmp_path) as state:
         together = {said: _kept(state, said, kind) for said, kind in asked}

@@ -21,7 +21,7 @@ ROWS = visits()
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How rows were read: "all", or "added"."""
     seen: list[str] = []
-    stream, together = delivery._Stream, delivery._together
+    stream, together = delivery.Stream, delivery._together
 
     def streaming(reader: Any, *rest: Any) -> Any:
         if isinstance(reader, pa.RecordBatchReader):
@@ -32,7 +32,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append("added")
         return together(*arguments)
 
-    monkeypatch.setattr(delivery, "_Stream", streaming)
+    monkeypatch.setattr(delivery, "Stream", streaming)
     monkeypatch.setattr(delivery, "_together", adding)
     return seen
 

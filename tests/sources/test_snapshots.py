@@ -307,9 +307,16 @@ def test_an_index_is_beside_its_snapshot_and_answers_the_same(made: Catalog, mon
     assert engine.index_state(made.tables[0]) is IndexState.current
     engine.close()
     assert (snapshot.folder / "visits.lapwing.index").exists()
-    monkeypatch.setattr(DuckDB, "_direct", None)  # which reads files
-    monkeypatch.setattr(DuckDB, "_gathered", None)
+    asked, fetched = list[str](), DuckDB.fetch
+
+    def noted(engine: DuckDB, query: str) -> Any:
+        asked.append(query)
+        return fetched(engine, query)
+
+    monkeypatch.setattr(DuckDB, "fetch", noted)
     assert [exact(made, text) for text in rows.QUESTIONS] == cold
+    assert asked
+    assert all(".kept)" in query and ".parquet" not in query for query in asked)
 
 
 def test_it_is_protected_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ def test_t11_any_other_error_is_one_message(error: Exception, tmp_path: Path, mo
         raise error
 
     with protected(visits(tmp_path, people=3)) as session:
-        monkeypatch.setattr(DuckDB, "_fetch", failing)
+        monkeypatch.setattr(DuckDB, "fetch", failing)
         with pytest.raises(lw.EngineFault) as raised:
             session.sql("SELECT COUNT(*) FROM visits", epsilon=1)
         assert (str(raised.value), raised.value.__cause__, raised.value.__context__) == (FAILED, None, None)
@@ -483,7 +483,7 @@ def test_t18_a_billion_cells(wide: lw.Session, monkeypatch: pytest.MonkeyPatch) 
 
         monkeypatch.setattr(owner, name, watched)
 
-    for owner, names in ((DuckDB, ("digest", "run", "_fetch")), (Ledger, ("state", "charge_all", "answers"))):
+    for owner, names in ((DuckDB, ("digest", "run", "fetch")), (Ledger, ("state", "charge_all", "answers"))):
         for name in names:
             watch(owner, name)
     texts = [

@@ -21,7 +21,6 @@ from lapwing.errors import QueryRefused
 from lapwing.mechanisms import TruncatedGeometric
 from lapwing.opening import open_session
 from lapwing.query.bind.bind import bind
-from lapwing.query.from_clause import public_joins as joins
 from lapwing.release import answering, release, selecting, stored
 from tests.engines.test_lockdown import FORBIDDEN
 from tests.query.test_injection import NASTY, literal
@@ -337,7 +336,7 @@ def test_t26_many_rows_of_one_person(bug: str, tmp_path: Path, monkeypatch: pyte
         if bug == "rows are not bounded":
             monkeypatch.setattr(cleaned, "kept", lambda *_: "SELECT * FROM cleaned")
         else:
-            monkeypatch.setattr(joins, "_multiplicity", lambda *_: 1)
+            monkeypatch.setattr(PublicData, "multiplicity", lambda *_: 1)
         with pytest.raises(AssertionError):
             check_many_rows(described, facts)
     facts.close()

@@ -70,7 +70,7 @@ Floats = NDArray[np.float64]
 POISSON: Final = "poisson"
 
 _ROUNDING: Final = 2.0**-40
-_OUTWARDS: Final = 1 + _ROUNDING
+OUTWARDS: Final = 1 + _ROUNDING
 """Square roots and logarithms in doubles are widened by this, far beyond what they err by."""
 
 
@@ -195,11 +195,11 @@ class _Drawn:
         variance = self.variances.get((total.argument, value.count)) if isinstance(value, Average) else None
         if variance is not None and self.most_rows == 1:
             share = share / 2
-        reach = float((high - low) * total.step) * self.most_rows * _OUTWARDS * sqrt(log(2 / share) / 2)
+        reach = float((high - low) * total.step) * self.most_rows * OUTWARDS * sqrt(log(2 / share) / 2)
         strays = reach / np.sqrt(np.maximum(fewest, 1e-300))
         if variance is not None and self.most_rows == 1:
             strays = np.minimum(strays, self._by_variance(variance, fewest, float((high - low) * total.step), share))
-        strays[fewest < 1] = float((high - low) * total.step) * _OUTWARDS
+        strays[fewest < 1] = float((high - low) * total.step) * OUTWARDS
         noisy = value.interval(self.rows, self.margins)
         return _widened(noisy, strays, low * total.step, high * total.step)
 
@@ -213,7 +213,7 @@ class _Drawn:
         rows = np.maximum(fewest, 2.0)
         most = np.maximum(known[1].floats(self.rows.size), 0.0) * rows / (rows - 1)
         level = log(4 / (share / 2))
-        bound: Floats = _OUTWARDS * (np.sqrt(2 * most * level / rows) + 7 * width * level / (3 * (rows - 1)))
+        bound: Floats = OUTWARDS * (np.sqrt(2 * most * level / rows) + 7 * width * level / (3 * (rows - 1)))
         bound[fewest < 2] = np.inf
         return bound
 
@@ -225,7 +225,7 @@ class _Drawn:
             return None
         width, fewest = float((high - low) * value.total.step), self._fewest(value.count)
         level = log(2 / (self.chance / 2))
-        strays = width * _OUTWARDS * np.sqrt(2 * level / (np.maximum(fewest, 2.0) - 1))
+        strays = width * OUTWARDS * np.sqrt(2 * level / (np.maximum(fewest, 2.0) - 1))
         least, most = (np.sqrt(np.maximum(end.floats(self.rows.size), 0.0)) for end in noisy)
         low_end = np.maximum(least - strays, 0.0) ** 2 * (1 - _ROUNDING)
         high_end = (most + strays) ** 2 * (1 + _ROUNDING)
@@ -247,7 +247,7 @@ class _Drawn:
         share = self.chance / 2
         beyond = float(rank_margins(value.distribution, noise, Fraction(0), share)[-1])
         most = np.maximum(ranks.totals + beyond + 1, 1)
-        strays = self.most_rows * _OUTWARDS * np.sqrt(most * log(2 / share) / 2)
+        strays = self.most_rows * OUTWARDS * np.sqrt(most * log(2 / share) / 2)
         ends = ranks.ends(value, self.margins[value.distribution], strays)
         return Ends(numbers=ends[0]), Ends(numbers=ends[1])
 
@@ -256,12 +256,12 @@ class _Drawn:
         low, high = (end * rows for end in measure.row_range)
         noisy = value.interval(self.rows, self.margins)
         if isinstance(self.sampling, int):
-            strays = float((high - low) * measure.step) * _OUTWARDS * sqrt(self.sampling * log(2 / self.chance) / 2)
+            strays = float((high - low) * measure.step) * OUTWARDS * sqrt(self.sampling * log(2 / self.chance) / 2)
             least, most = (bound * measure.step * self.sampling for bound in (low, high))
             return _widened(noisy, np.full(self.rows.size, strays), least, most)
         if self.sampling is None or rows > 1 or isinstance(measure, Sum):
             return None
-        level = log(2 / self.chance) * _OUTWARDS
+        level = log(2 / self.chance) * OUTWARDS
         fewest, most_seen = (end.floats(self.rows.size) for end in noisy)
         ends = (
             [_expected(max(0.0, float(c)), level, below=True) for c in np.ceil(fewest)],

@@ -26,7 +26,8 @@ ends an error.
 """
 
 
-_EXACT: Final = 1 << 53
+EXACT: Final = 1 << 53
+"""Whole numbers below this in size are doubles exactly, and are shown as integers."""
 
 
 def ends_shown(ends: NDArray[np.float64], shape: Shape) -> EndArray:
@@ -37,7 +38,7 @@ def ends_shown(ends: NDArray[np.float64], shape: Shape) -> EndArray:
     Seconds of the years 1 to 9999 are fewer than 2³⁹ to either side, so that doubles hold them to a tenth of a
     millisecond, and whole ones, which ends are, exactly.
     """
-    if shape == "integer" and (np.abs(ends) < _EXACT).all() and (ends == np.floor(ends)).all():
+    if shape == "integer" and (np.abs(ends) < EXACT).all() and (ends == np.floor(ends)).all():
         return ends.astype(np.int64)
     if shape not in ("date", "timestamp"):
         return ends

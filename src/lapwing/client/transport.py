@@ -131,7 +131,7 @@ class ServerConnection:
         repeatable = method not in ("POST", "PATCH") or key is not None
         while True:
             try:
-                return self._once(method, path, content, headers)
+                return self.send(method, path, content, headers)
             except _Later as later:
                 if waits == MOST_WAITS or not (repeatable or later.untouched):
                     raise later.error from None
@@ -142,7 +142,8 @@ class ServerConnection:
                     raise _unreachable(self.address, method, error, question=key is not None) from None
                 broken = True
 
-    def _once(self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]) -> bytes:
+    def send(self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]) -> bytes:
+        """Send a request once, over a connection of its own, and return the body of the answer."""
         connection = self._kind(self._netloc, timeout=SECONDS)
         try:
             connection.request(method, self._path + path, content, dict(headers))

@@ -26,9 +26,10 @@ from lapwing.query.expressions.expression import Constant
 
 DEGREE: Final = "degree"
 UNITS: Final = "units"
-_MOST: Final = 1 << 62
+MOST_PAIRS: Final = 1 << 62
 """So many pairs fit into one integer. Numbers without gaps always do: there are fewer than 2^31 of either."""
-_CLOSE: Final = 1 << 32
+CLOSE: Final = 1 << 32
+"""Integers whose range is smaller are numbered by their distance from the least, with gaps."""
 _READERS: Final = 2
 
 Integers = NDArray[np.int64]
@@ -172,7 +173,7 @@ def _numbers(chunks: Sequence[pa.Array], kind: pa.DataType) -> _Codes:
     if any(map(len, chunks)) and pa.types.is_signed_integer(kind):  # an engine may return a batch without rows
         numbers = np.concatenate([np.from_dlpack(chunk) for chunk in chunks], dtype=np.int64)
         low, high = (int(end) for end in (numbers.min(), numbers.max()))
-        if high - low < _CLOSE:
+        if high - low < CLOSE:
             numbers -= low
             return _Codes(codes=numbers, size=high - low + 1, apart=lambda codes: [codes])
     return _encoded([chunk.dictionary_encode() for chunk in chunks], kind)[1]
@@ -191,7 +192,7 @@ def _joint(first: _Codes, second: _Codes) -> _Codes:
 
 def _fitting(first: _Codes, second: _Codes) -> tuple[_Codes, _Codes]:
     """Return columns of which a pair fits into one integer: if need be, without gaps between their numbers."""
-    return (first, second) if first.size * second.size <= _MOST else (_dense(first), _dense(second))
+    return (first, second) if first.size * second.size <= MOST_PAIRS else (_dense(first), _dense(second))
 
 
 def _dense(column: _Codes) -> _Codes:

@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 _FAR = 30
 """Laplace noise is beyond so many scales with probability e^−30."""
-_WIDE, _WIDEST = 50, 500
+_WIDE = 50
+WIDEST = 500
+"""Noise of a larger scale is summed over some of its values, in equal steps."""
 _BLOCK = 10_000
 
 Floats = NDArray[np.float64]
@@ -39,15 +41,19 @@ def permute_and_flip(scores: NDArray[np.int64], scale: float) -> Floats:
     return np.asarray(heads * (weights[:, None] * factors.prod(axis=1, keepdims=True) / factors).sum(axis=0))
 
 
-def noisy_max_laplace(scores: NDArray[np.int64], scale: float) -> Floats:
-    """Return P(i) of report noisy max, by summing over the value that is the largest."""
+def noisy_max_laplace(scores: NDArray[np.int64], scale: float, widest: int = WIDEST) -> Floats:
+    """Return P(i) of report noisy max, by summing over the value that is the largest.
+
+    Args:
+        widest: Noise of a larger scale is summed over some of its values, in equal steps.
+    """
     levels, level_of, many = np.unique(scores, return_inverse=True, return_counts=True)
     # Ties are rare where the noise is wide; a few marks are then as good as all.
     marks, weights = _rule(scores.size // 2 + 1 if scale < _WIDE else 4)
     reach = ceil(_FAR * scale)
     law = np.zeros(levels.size)
     # Of very wide noise every so many values will do: the law then adds up to 1 within 10^−5.
-    stride = max(1, int(scale / _WIDEST))
+    stride = max(1, int(scale / widest))
     values = np.arange(int(levels.max()) - reach, int(levels.max()) + reach + 1, stride)
     for start in range(0, values.size, _BLOCK):
         away = values[start : start + _BLOCK, None] - levels[None, :]

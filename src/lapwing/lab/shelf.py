@@ -59,7 +59,7 @@ from lapwing.lab.experiment import SIZES, Experiment, Finding, Settings, Target
 from lapwing.lab.students import students
 from lapwing.privacy.amounts import Number, exact
 
-_ALL: tuple[Experiment, ...] = tuple(
+EXPERIMENTS: tuple[Experiment, ...] = tuple(
     module.EXPERIMENT
     for module in (
         coin, noise, tails, extremes, one_query, averaging, privacy_loss, posterior, insurance, inference, mistakes,
@@ -69,6 +69,7 @@ _ALL: tuple[Experiment, ...] = tuple(
         over_time, every_tick, trust,
     )
 )  # fmt: skip
+"""All experiments, in the order of a course."""
 LARGEST_EPSILON: Final = 20
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**15), Fraction(1, 10)
 MOST_ROWS: Final = (100, 100_001)
@@ -77,7 +78,7 @@ _PLACES = 12
 
 def experiments() -> Mapping[str, Experiment]:
     """Return all experiments by name."""
-    return MappingProxyType({experiment.name: experiment for experiment in _ALL})
+    return MappingProxyType({experiment.name: experiment for experiment in EXPERIMENTS})
 
 
 def run(

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 @final
-class _Request:
+class CommitRequest:
     """What a thread asks, and what came of it once it has `ended`."""
 
     def __init__(self, decide: Callable[[Transaction], Any]) -> None:
@@ -45,6 +45,7 @@ class _Request:
         self.ended = False
 
     def decide_in(self, transaction: Transaction) -> None:
+        """Decide, and append to the transaction; it is not committed yet."""
         self.error = None
         try:
             self.result = self.decide(transaction)
@@ -52,9 +53,11 @@ class _Request:
             self.error = error
 
     def fail(self, error: Exception) -> None:
+        """End without an outcome."""
         self.error, self.ended = error, True
 
     def outcome(self) -> Any:
+        """Return what was decided, or raise why it was not."""
         if self.error is not None:
             raise self.error
         return self.result
@@ -66,7 +69,7 @@ class GroupCommit:
 
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
-        self._line: deque[_Request] = deque()
+        self._line: deque[CommitRequest] = deque()
 
     def carry_out(self, decide: Callable[[Transaction], T]) -> T:
         """Decide something with the ledger held alone, at its newest state; return what came of it once that is kept.
@@ -79,7 +82,7 @@ class GroupCommit:
             LapwingError: What it raises.
             LedgerFault: As `Chain.transaction` does, and if nobody knows what became of it.
         """
-        request = _Request(decide)
+        request = CommitRequest(decide)
         self._line.append(request)
         try:
             with self._chain.turn.taken():
@@ -94,12 +97,12 @@ class GroupCommit:
         outcome: T = request.outcome()
         return outcome
 
-    def _carry_out_all(self, own: _Request) -> None:
+    def _carry_out_all(self, own: CommitRequest) -> None:
         """Give what stands in the line its outcome, or let it stand there; raise what only this thread is to know."""
         if own not in self._line:  # it was taken by a thread that Ctrl-C has stopped
             raise _unknown()
-        taken: list[_Request] = []
-        deciding: _Request | None = None
+        taken: list[CommitRequest] = []
+        deciding: CommitRequest | None = None
         try:
             with self._chain.transaction() as transaction:
                 taken = [self._line.popleft() for _ in range(len(self._line))]
@@ -123,7 +126,7 @@ class GroupCommit:
             for request in taken:
                 request.ended = True
 
-    def _withdrawn(self, request: _Request) -> bool:
+    def _withdrawn(self, request: CommitRequest) -> bool:
         """Take a request out of the line, or return False once it has an outcome."""
         while not request.ended:
             try:

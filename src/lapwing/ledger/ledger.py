@@ -82,7 +82,7 @@ class Ledger:
             CatalogMismatch: As `administration.register`; nothing is changed then.
         """
         try:
-            administration.register(chain, registration, parts, owners, _now)
+            administration.register(chain, registration, parts, owners, now)
         except BaseException:
             chain.close()
             raise
@@ -99,7 +99,7 @@ class Ledger:
 
     def accept(self, digests: Mapping[str, str], principal: str, owners: Owners = NOBODY) -> int:
         """Make these data the current version, and return its number (`administration.accept`)."""
-        return administration.accept(self._chain, digests, principal, owners, _now)
+        return administration.accept(self._chain, digests, principal, owners, now)
 
     def look_up(self, keys: Sequence[str]) -> tuple[State, list[tuple[StoredAnswer, ...]]]:
         """Return the state, and for each key the answers to it about the current data, the dearest first.
@@ -195,7 +195,7 @@ class Ledger:
         def decide(transaction: Transaction) -> None:
             state = transaction.state  # what is under way in it is a charge, and has no answer
             if sequence in state.under_way or not reading.is_answered(transaction.log, sequence, payload):
-                transaction.append(answering(state, sequence, payload, _now()))
+                transaction.append(answering(state, sequence, payload, now()))
 
         self._group.carry_out(decide)
 
@@ -212,7 +212,7 @@ class Ledger:
             return False
 
         def decide(transaction: Transaction) -> bool:
-            entry = leaving(transaction.state, sequences, cause, _now())
+            entry = leaving(transaction.state, sequences, cause, now())
             taken = entry is None and transaction.log.answer(sequences[0]) is None
             stopped = transaction.state.stopped
             if entry is not None:
@@ -253,21 +253,21 @@ class Ledger:
 
     def note_late(self, tick: str, principal: str) -> tuple[str, ...]:
         """Note durably that answers are late (`ledger.events`), and return the ticks of all such notes that stand."""
-        return self._group.carry_out(lambda held: noted(held, tick, principal, _now()))
+        return self._group.carry_out(lambda held: noted(held, tick, principal, now()))
 
     def resume(self, principal: str) -> int:
         """Note that the curator has looked at faults and late answers, and return how many; nothing is refunded."""
-        return self._group.carry_out(lambda held: resumed(held, self._settle(held), principal, _now()))
+        return self._group.carry_out(lambda held: resumed(held, self._settle(held), principal, now()))
 
     def raise_budget(
         self, *, was: tuple[Fraction, Fraction], epsilon: Fraction, delta: Fraction, principal: str
     ) -> Registration:
         """Raise the budget, if it is `was` before; return what is registered then (`administration.raise_budget`)."""
-        return administration.raise_budget(self._chain, was, (epsilon, delta), principal, _now)
+        return administration.raise_budget(self._chain, was, (epsilon, delta), principal, now)
 
     def close_for_ever(self, principal: str) -> bool:
         """Close the data set: nothing is charged once this returns. Return whether it was open."""
-        return administration.close_for_ever(self._chain, principal, _now)
+        return administration.close_for_ever(self._chain, principal, now)
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries that there are now, in order; others go on meanwhile (`reading.entries`)."""
@@ -311,7 +311,7 @@ class Ledger:
         entries: list[Entry] = []
         for request in requests:
             state = fold(state, entries[-1]) if entries else state
-            entry = charging(state, replace(request, asker=self._presence.name()), _now())
+            entry = charging(state, replace(request, asker=self._presence.name()), now())
             if isinstance(entry, Refused):
                 return entry
             entries.append(entry)
@@ -351,10 +351,11 @@ class Ledger:
         owed = tuple(self._owed)
         if not state.under_way:
             return Settled(state, (), len(owed), 0)  # what is owed has been ended otherwise
-        return settled(state, owed, told, self._presence, _now())
+        return settled(state, owed, told, self._presence, now())
 
 
-def _now() -> str:
+def now() -> str:
+    """Return the time that an entry bears which is made now, in UTC."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 

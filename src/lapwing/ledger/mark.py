@@ -138,7 +138,7 @@ class Turn:
 
     def __init__(self, name: str, patience: float) -> None:
         self._name = name
-        self._patience = patience
+        self.patience = patience
         self._lock = threading.RLock()  # one that knows its owner: see `taken`
 
     @contextmanager
@@ -151,9 +151,9 @@ class Turn:
         # Ctrl-C may come after the lock was taken and before Python knows that it was, so it is released in any case.
         # Releasing a lock that this thread does not own is an error without effect.
         try:
-            if not self._lock.acquire(timeout=self._patience):
+            if not self._lock.acquire(timeout=self.patience):
                 raise LedgerFault(
-                    f"Other threads held the ledger {self._name} for more than {self._patience:g} seconds. "
+                    f"Other threads held the ledger {self._name} for more than {self.patience:g} seconds. "
                     "Nothing was charged. Ask again later."
                 )
             yield

@@ -75,7 +75,7 @@ class Snapshots:
         with ExitStack() as stack:
             snapshot = None
             with suppress(LedgerFault):
-                snapshot = self._read(stack)
+                snapshot = self.without_holding(stack)
             if snapshot is None:
                 stack.close()
                 transaction = stack.enter_context(self._chain.transaction())
@@ -88,7 +88,7 @@ class Snapshots:
         if self._reader is not None:
             self._reader.close()
 
-    def _read(self, stack: ExitStack) -> Snapshot | None:
+    def without_holding(self, stack: ExitStack) -> Snapshot | None:
         """Return a snapshot that lasts as long as the stack, None if there is a doubt.
 
         Raises:

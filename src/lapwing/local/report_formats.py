@@ -21,7 +21,8 @@ from lapwing.local.frequencies.randomizer import Rates, Reports, Transitions, co
 
 RARE: Final = 1e-9
 """An honest report is rejected with a smaller probability than this."""
-_MOST_OF_A_BYTE: Final = 255
+MOST_OF_A_BYTE: Final = 255
+"""Bits of which the sum fits in a byte."""
 _SIDE_BY_SIDE: Final = 1 << 12
 
 
@@ -157,19 +158,23 @@ def bit_transitions(count: int, rates: Rates) -> Transitions:
     return Transitions(reports=tuple(laws[0]), rows=tuple(tuple(law.values()) for law in laws))
 
 
-def ones_by_column(bits: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return how many bits of each column are 1; short rows are put side by side, as long ones are summed faster."""
+def ones_by_column(bits: NDArray[np.bool_], together: int = MOST_OF_A_BYTE) -> NDArray[np.int64]:
+    """Return how many bits of each column are 1; short rows are put side by side, as long ones are summed faster.
+
+    Args:
+        together: Rows that are summed in bytes, at most `MOST_OF_A_BYTE`.
+    """
     width = bits.shape[1]
     beside = max(1, _SIDE_BY_SIDE // width)
     most = len(bits) - len(bits) % beside
-    sums: NDArray[np.int64] = _bytewise(bits[:most].reshape(most // beside, beside * width))
+    sums: NDArray[np.int64] = _bytewise(bits[:most].reshape(most // beside, beside * width), together)
     sums = sums.reshape(beside, width).sum(axis=0)
-    return sums + _bytewise(bits[most:])
+    return sums + _bytewise(bits[most:], together)
 
 
-def _bytewise(bits: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _bytewise(bits: NDArray[np.bool_], together: int) -> NDArray[np.int64]:
     """Return the sums of the columns; those of so many rows fit in a byte."""
     sums = np.zeros(bits.shape[1], dtype=np.int64)
-    for start in range(0, len(bits), _MOST_OF_A_BYTE):
-        sums += np.add.reduce(bits[start : start + _MOST_OF_A_BYTE].view(np.uint8), axis=0, dtype=np.uint8)
+    for start in range(0, len(bits), together):
+        sums += np.add.reduce(bits[start : start + together].view(np.uint8), axis=0, dtype=np.uint8)
     return sums

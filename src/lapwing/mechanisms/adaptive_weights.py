@@ -69,7 +69,8 @@ _LEAST_SHARE = Fraction(1, 1000)
 _SHARE_BITS = 56
 # Sums below 2^28 over 2^31 units fit; what is capped weighs 2^20, far above any threshold.
 _LIMB_BITS = 28
-_CAP_BITS = 48
+CAP_BITS = 48
+"""Bits of the largest sum that counts; a sum above it counts as this."""
 
 
 @final
@@ -133,7 +134,7 @@ class Rerouting:
         rest = np.array([0, *map(self.full, range(1, most + 1))], dtype=np.int64)[degrees] - base
         adaptive = contributions.sums(base)
         own = np.minimum(adaptive, level) + contributions.sums(rest)
-        whole = np.minimum(own, 1 << _CAP_BITS) << (FRACTION_BITS - BASE_BITS)
+        whole = np.minimum(own, 1 << CAP_BITS) << (FRACTION_BITS - BASE_BITS)
         return whole + self._spread(contributions, degrees, _shares(adaptive, level))
 
     def _spread(
@@ -151,8 +152,8 @@ class Rerouting:
         high = part.sums(spread >> _LIMB_BITS) + (low >> _LIMB_BITS)
         low &= (1 << _LIMB_BITS) - 1
         shift = _SHARE_BITS - FRACTION_BITS
-        total = (np.minimum(high, 1 << _CAP_BITS) << (_LIMB_BITS - shift)) + (low >> shift)
-        return np.minimum(total, 1 << (_CAP_BITS + _LIMB_BITS - shift))
+        total = (np.minimum(high, 1 << CAP_BITS) << (_LIMB_BITS - shift)) + (low >> shift)
+        return np.minimum(total, 1 << (CAP_BITS + _LIMB_BITS - shift))
 
     def _is_bounded(self, s: int) -> bool:
         """Check (*)."""

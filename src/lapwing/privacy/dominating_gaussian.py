@@ -50,7 +50,8 @@ from lapwing.privacy.certified_curve import epsilon_above
 from lapwing.privacy.loss_distribution import LossDistribution
 from lapwing.privacy.search import smallest
 
-_CELLS = 256
+CELLS = 256
+"""Points at which the curve of a list is looked at: more give a tighter bound, any number a sound one."""
 _SHARP = 4
 _BITS = 120
 _FINEST, _DOUBLINGS = Fraction(1, 1 << 60), 80
@@ -182,9 +183,9 @@ def _least_above(loss: LossDistribution, failure: Fraction) -> ApproximateGaussi
         )
     if end == 0:
         return ApproximateGaussianDP.of(GaussianDP(0), failure)
-    epsilons = [Fraction(end) * n / _CELLS for n in range(_CELLS)]
+    epsilons = [Fraction(end) * n / CELLS for n in range(CELLS)]
     # Finer bounds than a fraction of the distance between points would change nothing, and can take minutes.
-    near = loss if loss.width else replace(loss, width=Fraction(end) / (_SHARP * _CELLS))
+    near = loss if loss.width else replace(loss, width=Fraction(end) / (_SHARP * CELLS))
     points = [_Point(at, Fraction(found.upper)) for at, found in zip(epsilons, near.to_deltas(epsilons), strict=True)]
     points.append(_Point(Fraction(end), failure))
     if not is_above(points, failure, _FINEST * (1 << _DOUBLINGS)):

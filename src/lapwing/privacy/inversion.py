@@ -149,7 +149,7 @@ class Inversion:
         """Return the composition of nothing: no loss, for sure."""
         nodes, a, beyond = window
         rest = _rest(nodes)
-        below, above = _copies(nodes, beyond)
+        below, above = copies(nodes, beyond)
         if not a:
             ones = Discs(np.ones(nodes.size, dtype=np.complex128), 0.0, 1.0)
             return cls(window, Fraction(0), ones, ones, up(rest), up(rest), below, above, 1.0)
@@ -255,8 +255,11 @@ def _rest(nodes: Nodes) -> float:
     return float_up(enclose(lambda s, h: (h / (s * s) + 1 / s) / Ball.pi(), step * nodes.size, step).upper)
 
 
-def _copies(nodes: Nodes, beyond: float) -> tuple[float, float]:
-    """Bound the copies of D at m < 0 by 1/(e^(θT) − 1), and at m > 0, ε = 0, log of 1/(e^((α−θ)T) − 1): times M."""
+def copies(nodes: Nodes, beyond: float) -> tuple[float, float]:
+    """Bound the copies of D, in units of M: at m < 0, and at m > 0 for ε = 0, of which it gives the log.
+
+    The bounds are 1/(e^(θT) − 1) and 1/(e^((α−θ)T) − 1).
+    """
     tilt, step = Fraction(nodes.tilt), Fraction(nodes.step)
     below = enclose(lambda t, h: 1 / (t * 2 * Ball.pi() / h).expm1(), tilt, step).upper
     gap = enclose(lambda g, h: (g * 2 * Ball.pi() / h).expm1().log(), Fraction(beyond) - tilt, step).lower

@@ -156,19 +156,19 @@ class Cumulants:
         line is the best, but it takes a long period to show that the copies above are small. A smaller tilt takes more
         digits, so a reach that grows as their exponential over ORDER, and a far shorter period.
         """
-        period, beyond = self._period(aim, tilt)
+        period, beyond = self.period(aim, tilt)
         best, least = (tilt, period, beyond), math.inf
         if aim.room <= 0 or period < 2 * aim.room / tilt:
             return best
         for lower in tilt * _CALMER:
-            period, beyond = self._period(aim, float(lower))
+            period, beyond = self.period(aim, float(lower))
             excess = float(self.at(np.array([lower]))[0]) - lower * aim.epsilon
             cost = math.log(period) + excess / ORDER
             if cost < least:
                 best, least = (float(lower), period, beyond), cost
         return best
 
-    def _period(self, aim: Aim, tilt: float) -> tuple[float, float]:
+    def period(self, aim: Aim, tilt: float) -> tuple[float, float]:
         """Return a period that keeps the copies small, and the tilt that shows it of those above."""
         room = aim.room
         far = tilt * _BEYOND

@@ -12,7 +12,8 @@ from lapwing.query.pricing.quote import Quote
 from lapwing.release.cells import columns_of, exact_values
 from lapwing.release.selecting import shown_mechanisms
 
-_TRIED: Final = set[object]()
+TRIED: Final = set[object]()
+"""What was tried since the process began, or since this was cleared."""
 _MOST_TRIED: Final = 4_096
 
 
@@ -25,7 +26,7 @@ def try_showing(plan: Plan, priced: Quote) -> None:
         AnswerFault: If the answer cannot be shown.
     """
     tried = _shown(plan, priced)
-    if tried in _TRIED or (plan.composition is not None and plan.composition.public):
+    if tried in TRIED or (plan.composition is not None and plan.composition.public):
         return
     try:
         for size in (0, 1):
@@ -35,9 +36,9 @@ def try_showing(plan: Plan, priced: Quote) -> None:
             "The answer to this query could not be shown, so Lapwing does not ask it. Nothing was charged. This is a "
             "fault of Lapwing: please report the query."
         ) from error
-    if len(_TRIED) >= _MOST_TRIED:
-        _TRIED.clear()
-    _TRIED.add(tried)
+    if len(TRIED) >= _MOST_TRIED:
+        TRIED.clear()
+    TRIED.add(tried)
 
 
 def _shown(plan: Plan, priced: Quote) -> tuple[object, ...]:

@@ -67,13 +67,14 @@ class Callers:
     """Recognises callers by their tokens.
 
     Args:
+        rate: Requests a second of one person. strangers: Those of one network without a token, in all processes.
         workers: Processes of the service; what strangers may do is divided among them.
     """
 
     def __init__(self, people: People, rate: float, strangers: float, workers: int = 1) -> None:
         self._people = people
         self._known = TokenBuckets(rate, 2 * rate)
-        self._strangers = TokenBuckets(strangers / workers, max(1.0, PATIENT / workers))
+        self.strangers = TokenBuckets(strangers / workers, max(1.0, PATIENT / workers))
         self._lock = threading.Lock()
         self._pricing: Counter[str] = Counter()
 
@@ -107,7 +108,7 @@ class Callers:
         Raises:
             TooManyRequests: If there are too many requests.
         """
-        self._strangers.take(_network(address_of(request)))
+        self.strangers.take(_network(address_of(request)))
 
     @contextmanager
     def pricing(self, caller: Caller) -> Iterator[None]:

@@ -32,7 +32,7 @@ class Rounds:
 
     def __init__(self, name: str, pause: float, round: Callable[[], float]) -> None:
         self.name = name
-        self._pause, self._round = pause, round
+        self._pause, self.round = pause, round
         self._failed: str | None = None
         self._ending, self._next = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
@@ -68,7 +68,7 @@ class Rounds:
         pause, after_failure = self._pause, SHORTEST
         while not self._ends(pause):
             try:
-                pause = self._round()
+                pause = self.round()
             except Exception as error:
                 self._note_failure(error)
                 pause, after_failure = after_failure, min(2 * after_failure, LONGEST)

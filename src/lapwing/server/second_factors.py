@@ -48,10 +48,14 @@ class SecondFactor:
 
 @final
 class SecondFactors:
-    """The second factors of a service's people."""
+    """The second factors of a service's people.
+
+    Args:
+        clock: Returns the seconds since 1970. A code is valid at one of its moments.
+    """
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
-        self._store, self._clock = store, clock
+        self._store, self.clock = store, clock
 
     def of(self, name: str) -> SecondFactor:
         """Return how somebody's stands."""
@@ -74,7 +78,7 @@ class SecondFactors:
         Raises:
             InvalidParameter: If one is on.
         """
-        secret, now = new_secret(), time_text(self._clock())
+        secret, now = new_secret(), time_text(self.clock())
         with self._store.transaction() as connection:
             if _row(connection, name, confirmed=True) is not None:
                 raise InvalidParameter("A second factor is on already. Switch it off first. Nothing was changed.")
@@ -99,7 +103,7 @@ class SecondFactors:
             if right:
                 connection.execute(
                     "UPDATE second_factors SET confirmed = 1, created = ? WHERE person = ?",
-                    (time_text(self._clock()), name),
+                    (time_text(self.clock()), name),
                 )
                 note(connection, name, "second factor added", name)
                 return _new_codes(connection, name)
@@ -121,7 +125,7 @@ class SecondFactors:
                 return
             if code is None or not plain(code):
                 raise SecondFactorNeeded(NEEDED)
-            if self._takes(connection, name, row, code) or _takes_recovery(connection, name, code, self._clock()):
+            if self._takes(connection, name, row, code) or _takes_recovery(connection, name, code, self.clock()):
                 return
         raise NotAuthorised(WRONG)  # after the transaction, which keeps that a code was wrong
 
@@ -153,7 +157,7 @@ class SecondFactors:
             TooManyRequests: In a pause.
         """
         secret, last, failures, pause_until = row
-        now, typed = self._clock(), plain(code)
+        now, typed = self.clock(), plain(code)
         if len(typed) != DIGITS:  # a recovery code, or none at all
             return False
         if now < pause_until:

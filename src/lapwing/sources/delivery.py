@@ -108,7 +108,7 @@ def deliver(
             before, batches = None, state.batches(names, list(wanted.values()), where)
         else:
             batches = _together(before.file, added, called, plan)
-        stream = _Stream(batches, plan, called, table, where)
+        stream = Stream(batches, plan, called, table, where)
         try:
             with _own_memory():
                 delivered = _written(stream, file, scratch, table, memory[0])
@@ -198,8 +198,8 @@ def _needed(table: AnyTable) -> list[str]:
 
 
 @final
-class _Stream:
-    """Batches of a source as they are to be stored; what went wrong in them is kept, for whoever reads them."""
+class Stream:
+    """Batches of a source as they are to be stored, with what went wrong in them."""
 
     def __init__(
         self,
@@ -222,7 +222,7 @@ class _Stream:
         try:
             for delivered in self._reader:
                 self.rows += delivered.num_rows
-                batch = self._restricted(delivered)
+                batch = self.restricted(delivered)
                 columns = [self._column(batch, name) for name in self._called]
                 if not self.misfit and batch.num_rows:
                     yield pa.record_batch(columns, schema=self.schema)
@@ -232,7 +232,7 @@ class _Stream:
         finally:
             self._reader.close()
 
-    def _restricted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def restricted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that fulfil the catalog's conditions; the source may have left out others already."""
         for condition in self._where:
             batch = batch.filter(fulfilled(self._plain(batch, condition.column), condition))
@@ -260,7 +260,7 @@ class _Stream:
         return stored
 
 
-def _written(stream: _Stream, file: Path, scratch: Path, table: AnyTable, memory: int) -> Delivered | None:
+def _written(stream: Stream, file: Path, scratch: Path, table: AnyTable, memory: int) -> Delivered | None:
     """Write what a stream has in order, or return None if a column must be stored otherwise.
 
     Raises:

@@ -82,7 +82,7 @@ class SqliteState:
 
     def rows(self, table: Names, where: Where = ()) -> int | None:
         """Return how many rows the transaction sees."""
-        clause, values = _clause(where)
+        clause, values = where_clause(where)
         ((count,),) = self._ask(f"SELECT COUNT(*) FROM {_name(table)}{clause}", values)
         return int(count)
 
@@ -118,13 +118,13 @@ class SqliteState:
         names = [_identifier(name) for name in columns] or ["1"]
         first = ", ".join(f"{KINDS[kind][0]} AS {name}" for kind, name in zip(kinds, names, strict=True))
         rows = ", ".join(f"CAST({name} AS {kind.upper()})" for kind, name in zip(kinds, names, strict=True))
-        clause, values = _clause(where, further)
+        clause, values = where_clause(where, further)
         query = f"SELECT {first} UNION ALL SELECT {rows} FROM {_name(table)}{clause}"
         types = {name: KINDS[kind][1] for kind, name in zip(kinds, columns, strict=False)}
         return reader_of(self._connection.cursor(), query, types, _fault, skip=1, values=row_of(values))
 
     def _kind(self, table: Names, column: str, where: Where = (), further: Sequence[str] = ()) -> str:
-        clause, values = _clause(where, further)
+        clause, values = where_clause(where, further)
         found = self._ask(f"SELECT DISTINCT typeof({_identifier(column)}) FROM {_name(table)}{clause}", values)
         kinds = {str(kind) for (kind,) in found} - {"null"}
         if kinds <= {"integer"}:
@@ -136,12 +136,12 @@ class SqliteState:
             return fetched(cursor, query, _fault, row_of(values))
 
 
-def _clause(where: Where, further: Sequence[str] = ()) -> tuple[str, list[pa.Scalar]]:
+def where_clause(where: Where, further: Sequence[str] = ()) -> tuple[str, list[pa.Scalar]]:
     """Return the WHERE of conditions, and the values of its parameters.
 
-    Whatever kind of value a column holds, none is left out that is read as one that fulfils them: an integer may stand
-    there as text, a date or a time does, and a time may be written with T or with a space before the hour, so that only
-    its day is compared. `restricting` does the rest, and says why a double fulfils nothing.
+    It keeps each value that is read as one that fulfils them. An integer may stand there as text, a date or a time
+    does. A time may have a T or a space before the hour, so only its day is compared. `restricting` does the rest, and
+    says why a double fulfils nothing.
     """
     parts, values = list(further), list[pa.Scalar]()
     for condition in where:

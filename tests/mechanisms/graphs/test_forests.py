@@ -88,7 +88,7 @@ PATHS: list[Callable[[pytest.MonkeyPatch], None]] = [
     lambda patch: patch.setattr(scipy.optimize, "linprog", wrong_solver),
     lambda patch: patch.setattr(forests, "_merge_trees", lambda *_: None),
     lambda patch: patch.setattr(forests, "_merge_light", lambda *_: None),
-    lambda patch: patch.setattr(forest_programs, "_GRIDS", (7,)),
+    lambda patch: patch.setattr(forest_programs, "GRIDS", (7,)),
 ]
 
 

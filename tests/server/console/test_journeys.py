@@ -124,7 +124,7 @@ def test_a_second_factor_and_its_recovery_codes(
     browser: Browser, place: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [time.time()]
-    monkeypatch.setattr(place.service.people.second_factors, "_clock", lambda: now[0])
+    monkeypatch.setattr(place.service.people.second_factors, "clock", lambda: now[0])
 
     def shown() -> str:
         """Return what the app shows, half a minute later."""

@@ -30,7 +30,7 @@ class Clock:
 @pytest.fixture
 def clock(place: World, monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(place.service.people.second_factors, "_clock", clock)
+    monkeypatch.setattr(place.service.people.second_factors, "clock", clock)
     return clock
 
 

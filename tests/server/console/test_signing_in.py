@@ -4,6 +4,7 @@ from typing import Final
 
 import pytest
 
+from lapwing.server.authentication import TokenBuckets
 from lapwing.server.console import browser_sessions
 from lapwing.server.console.browser_sessions import IDLE, LONGEST, OVERLAP, ROTATION, BrowserSession, BrowserSessions
 from lapwing.server.console.door import Console
@@ -39,8 +40,7 @@ def test_a_wrong_name_and_a_wrong_password_are_told_the_same(place: World, name:
 
 
 def test_many_guesses_are_refused(place: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place.service.callers._strangers, "_rate", 0.001)
-    monkeypatch.setattr(place.service.callers._strangers, "_burst", 3.0)
+    monkeypatch.setattr(place.service.callers, "strangers", TokenBuckets(0.001, 3.0))
     assert [Visitor(place).sign_in("alice", "a guess at it").status for _ in range(4)] == [401, 401, 401, 429]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from lapwing.privacy import dominating_gaussian
 
-CELLS: Final = 24
+FEW: Final = 24
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     caches = (dominating_gaussian._least_above, dominating_gaussian.best_above)
     for cache in caches:
         cache.cache_clear()
-    monkeypatch.setattr(dominating_gaussian, "_CELLS", CELLS)
+    monkeypatch.setattr(dominating_gaussian, "CELLS", FEW)
     yield
     for cache in caches:
         cache.cache_clear()

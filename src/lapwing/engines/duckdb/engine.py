@@ -221,7 +221,7 @@ class DuckDB:
         if not bounded:
             with progress.work(f"Asking the index of {names}"):
                 rows, parts = self._held(question, indexes), self._key_parts(question)
-                yield asker(question, rows, self._fetch, self._database.columns, parts)
+                yield asker(question, rows, self.fetch, self._database.columns, parts)
             return
         file = self._describe(question.table)
         coded = coded_rows(question, file, self._memory) if file.rows >= CODED_FROM and not indexes else None
@@ -235,7 +235,7 @@ class DuckDB:
                 with progress.step(number, len(batches)) if len(batches) > 1 else nullcontext():
                     if direct and len(batch) == 1:
                         text = self._direct(question, indexes, batch[0]) if coded is None else coded.layer(batch[0])
-                        yield asker(question, lambda _, text=text: text, self._fetch, self._database.columns)
+                        yield asker(question, lambda _, text=text: text, self.fetch, self._database.columns)
                     else:
                         yield self._gathered(question, indexes, batch, len(batches), asker)
 
@@ -280,7 +280,8 @@ class DuckDB:
         public, tables = self._public_layers(question), question.tables
         return lambda within: ", ".join([*held(tables, relations, part, within), *public])
 
-    def _fetch(self, query: str) -> Rows:
+    def fetch(self, query: str) -> Rows:
+        """Return the rows of a query over protected rows: what `run` reads as rows, it reads here."""
         return self._database.query(query)
 
     # ---- indexes -----------------------------------------------------------------------------------------------------

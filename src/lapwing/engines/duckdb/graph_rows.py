@@ -56,7 +56,7 @@ class GraphFiles:
         """Return the graph, of the data with these digests."""
         rows: GraphRows | None = None
         with suppress(Exception):
-            found = self._read()
+            found = self.all_rows()
             if all(self._engine.digest(table) == digests[table.name] for table in self._catalog.tables):
                 rows = found
         if rows is None:  # raised out here, the fault drags no engine's message along
@@ -88,7 +88,7 @@ class GraphFiles:
     def require_degrees(self) -> None:
         """Refuse data in which a node has more edges than the graph says. The curator's act."""
         most = self._graph.degree_at_most
-        if most is not None and int(self._read().graph.degrees().max(initial=0)) > most:
+        if most is not None and int(self.all_rows().graph.degrees().max(initial=0)) > most:
             raise DataFault(
                 f"A node of {self._graph.name} has more edges than the {most:,} that degree_at_most promises. Raise it "
                 "in the catalog, to a figure that may be public, or take edges out of the data"
@@ -99,7 +99,8 @@ class GraphFiles:
         self._engine.close()
         self._database.close()
 
-    def _read(self) -> GraphRows:
+    def all_rows(self) -> GraphRows:
+        """Return the graph as it stands in the files: every read of its rows is here."""
         graph = self._graph
         with self._database.session() as query:
             sizes, labels, first = [], {}, 0

@@ -100,7 +100,7 @@ def _double(value: float) -> str:
     return double(Fraction(value))
 
 
-_NEAREST = {"less": ceil, "greater_equal": ceil, "less_equal": floor, "greater": floor}
+NEAREST = {"less": ceil, "greater_equal": ceil, "less_equal": floor, "greater": floor}
 """What compares with whole numbers as a number between them does: k < 2.5 is k < 3, and k > 2.5 is k > 2."""
 
 
@@ -109,7 +109,7 @@ def in_own_steps(node: Operation) -> Operation:
 
     It is the same condition: for whole numbers and m > 0, k·m ≥ c just if k ≥ ⌈c/m⌉. NULL stays NULL.
     """
-    if node.function not in _NEAREST:
+    if node.function not in NEAREST:
         return node
     left, right = node.arguments  # a constant comes last (`normal_forms`)
     scaled = isinstance(left, Operation) and left.function == "rescale"
@@ -117,7 +117,7 @@ def in_own_steps(node: Operation) -> Operation:
         return node
     value = cast(Operation, left).arguments[0]
     step = cast(Fixed, value.type).step
-    nearest = Literal(value=_NEAREST[node.function](right.value / step) * step, type=value.type)
+    nearest = Literal(value=NEAREST[node.function](right.value / step) * step, type=value.type)
     return replace(node, arguments=(value, nearest))
 
 

@@ -154,7 +154,7 @@ class PublicData:
             known = self._combined.get(query)  # of files that are the same: `located` has looked
             if known is None:
                 reads = [self._opened(table.rows.table) for table in wanted.tables]
-                rows = self._fetch(reads[0], query) if reads else self._open().query(query)
+                rows = self.fetch(reads[0], query) if reads else self._open().query(query)
                 for table in wanted.tables:
                     self._opened(table.rows.table)
                 found = sorted(constants(row, wanted.shown) for row in rows) if len(rows) <= limit else None
@@ -189,7 +189,7 @@ class PublicData:
         if isinstance(kind, Real):
             return None
         distinct = f"SELECT DISTINCT * FROM ({_cleaned(read, [column])}) WHERE {is_showable(kind, 'c0')}"
-        rows = self._fetch(read, f"{distinct} LIMIT {limit + 1}")
+        rows = self.fetch(read, f"{distinct} LIMIT {limit + 1}")
         step = kind.step if isinstance(kind, Fixed) else None
         values = sorted(value if step is None else value * step for (value,) in rows)
         return None if len(values) > limit else tuple(values)
@@ -200,7 +200,7 @@ class PublicData:
         present = " AND ".join(f"{name} IS NOT NULL" for name in listed)
         groups = ", ".join(listed)
         counted = f"SELECT COUNT(*) AS n FROM ({_cleaned(read, columns)}) WHERE {present} GROUP BY {groups}"
-        ((most,),) = self._fetch(read, f"SELECT MAX(n) FROM ({counted})")
+        ((most,),) = self.fetch(read, f"SELECT MAX(n) FROM ({counted})")
         return int(most or 0)
 
     # ---- the files ---------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class PublicData:
         database = self._open()
         rows, source, _ = source_reading.located(path, table, database)
         read = _Read(stamp=stamp, digest=digest, source=source, rows=0, described=table)
-        (survey,) = self._fetch(read, _survey(table, source))
+        (survey,) = self.fetch(read, _survey(table, source))
         read.rows = int(survey[0])
         if read.rows != source_reading.rows_of(File(path=path, source=source, rows=rows), table):
             raise unreadable(table, source_reading.why(path, table))
@@ -254,8 +254,8 @@ class PublicData:
                     f"{protected.name}; what is protected is not public"
                 )
 
-    def _fetch(self, read: _Read, query: str) -> list[tuple[Any, ...]]:
-        """Run a query over a file that must be the same before and after."""
+    def fetch(self, read: _Read, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query over a file, which must be the same before and after."""
         table = self._known(read.described)
         path = self._path(table)
         with stamps.readable(path, table, partial(source_reading.why, path, table)):

@@ -120,7 +120,7 @@ class PostgresChain:
         self.name = name
         self._address = address
         self._host_file = host_file
-        self._patience = patience
+        self.patience = patience
         self.turn = Turn(name, patience)
         self._connection: Connection | None = None
         self._was_connected = False
@@ -137,7 +137,7 @@ class PostgresChain:
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Hold the ledger alone, at its newest state; what is not committed inside is rolled back."""
-        with self.turn.taken(), faults(self.name), marks.hold(self._host_file, self._patience) as mark:
+        with self.turn.taken(), faults(self.name), marks.hold(self._host_file, self.patience) as mark:
             high = mark.read()
             connection = self._begun()
             try:
@@ -206,14 +206,14 @@ class PostgresChain:
 
     def _begun(self) -> Connection:
         """Return a connection in which a transaction has begun, waiting for a server that restarts."""
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self.patience
         while True:
             try:
                 if self._connection is None:
-                    self._connection = connect(self._address, self.name, self._patience)
+                    self._connection = connect(self._address, self.name, self.patience)
                     tables.prepare(self._connection, self.name)
                     self._was_connected = True
-                begin(self._connection, self._patience)
+                begin(self._connection, self.patience)
             except psycopg.OperationalError:
                 self._disconnect()
                 if not self._was_connected or time.monotonic() > deadline:

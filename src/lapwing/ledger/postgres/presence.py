@@ -196,7 +196,7 @@ class PostgresPresence:
             self._name = None
             _close(self._held)  # and with it the lock
 
-    def _pulse(self, name: str) -> None:
+    def pulse(self, name: str) -> None:
         """Look after the session, for as long as the name is ours."""
         with self._lock, suppress(psycopg.Error):
             if self._name == name and not self._is_kept(name):
@@ -209,7 +209,7 @@ def _keep(presence: "weakref.ref[PostgresPresence]", name: str, ended: threading
         if kept is None:
             return
         with suppress(Exception):  # the server is away, or the process is ending: the next pulse tries again
-            kept._pulse(name)
+            kept.pulse(name)
         del kept
 
 

@@ -143,7 +143,7 @@ class SqliteChain:
     def __init__(self, path: Path, patience: float) -> None:
         self.name = path.name
         self._path = path
-        self._patience = patience
+        self.patience = patience
         self.turn = Turn(self.name, patience)
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None  # device and inode that the connection has open
@@ -165,7 +165,7 @@ class SqliteChain:
     def transaction(self) -> Iterator[Transaction]:
         """Hold the ledger alone, at its newest state; what is not committed inside is rolled back."""
         try:
-            with self.turn.taken(), marks.hold(self._path, self._patience) as mark:
+            with self.turn.taken(), marks.hold(self._path, self.patience) as mark:
                 high = mark.read()
                 connection = self._connect(high)
                 try:
@@ -227,7 +227,7 @@ class SqliteChain:
         opened = status.st_dev, status.st_ino
         if self._connection is None or self._file != opened:
             self._disconnect()
-            self._connection = file.connect(self._path, self._patience, virgin=high.sequence == 0)
+            self._connection = file.connect(self._path, self.patience, virgin=high.sequence == 0)
             self._file = opened
         return self._connection
 

@@ -56,7 +56,8 @@ MOST_CELLS: Final = 1 << 26
 FUNCTIONS: Final = 1 << 14
 BUCKETS: Final = 1 << 10
 ORDER: Final = BUCKETS.bit_length() - 1
-_CELLS_AT_ONCE: Final = 1 << 22
+CELLS_AT_ONCE: Final = 1 << 22
+"""Cells of a table, times reports, that are worked on together: memory, and never a result."""
 
 
 @final
@@ -94,7 +95,7 @@ class _Table:
     def cells(self, read: Callable[[int, int], NDArray[np.int32]]) -> NDArray[np.int64]:
         """Return the sum of each word's cells, one a function, of a table that is read some functions at a time."""
         total = np.zeros(len(self.points), dtype=np.int64)
-        step = max(1, _CELLS_AT_ONCE // max(self.buckets, len(self.points)))
+        step = max(1, CELLS_AT_ONCE // max(self.buckets, len(self.points)))
         for start in range(0, self.functions.count, step):
             stop = min(start + step, self.functions.count)
             where = self.places(np.arange(start, stop))
@@ -213,7 +214,7 @@ class CountMeanSketch(Mechanism):
         own, table = codes(values, self.categories), _Table.of(self)
         reports = np.zeros(own.size, dtype=self._form)
         reports["function"] = samplers.uniform_integers(self.functions, own.size, entropy)
-        p, step = chance(self.threshold), max(1, _CELLS_AT_ONCE // self.buckets)
+        p, step = chance(self.threshold), max(1, CELLS_AT_ONCE // self.buckets)
         for start in range(0, own.size, step):
             piece = reports[start : start + step]
             bits = samplers.bernoulli(1 - p, piece.size * self.buckets, entropy).reshape(piece.size, self.buckets)
@@ -225,7 +226,7 @@ class CountMeanSketch(Mechanism):
         """Return how many reports have the bit of each word set: its cells of the table of all bits."""
         table = np.zeros((self.functions, self.buckets), dtype=np.int32)
         ordered = self._checked(reports)[np.argsort(reports["function"], kind="stable")]
-        step = max(1, _CELLS_AT_ONCE // self.buckets)
+        step = max(1, CELLS_AT_ONCE // self.buckets)
         for start in range(0, ordered.size, step):
             piece = ordered[start : start + step]
             numbers, first = np.unique(piece["function"], return_index=True)

@@ -8,20 +8,24 @@ from numpy.typing import NDArray
 from lapwing.errors import InvalidParameter
 
 _SLACK: Final = 1e-11
-_TRIES: Final = 3
+TRIES: Final = 3
+"""How often in a row an exchange of all places may not help."""
 _MOST_TURNS: Final = 100_000
 _STEPS: Final = 200
 
 Floats = NDArray[np.float64]
 
 
-def nonnegative(gram: Floats, target: Floats) -> Floats:
+def nonnegative(gram: Floats, target: Floats, tries_in_a_row: int = TRIES) -> Floats:
     """Return the x ≥ 0 with the least ½xᵀAx − bᵀx, for a positive definite A; NNLS has A = XᵀX and b = Xᵀy.
 
     With b − λ in the place of b it is the non-negative LASSO, as Σ|x| = Σx. It is where x ≥ 0, y = Ax − b ≥ 0, and one
     of x and y is 0 in each place. Block principal pivoting guesses where x is above 0, solves for those, and exchanges
     all places that break the conditions. When that has not helped three times in a row, only the last such place is
     exchanged, and so it ends.
+
+    Args:
+        tries_in_a_row: How often in a row an exchange of all places may not help.
 
     Raises:
         InvalidParameter: If A is not positive definite.
@@ -30,7 +34,7 @@ def nonnegative(gram: Floats, target: Floats) -> Floats:
         Júdice and Pires 1994; Kim and Park 2011.
     """
     free = np.zeros(target.size, dtype=np.bool_)
-    fewest, tries = target.size + 1, _TRIES
+    fewest, tries = target.size + 1, tries_in_a_row
     scale = float(np.abs(target).max(initial=0)) or 1.0
     for _ in range(_MOST_TURNS):
         amounts = _solved(gram, target, free)
@@ -40,7 +44,7 @@ def nonnegative(gram: Floats, target: Floats) -> Floats:
         if not count:
             return np.maximum(amounts, 0)
         if count < fewest:
-            fewest, tries = count, _TRIES
+            fewest, tries = count, tries_in_a_row
         elif tries:
             tries -= 1
         else:

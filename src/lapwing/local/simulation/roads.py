@@ -46,7 +46,7 @@ Floats = NDArray[np.float64]
 
 MOST_REPEATS: Final = 1000
 MOST_PEOPLE: Final = 10**9
-_MOST_WORK: Final = 200_000_000
+MOST_WORK: Final = 200_000_000
 """Draws or hashes of one row: beyond it there are fewer repeats, or none."""
 _REPLACED: Final = Sensitivity(l1=2, l2_squared=2)
 """One value replaced moves two counts by one."""
@@ -209,6 +209,6 @@ def _made(name: str, categories: int, epsilon: Fraction) -> Randomizer:
 def _reported(sample: _Sample, mechanism: Randomizer, generator: np.random.Generator) -> Iterator[Floats]:
     """Draw reports of the samples, as many as the work allows, and estimate shares from them."""
     values = tuple(map(str, range(sample.truth.size)))
-    for counts in sample.counts[: max(0, _MOST_WORK // steps(mechanism, sample.people))]:
+    for counts in sample.counts[: max(0, MOST_WORK // steps(mechanism, sample.people))]:
         supports = draw_counts(mechanism, counts, generator)
         yield FrequencyEstimate(values=values, mechanism=mechanism, reports=sample.people, supports=supports).raw

@@ -41,7 +41,7 @@ Members = NDArray[np.bool_]
 
 _FRACTION: Final = 720_720 << 10
 """The parts of one into which prices are rounded: the best ones are often simple fractions."""
-_GRIDS: Final = (720_720, 55_440, 5_040, 840, 60)
+GRIDS: Final = (720_720, 55_440, 5_040, 840, 60)
 """Into how many parts of one weights are rounded: the first whose flows fit 32 bits."""
 _MOST_FLOW: Final = 1 << 30
 _SHARES: Final = 1 << 30
@@ -253,10 +253,10 @@ def _exceeded(
 
     The largest is None where it was not looked for any further, as sets were found that come in.
     """
-    for grid in _GRIDS:
+    for grid in GRIDS:
         weights = np.rint(np.clip(proposed, 0, 1) * grid).astype(np.int64)
         labels, core = _core(one, other, weights, nodes, grid)
-        if grid == _GRIDS[-1] or all(int(part[2].sum() + part[3].sum()) <= _MOST_FLOW for part in core):
+        if grid == GRIDS[-1] or all(int(part[2].sum() + part[3].sum()) <= _MOST_FLOW for part in core):
             break
     own = _own_excess(labels, one, other, weights, grid)
     worst, sets = max(0, int(own.max(initial=0))), [labels == place for place in np.flatnonzero(own > _NEW * grid)]

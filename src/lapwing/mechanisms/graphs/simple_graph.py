@@ -14,7 +14,7 @@ Integers = NDArray[np.int64]
 
 MOST_NODES: Final = 1 << 31
 """The most nodes: then two of them are one number of 64 bits."""
-_PAIRS: Final = 1 << 22
+PAIRS: Final = 1 << 22
 """Pairs of neighbours that are looked at together."""
 
 
@@ -96,7 +96,7 @@ def stars(degrees: Integers, leaves: int) -> int:
     return sum(number * comb(size, leaves) for size, number in zip(sizes.tolist(), nodes.tolist(), strict=True))
 
 
-def triangles(graph: SimpleGraph) -> tuple[Integers, Integers, Integers]:
+def triangles(graph: SimpleGraph, at_once: int = PAIRS) -> tuple[Integers, Integers, Integers]:
     """Return the three nodes of every triangle of an undirected graph.
 
     Each edge leads from the end of fewer edges to the other; a triangle is found at the one of its nodes that two of
@@ -109,7 +109,7 @@ def triangles(graph: SimpleGraph) -> tuple[Integers, Integers, Integers]:
     tails, heads = keys // max(graph.count, 1), keys % max(graph.count, 1)
     found = [
         (tails[one], heads[one], heads[other])
-        for one, other in _pairs_of_neighbours(tails, graph.count)
+        for one, other in _pairs_of_neighbours(tails, graph.count, at_once)
         for one, other in [_closed(keys, heads, one, other, graph.count)]
     ]
     node = np.argsort(rank)
@@ -125,14 +125,14 @@ def _closed(keys: Integers, heads: Integers, one: Integers, other: Integers, cou
     return one[there], other[there]
 
 
-def _pairs_of_neighbours(tails: Integers, count: int) -> Iterator[tuple[Integers, Integers]]:
-    """Yield pairs of edges that leave the same node, the first before the second, some millions at a time."""
+def _pairs_of_neighbours(tails: Integers, count: int, at_once: int) -> Iterator[tuple[Integers, Integers]]:
+    """Yield pairs of edges that leave the same node, the first before the second, so many at a time."""
     ends = np.cumsum(np.bincount(tails, minlength=count))[tails] if len(tails) else tails
     later = ends - np.arange(len(tails)) - 1  # edges of the same node after each one
     total = np.cumsum(later)
     start = 0
     while start < len(tails):
-        stop = int(np.searchsorted(total, (total[start - 1] if start else 0) + _PAIRS, side="right"))
+        stop = int(np.searchsorted(total, (total[start - 1] if start else 0) + at_once, side="right"))
         stop = max(stop, start + 1)
         one = np.repeat(np.arange(start, stop), later[start:stop])
         before = np.repeat(np.cumsum(later[start:stop]) - later[start:stop], later[start:stop])
