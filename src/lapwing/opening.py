@@ -1,7 +1,8 @@
 """How a session is opened: by a catalog, or by protecting a file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
@@ -25,15 +26,21 @@ if TYPE_CHECKING:
     from lapwing.client import RemoteSession
 
 
-def open_session(catalog: Catalog, *, entropy: Entropy | None = None) -> Session:
-    """Open a session on a catalog; a new ledger takes the data as they are as version 1, if they can be accepted."""
+def open_session(
+    catalog: Catalog, *, entropy: Entropy | None = None, clock: Callable[[], datetime] | None = None
+) -> Session:
+    """Open a session on a catalog; a new ledger takes the data as they are as version 1, if they can be accepted.
+
+    Args: clock: Returns the time in UTC, which queries see that look at the clock.
+    """
     if not catalog.tables:
         names = ", ".join(graph.name for graph in catalog.graphs)
         raise CatalogError(
             f"The catalog protects no people, only edges of {names}; open these by lapwing.graphs.connect."
         )
     access = open_access(catalog, registration(catalog), parts=Parts.of_catalog(catalog), entropy=entropy)
-    return Session(catalog, access.engine, access.ledger, access.entropy, access.principal, access.public)
+    held = (catalog, access.engine, access.ledger, access.entropy, access.principal, access.public)
+    return Session(*held, clock=clock)
 
 
 @overload

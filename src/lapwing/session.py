@@ -3,6 +3,8 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast, final
 
 from lapwing.answer import Answer
@@ -65,6 +67,7 @@ class Session:
         plans: "PlanCache[tuple[Plan, Quote]] | None" = None,
         origin: "Session | None" = None,
         timing: Timing = OPEN,
+        clock: Callable[[], datetime] | None = None,
     ) -> None:
         self.catalog = catalog
         self.public_tables = public if public is not None else open_public_tables(catalog)
@@ -75,7 +78,7 @@ class Session:
         self._limits = limits
         self._plans = plans if plans is not None else PlanCache[tuple[Plan, Quote]]()
         self._origin = origin  # that this one was made from
-        self._timing, self._closed = timing, False
+        self._timing, self._closed, self._clock = timing, False, clock or partial(datetime.now, UTC)
         self._graphs: dict[str, OpenGraph] = {} if origin is None else origin._graphs
         self._process = os.getpid()  # DuckDB's threads do not survive a fork: in a child it would hang, once charged
 
@@ -196,7 +199,8 @@ class Session:
                 price add up to at most the price.
         """
         self._require_open()
-        requests = batch_of(questions, self._bound, self.catalog.budget, epsilon=epsilon, delta=delta, label=label)
+        bound = partial(self._bound, self.moment())
+        requests = batch_of(questions, bound, self.catalog.budget, epsilon=epsilon, delta=delta, label=label)
         return answer_all(requests, access_of(self))
 
     def synthesize(
@@ -208,8 +212,14 @@ class Session:
         self._require_open()
         return synthesize(columns, access_of(self), epsilon=epsilon, **options)
 
-    def _bound(self, text: str, parameters: Parameters) -> Plan:
-        return bind(text, self.catalog, self.public_tables, parameters, capabilities=self._engine.capabilities)
+    def moment(self) -> datetime:
+        """Return what CURRENT_DATE and its like stand for in a query of now: a time in UTC, without a zone."""
+        hour = self._clock().replace(minute=0, second=0, microsecond=0, tzinfo=None)
+        return hour if self.catalog.clock == "hour" else hour.replace(hour=0)
+
+    def _bound(self, moment: datetime, text: str, parameters: Parameters) -> Plan:
+        able = self._engine.capabilities
+        return bind(text, self.catalog, self.public_tables, parameters, capabilities=able, moment=moment)
 
     def _planned(
         self,
@@ -229,7 +239,7 @@ class Session:
         Args:
             answered: Whether it is to be answered, and not only priced.
         """
-        catalog, text = self.catalog, question
+        catalog, text, moment = self.catalog, question, self.moment()  # once: whatever binds it again takes this one
         if options or not isinstance(text, str):
             from lapwing.tables.ibis_questions import text_of
 
@@ -240,13 +250,13 @@ class Session:
             raise InvalidParameter(f"assuming_count is {assuming_count!r}; write a whole number of rows from 1 up.")
 
         def make() -> tuple[Plan, Quote]:
-            plan = self._bound(text, parameters)
+            plan = self._bound(moment, text, parameters)
             if answered:
                 plan.require_answerable()
             rows = assuming_count if error is not None else None
             return plan, calibrate(plan, catalog.budget, epsilon=epsilon, error=error, delta=delta, assuming_count=rows)
 
-        asked = (text, parameters, epsilon, error, delta, assuming_count)
+        asked = (text, parameters, epsilon, error, delta, assuming_count, moment)
         plan, priced = planned_once(self, make, catalog, self._principal, *asked)
         if answered:  # it may have been priced before
             plan.require_answerable()
@@ -434,7 +444,7 @@ class Session:
         self._require_open()
         engine = self._engine if timing.through is None else timing.through(self._engine)
         held = (self.catalog, engine, self._ledger, self._entropy, principal, self.public_tables)
-        return type(self)(*held, limits, self._plans, self._origin or self, timing)
+        return type(self)(*held, limits, self._plans, self._origin or self, timing, self._clock)
 
     def close(self) -> None:
         """Let go of the engine and the ledger; the session answers nothing any more."""
@@ -479,7 +489,7 @@ def access_of(session: Session) -> Access:
 def planned_once(
     session: Session, make: Callable[[], tuple[Plan, Quote]], catalog: Catalog, person: str, text: Any, *asked: Any
 ) -> tuple[Plan, Quote]:
-    """Return what is planned for a text: asked are parameters, epsilon, error, delta and assuming_count."""
+    """Return what is planned for a text: asked are parameters, epsilon, error, delta, assuming_count and moment."""
     parameters, *wanted = asked
     name = {"principal": person, "text": text, "parameters": parameters, "numbers": tuple(wanted)}
     return session._plans.planned(make, catalog=catalog, **name)

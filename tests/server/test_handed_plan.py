@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -66,11 +67,13 @@ LONG = QueryBody(sql=f"SELECT COUNT(*) AS n{' ' * 5_000}FROM staff", epsilon=1)
 
 
 @contextmanager
-def opened(folder: Path, ledger: str, change: Callable[[str], str] = str) -> Iterator[Session]:
+def opened(
+    folder: Path, ledger: str, change: Callable[[str], str] = str, clock: Callable[[], datetime] | None = None
+) -> Iterator[Session]:
     """Open the data by a catalog of their own, which says the same unless it is changed."""
     path = folder / "staff.lapwing.toml"
     path.write_text(change(CATALOG.format(ledger=ledger)))
-    with open_session(load(path)) as session:
+    with open_session(load(path), clock=clock) as session:
         yield session
 
 
@@ -155,6 +158,14 @@ def test_a_plan_of_another_build_is_refused(folder: Path, monkeypatch: pytest.Mo
         plan = handed(front, BODIES[0])
         monkeypatch.setattr(handed_plan, "build_id", lambda: "another")
         assert not take_over(plan, asking, "alice", BODIES[0])
+
+
+def test_a_plan_of_yesterday_is_refused(folder: Path) -> None:
+    body = QueryBody(sql="SELECT COUNT(*) AS n FROM staff WHERE YEAR(CURRENT_DATE) - 2000 > pay", epsilon=1)
+    evening, night = (lambda: datetime(2026, 1, 1, 23, 59)), (lambda: datetime(2026, 1, 2))
+    with opened(folder, "l", clock=evening) as front, opened(folder, "l", clock=night) as asking:
+        assert not take_over(handed(front, body), asking, "alice", body)
+        assert take_over(handed(front, BODIES[0]), asking, "alice", BODIES[0])  # which does not look at the clock
 
 
 def test_a_comparison_that_is_left_out_would_be_seen(folder: Path) -> None:

@@ -41,6 +41,7 @@ SPARK = "spark"
 ENGINES = ("duckdb", "postgres", SPARK)
 MEASURES = ("pure", "gdp", "zcdp")
 NEIGHBOURING = ("add_remove", "replace_one")
+CLOCKS = ("day", "hour")
 
 
 @final
@@ -119,6 +120,7 @@ class Catalog:
         references: By which else than their units questions may join protected rows.
         graphs: Between rows of tables. A catalog of graphs with edge privacy alone needs no protected table.
         monitors: That are to be made of it; what was made and paid for is kept beside the ledger.
+        clock: Queries that look at the clock see the beginning of the "day" or of the "hour", in UTC.
 
     Raises:
         CatalogError: Starting with the place of what is wrong.
@@ -137,6 +139,7 @@ class Catalog:
     monitors: tuple[MonitorSection, ...] = ()
     file: Path | None = field(default=None, compare=False)
     cluster: str | None = None
+    clock: str = "day"
     digest: str = field(init=False, repr=False, compare=False)
     """A fingerprint of what the tables mean (SHA-256, hexadecimal).
 
@@ -152,6 +155,7 @@ class Catalog:
     def __post_init__(self) -> None:
         check_text("dataset.name", self.name)
         one_of("dataset.engine", self.engine, ENGINES)
+        one_of("dataset.clock", self.clock, CLOCKS)
         check_text("dataset.ledger", self.ledger)
         try:
             place_of(self.ledger)
@@ -244,6 +248,7 @@ class Catalog:
             tables=(graph.edges, *graph.nodes),
             folder=self.folder,
             cluster=self.cluster,
+            clock=self.clock,
         )
 
 

@@ -19,6 +19,7 @@ from lapwing.catalog.column_checks import LONGEST_TEXT, TYPES, default_length, d
 from lapwing.catalog.condition import check_from_source, condition_lines, conditions_of
 from lapwing.catalog.graph import Graph
 from lapwing.catalog.model import (
+    CLOCKS,
     ENGINES,
     MEASURES,
     NEIGHBOURING,
@@ -69,7 +70,7 @@ def loads(content: str, *, file: str, folder: Path) -> Catalog:
         document = TomlSection(path="", content=_parse(content))
         document.allow("dataset", "budget", "tables", "views", "graphs", "monitors")
         dataset = document.section("dataset")
-        dataset.allow("name", "engine", "cluster", "ledger")
+        dataset.allow("name", "engine", "cluster", "ledger", "clock")
         tables, views, graphs = document.section("tables"), document.section("views"), document.section("graphs")
         monitors = document.section("monitors")
         sections = {name: tables.section(name) for name in tables.content}
@@ -100,6 +101,7 @@ def loads(content: str, *, file: str, folder: Path) -> Catalog:
                 for to in section.section("references").content
             ),
             graphs=found,
+            clock=dataset.text("clock", "day", example="day"),
             monitors=tuple(MonitorSection.of(name, monitors.section(name)) for name in monitors.content),
         )
 
@@ -414,6 +416,7 @@ def dumps(catalog: Catalog) -> str:
         _line("engine", catalog.engine, f"{' | '.join(ENGINES)}"),
         *([_line("cluster", catalog.cluster, "the master of Spark")] if catalog.cluster is not None else []),
         _line("ledger", catalog.ledger, "the record of what was spent; relative to this file"),
+        *([_line("clock", catalog.clock, " | ".join(CLOCKS))] if catalog.clock != "day" else []),
         "",
         "[budget]",
         _line("epsilon", budget.epsilon, "the most that all answers together may reveal about one privacy unit"),

@@ -93,9 +93,9 @@ def _bound(request: Request, access: Access, reads: bool) -> Plan | None:
     """Return the plan of a question in one of the meanings, None if it was refused then."""
 
     def make() -> Plan | None:
-        able = access.engine.capabilities
+        given = {"capabilities": access.engine.capabilities, "reads": reads, "moment": request.plan.moment}
         try:
-            return bind(request.text, access.catalog, access.public, request.parameters, capabilities=able, reads=reads)
+            return bind(request.text, access.catalog, access.public, request.parameters, **given)
         except QueryRefused:
             return None
 
@@ -105,5 +105,5 @@ def _bound(request: Request, access: Access, reads: bool) -> Plan | None:
         principal=access.principal,
         text=request.text,
         parameters=request.parameters,
-        numbers=(reads,),
+        numbers=(reads, request.plan.moment),
     )

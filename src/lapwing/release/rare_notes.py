@@ -4,6 +4,7 @@ Like all notes they are functions of the plan and its price.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from fractions import Fraction
 from typing import Final, cast
 
@@ -41,7 +42,15 @@ from lapwing.query.relations.domains import listed_by
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.public_join import PublicJoin
-from lapwing.release.notes import CHOSEN_KEYS, CHOSEN_WITHOUT_NUMBERS, LONG_TEXTS, PUBLIC_NUMBER, RANK_ERROR, code_of
+from lapwing.release.notes import (
+    CHOSEN_KEYS,
+    CHOSEN_WITHOUT_NUMBERS,
+    CLOCK,
+    LONG_TEXTS,
+    PUBLIC_NUMBER,
+    RANK_ERROR,
+    code_of,
+)
 from lapwing.release.request import Release, Request
 
 _TOGETHER: Final = (
@@ -259,6 +268,12 @@ def _as_selected(notes: Sequence[str], priced: Quote, selection: KeySelection) -
     first = [code_of(note) for note in notes].index(CHOSEN_KEYS)
     others = [note for note in notes if code_of(note) != CHOSEN_KEYS]
     return (*others[:first], *notes_on_selection(before.selecting), *others[first:])
+
+
+def note_on_clock(moment: datetime) -> Note:
+    """Say what the looks at the clock stand for."""
+    shown = moment.date().isoformat() if not moment.hour else moment.isoformat(sep=" ", timespec="minutes")
+    return Note(f"the query looks at the clock, which says {shown} UTC: asking again is free until it changes", CLOCK)
 
 
 def _note_on_counts(selecting: KeySelectionQuote) -> tuple[str, ...]:

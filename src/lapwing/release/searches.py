@@ -63,7 +63,8 @@ def rebound(
     bounds = {bounded: finding.bounds for results in findings_of for bounded, finding in results.items()}
     known = [(constant, rows_of(constant, answers[constant.question])) for plan in asked for constant in plan.constants]
     able = access.engine.capabilities
-    return bind(request.text, access.catalog, access.public, request.parameters, bounds, able, known, reads)
+    moment = request.plan.moment  # the clock is read once a query: a second look could be at another day
+    return bind(request.text, access.catalog, access.public, request.parameters, bounds, able, known, reads, moment)
 
 
 def notes_after(plan: Plan, answers: Mapping[Question, Release]) -> tuple[str, ...]:

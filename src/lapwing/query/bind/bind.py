@@ -8,6 +8,7 @@ and the clauses after it act on the answer. Expressions over one row are bound i
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from types import MappingProxyType
 
@@ -41,6 +42,7 @@ from lapwing.query.relations.domains import listed_by, values_of
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.public_rows import NOTHING_PUBLIC, PublicFacts
 from lapwing.query.relations.relation import ProtectedRows, Selection, units_of_row
+from lapwing.query.text.clock import MAY_TELL_TIME, at_moment
 from lapwing.query.text.dialect import require_released
 from lapwing.query.text.parameters import Parameters
 from lapwing.query.text.parse import Parsed, is_in_plain_words, parse
@@ -63,6 +65,7 @@ def bind(
     capabilities: Capabilities = EVERYTHING,
     constants: Sequence[tuple[Plan, Sequence[tuple[object, ...]]]] = (),
     reads: bool = True,
+    moment: datetime | None = None,
 ) -> Plan:
     """Parse a question and return its plan.
 
@@ -71,6 +74,7 @@ def bind(
         capabilities: What the engine that will run the plan has.
         constants: Those that were asked for, by their plans.
         reads: Whether conditions and keys see bounded numbers as read; if not, the plan is that of earlier versions.
+        moment: What looks at the clock stand for; without it they are refused.
 
     Raises:
         QueryRefused: With reason, position and remedy; nothing has been read but the text, the catalog and what is
@@ -78,6 +82,8 @@ def bind(
         InvalidParameter: For a parameter's value.
     """
     parsed, scope = parse(text, parameters), From(text=text, catalog=catalog, facts=facts, reads=reads)
+    if moment is not None and MAY_TELL_TIME.search(text):
+        parsed = at_moment(parsed, moment)
     bound = partial(_bound, within=scope, bounds=bounds, capabilities=capabilities)
 
     def over_rows(parsed: Parsed) -> Plan:
@@ -94,7 +100,8 @@ def bind(
         return over_rows(parsed)
     from lapwing.query.bind.stages import planned  # here: most questions are plain
 
-    return planned(parsed, scope, over_rows, _outputs, constants)
+    plan = planned(parsed, scope, over_rows, _outputs, constants)
+    return plan if plan.moment == parsed.moment else replace(plan, moment=parsed.moment)
 
 
 def _bound(
@@ -179,6 +186,7 @@ def _bound(
         explain=parsed.explain,
         searches=searches,
         unsettled=frozenset(requests.unsettled) if requests.searches and not bounds else frozenset(),
+        moment=parsed.moment,
     )
 
 

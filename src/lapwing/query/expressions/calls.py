@@ -327,7 +327,10 @@ def _added(sign: int) -> Callable[[exp.Expression, RowScope], Expression]:
 
     def bind(node: exp.Expression, rows: RowScope) -> Expression:
         rows.only(node, "this", "expression")
-        left, right = node.this, node.expression
+        left, right = (
+            part if (inner := _unwrapped(part, rows)) is part or type(inner) is not exp.Interval else inner
+            for part in (node.this, node.expression)
+        )
         if isinstance(left, exp.Interval) and sign > 0:
             left, right = right, left
         if isinstance(right, exp.Interval):

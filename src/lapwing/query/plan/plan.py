@@ -168,6 +168,7 @@ class Plan:
         unsettled: the sums that those bounds will change.
         composition: the plans whose answers it is over, where it is over several; its own question is of nothing then.
         constants: of the numbers in its conditions that are asked for first; until then others stand in their place.
+        moment: what its looks at the clock stand for, if its text has any: a constant of the question.
     """
 
     question: Question
@@ -184,6 +185,7 @@ class Plan:
     unsettled: frozenset[Measure] = frozenset()
     composition: "Composition | None" = None
     constants: "tuple[Plan, ...]" = ()
+    moment: datetime | None = None
 
     def require_answerable(self) -> None:
         """Refuse to answer what asks for a price alone."""

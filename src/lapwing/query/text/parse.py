@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import pairwise
 
 from sqlglot import exp
@@ -75,12 +76,14 @@ class Parsed:
         arguments: what its aggregates say about theirs, by the offset of an aggregate's name: `meta["start"]` of its
             node.
         explain: whether only its price and errors are asked for.
+        moment: what its looks at the clock stand for, if it has any (`clock`).
     """
 
     select: exp.Select
     options: Options = field(default_factory=Options)
     arguments: Mapping[int, NamedArguments] = field(default_factory=dict)
     explain: bool = False
+    moment: datetime | None = None
 
 
 def parse(text: str, parameters: Parameters = ()) -> Parsed:

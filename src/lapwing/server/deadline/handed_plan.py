@@ -5,7 +5,8 @@ The front plans a question to know its cost. It hands the plan over, so that the
 Guarantee:
     A plan changes nothing but the time that it takes to make it. Plan and price are functions of the question's text,
     its parameters, the wanted price, the catalog with its budget, and the build of Lapwing. With public tables they are
-    functions of more. Then none is remembered (`query.plan.plan.PlanCache`), and none is handed over.
+    functions of more. Then none is remembered (`query.plan.plan.PlanCache`), and none is handed over. Its plan names
+    the moment that a query sees as the time. A plan of another moment is not taken.
 
     The other process names the question by its request, and by nothing that came with the plan. It compares catalogs at
     that moment, field by field, and builds. If one differs, it does not take the plan. It remembers the plan for that
@@ -66,15 +67,26 @@ def take_over(handed: HandedPlan, session: Session, person: str, body: QueryBody
     parts = _parts_of(catalog)
     if handed.catalog != parts.fingerprint or not isinstance(body, QueryBody):
         return False
-    _planned(session, catalog, person, body, lambda: _Unpickler(io.BytesIO(handed.written), parts).load())
+    try:
+        _planned(session, catalog, person, body, lambda: _read(handed, parts, session))
+    except LookupError:
+        return False
     return True
+
+
+def _read(handed: HandedPlan, parts: "_Parts", session: Session) -> Any:
+    """Return a plan and its price; not those of another day, whose looks at the clock saw that one."""
+    plan, priced = _Unpickler(io.BytesIO(handed.written), parts).load()
+    if plan.moment not in (None, session.moment()):
+        raise LookupError
+    return plan, priced
 
 
 def _planned(session: Session, catalog: Catalog, person: str, body: QueryBody, make: Any) -> Any:
     """Return the plan that `Session.sql` would find for a request, or what is made now."""
     wanted = body.prices()
-    asked = (body.sql, body.values(), wanted["epsilon"], wanted["error"], wanted["delta"], body.assuming_count)
-    return planned_once(session, make, catalog, person, *asked)
+    asked = (body.values(), wanted["epsilon"], wanted["error"], wanted["delta"], body.assuming_count, session.moment())
+    return planned_once(session, make, catalog, person, body.sql, *asked)
 
 
 def _no_plan() -> Any:
