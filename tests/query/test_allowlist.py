@@ -146,7 +146,11 @@ UNDERSTOOD: dict[type[exp.Expr], tuple[set[str], set[str]]] = {
     exp.DataType: ({"this"}, set()),
     exp.ILike: ({"this", "expression", "negate"}, set()),
     exp.Escape: ({"this", "expression"}, set()),
-    exp.Interval: ({"this", "unit"}, set()),
+    exp.Interval: ({"this", "unit"}, {"fraction_in_string"}),
+    exp.AtTimeZone: ({"this", "zone"}, set()),
+    exp.DateBin: ({"this", "expression", "unit"}, set()),
+    exp.StrToTime: ({"this", "format"}, set()),
+    exp.UnixToTime: ({"this", "scale"}, set()),
     exp.Var: ({"this"}, {"is_string"}),
     exp.DateAdd: ({"this", "expression"}, set()),
     exp.DatetimeAdd: ({"this", "expression"}, set()),
@@ -191,6 +195,8 @@ QUESTIONS = [
        AND MAKE_TIMESTAMP(2020, 1, 2, 3, 4, 5.5) < seen
        AND STRFTIME(born, '%Y') = '2000' AND MONTHNAME(born) <> DAYNAME(born)
        AND DATE_ADD(born, INTERVAL 2 DAY) > seen - INTERVAL (age) HOUR""",
+    """SELECT COUNT(*) AS n FROM visits WHERE TIME_BUCKET(INTERVAL '15 minutes', seen) AT TIME ZONE 'UTC' > '2020-01-01'
+       AND STRPTIME('2020-01-01', '%Y-%m-%d') < seen AND TO_TIMESTAMP(age) < TO_TIMESTAMP('2020', 'YYYY')""",
     """SELECT COUNT(*) AS n FROM visits WHERE DATE(born) > DATE_TRUNC('month', DATE '2020-01-15')
        AND DATE(2020, 1, 2) > born AND TIMESTAMP(born) > TIMESTAMP_ADD(seen, INTERVAL 1 HOUR)
        AND seen > TIMESTAMP_SUB(seen, INTERVAL 1 HOUR)

@@ -353,7 +353,7 @@ def test_every_printed_function_has_a_rule_and_a_test() -> None:
     reached: set[str] = set()
     catalog = loads(CATALOG, file="functions.toml", folder=Path())
     more = ["TRY_CAST(s AS TIMESTAMP)", "COS(a)", "SIN(a)", "ATAN(a)", "POWER(b, -1)", "DATE_TRUNC('day', d + 1)",
-            "REGEXP_REPLACE(s, 'a', 'b')", "CAST(d + 1 AS DATE)"]  # fmt: skip
+            "REGEXP_REPLACE(s, 'a', 'b')", "CAST(d + 1 AS DATE)", "TIME_BUCKET(INTERVAL '15 minutes', u)"]  # fmt: skip
     for text in [*SAME, *OWN, *more]:
         pending = [bound(text, catalog)]
         while pending:

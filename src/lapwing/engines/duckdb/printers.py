@@ -64,6 +64,12 @@ def _difference(node: Operation, arguments: Sequence[str]) -> str:
     return f"date_diff('{_word(node)}', {start}, {end})"
 
 
+def _bucket(node: Operation, arguments: Sequence[str]) -> str:
+    """Count whole spans since one that begins before the calendar does: so what is divided is never negative."""
+    size, start = _word(node), _word(node, 1)
+    return f"make_timestamp((epoch_us({arguments[2]}) - ({start})) // {size} * {size} + ({start}))"
+
+
 def _trim(node: Operation, arguments: Sequence[str]) -> str:
     name = {"both": "trim", "leading": "ltrim", "trailing": "rtrim"}[_word(node)]
     return f"{name}({', '.join(arguments[1:])})"
@@ -135,6 +141,7 @@ FUNCTION_PRINTERS: Mapping[str, Printer] = {
     "day_number": _template("({} - DATE '1970-01-01')"),
     "microsecond_number": _called("epoch_us"),
     "truncate": lambda node, a: f"date_trunc('{_word(node)}', {a[1]})",
+    "bucket": _bucket,
     "to_date": _template("CAST({} AS DATE)"),
     "to_timestamp": _template("CAST({} AS TIMESTAMP)"),
     "difference": _difference,

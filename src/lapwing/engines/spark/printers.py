@@ -315,6 +315,12 @@ def _made_date(_node: Operation, arguments: Sequence[str]) -> str:
     return f"TRY_CAST(concat({year}, '-', {month}, '-', {day_}) AS DATE)"
 
 
+def _bucket(node: Operation, arguments: Sequence[str]) -> str:
+    """Count whole spans since one that begins before the calendar does: so what is divided is never negative."""
+    size, start = f"{word(node)}L", f"({word(node, 1)}L)"
+    return _at(f"((({_microseconds(arguments[2])} - {start}) div {size}) * {size} + {start})")
+
+
 def _later(microseconds: str) -> Printer:
     """Move a timestamp by a number of something; a shift is at most 12,000 months long, so nothing overflows."""
     return lambda _node, a: _at(f"try_add({_microseconds(a[0])}, {microseconds.format(a[1])})")
@@ -400,6 +406,7 @@ PRINTERS: Final[Mapping[str, Printer]] = {
     "day_number": _template("CAST(unix_date({}) AS BIGINT)"),
     "microsecond_number": lambda _node, a: _microseconds(a[0]),
     "truncate": lambda node, a: f"CAST(date_trunc('{word(node)}', CAST({a[1]} AS TIMESTAMP)) AS TIMESTAMP_NTZ)",
+    "bucket": _bucket,
     "to_date": _template("CAST({} AS DATE)"),
     "to_timestamp": _template("CAST({} AS TIMESTAMP_NTZ)"),
     "difference": _difference,

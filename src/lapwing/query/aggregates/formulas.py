@@ -10,21 +10,31 @@ from sqlglot import exp
 from lapwing.errors import RefusalCause
 from lapwing.query.aggregates.scope import shape_of
 from lapwing.query.derivation import calendar
-from lapwing.query.derivation.columns import NUMERIC
+from lapwing.query.derivation.columns import NUMERIC, TEMPORAL
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, Side, compute
 from lapwing.query.derivation.derived import KeyValue
 from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.days import DAY, INDEX, PARTS
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import RowScope
+from lapwing.query.expressions.temporal import SHIFTS, unit_of
+from lapwing.query.expressions.time_calls import spans_of, unwrapped
 from lapwing.query.expressions.unknown_names import unknown_function
 
 Bind = Callable[[exp.Expression], Derived]
 Formula = Callable[[exp.Expression, RowScope, Bind], Derived]
 """Binds a node, given what binds the parts that it is made of."""
 
+PARTS_OF: Final[Mapping[type[exp.Expression], str]] = {
+    exp.Year: "year", exp.Quarter: "quarter", exp.Month: "month", exp.Week: "week", exp.WeekOfYear: "week",
+    exp.Day: "day", exp.DayOfMonth: "day", exp.DayOfYear: "dayofyear", exp.DayOfWeek: "dayofweek",
+    exp.DayOfWeekIso: "isodow", exp.Hour: "hour", exp.Minute: "minute", exp.Second: "second",
+}  # fmt: skip
+TEMPORAL_TYPES: Final = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.TIMESTAMPTZ)
+MOST_SHIFTED: Final = {"months": 12_000, "days": 372_000, "microseconds": 372_000 * DAY}
 _NOTHING = ConstantValue(value="", shape="text")
 _ONE = ConstantValue(value=Fraction(1), shape="integer")
 _WHOLE = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.INT128}
@@ -152,6 +162,8 @@ def _cast(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
         value = compute("case", value, _ONE, compute("not", value), zero, otherwise)
     if target.this in _TEXTS:
         return compute("written", value)
+    if target.this in TEMPORAL_TYPES and value.shape in TEMPORAL:
+        return compute("to_date" if target.this == exp.DType.DATE else "to_timestamp", value)
     if value.shape in NUMERIC and target.this in _REAL:
         return compute("divide", value, _ONE)
     if value.shape in NUMERIC and target.this in _WHOLE:
@@ -166,18 +178,86 @@ def _cast(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     )
 
 
+def _added(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
+    rows.only(node, "this", "expression")
+    first, second = node.this, node.expression
+    if isinstance(unwrapped(first), exp.Interval):
+        first, second = second, first
+    if isinstance(interval := unwrapped(second), exp.Interval):
+        return _shifted(bind(first), interval, rows, +1)
+    left, right = bind(first), bind(second)
+    if right.shape == "date":
+        left, right = right, left
+    return calendar.days_later(left, right, +1) if left.shape == "date" else compute("add", left, right)
+
+
+def _shifted(value: Derived, interval: exp.Expression, rows: RowScope, sign: int) -> Derived:
+    """Move a date or timestamp by an INTERVAL; the result is a timestamp."""
+    for unit, amount in spans_of(interval, rows):
+        base, factor = SHIFTS[unit]
+        size = sign * factor * amount
+        if size.denominator != 1 and base == "days":
+            base, size = "microseconds", size * DAY
+        if size.denominator != 1 or abs(size) > MOST_SHIFTED[base]:
+            raise rows.refusal(
+                interval,
+                RefusalCause.INVALID_ARGUMENT,
+                "An INTERVAL over the answer is up to 1,000 years",
+                "Write days.",
+            )
+        moved_by = ConstantValue(value=size, shape="integer")
+        value = compute("shift", value, ConstantValue(value=base, shape="text"), moved_by)
+    return value
+
+
+def _extract(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
+    rows.only(node, "this", "expression")
+    return _taken(node.this.name, node.expression, node, rows, bind)
+
+
+def _part_of(unit: str) -> Formula:
+    def handler(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
+        rows.only(node, "this")
+        return _taken(unit, node.this, node, rows, bind)
+
+    return handler
+
+
+def _taken(name: str, of: exp.Expression, node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
+    unit, value = unit_of(name), bind(of)
+    if unit == "epoch" and value.shape == "timestamp":
+        return calendar.seconds_of(value)
+    if unit not in PARTS:
+        raise rows.refusal(
+            node,
+            RefusalCause.UNKNOWN_TIME_UNIT,
+            f"The part '{name[:40]}' is not answered here",
+            f"Use {', '.join(PARTS)}.",
+        )
+    return compute("part", ConstantValue(value=unit, shape="text"), value)
+
+
+def _truncated(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
+    rows.only(node, "this", "unit")
+    unit = unit_of(node.args["unit"].name)
+    if unit not in INDEX:
+        raise rows.refusal(
+            node, RefusalCause.UNKNOWN_TIME_UNIT, f"The unit '{unit[:40]}' is not answered", f"Use {', '.join(INDEX)}."
+        )
+    return compute("truncate", ConstantValue(value=unit, shape="text"), bind(node.this))
+
+
 def _subtract(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     rows.only(node, "this", "expression")
+    if isinstance(interval := unwrapped(node.expression), exp.Interval):
+        return _shifted(bind(node.this), interval, rows, -1)
     left, right = bind(node.this), bind(node.expression)
     if left.shape == right.shape == "date":
         return calendar.days_between(left, right)
-    if left.shape == right.shape == "timestamp":
-        raise rows.refusal(
-            node,
-            RefusalCause.INCOMPATIBLE_TYPES,
-            "The difference of two timestamps is not answered by -",
-            "Write DATE_DIFF('second', earlier, later).",
-        )
+    if left.shape in TEMPORAL and right.shape in TEMPORAL:
+        return calendar.seconds_between(left, right)
+    if left.shape == "date":
+        return calendar.days_later(left, right, -1)
     return compute("subtract", left, right)
 
 
@@ -191,6 +271,9 @@ def _date_diff(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
 def _interval_end(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     """Bind DP_INTERVAL_LOW(x) and DP_INTERVAL_HIGH(x), the ends of the 95 % interval of a column of the answer."""
     side = _SIDES.get(node.name.upper())
+    if node.name.upper() in ("DATE_PART", "DATEPART") and len(node.expressions) == 2:
+        rows.only(node, "this", "expressions")
+        return _taken(node.expressions[0].name, node.expressions[1], node, rows, bind)
     if side is None:
         raise unknown_function(node, rows, FORMULAS)
     rows.only(node, "this", "expressions")
@@ -224,7 +307,11 @@ FORMULAS: Final[Mapping[type[exp.Expression], Formula]] = {
     exp.If: _if,
     exp.Concat: _joined,
     exp.Sqrt: _apply("square_root", "this"),
-    exp.Add: _apply("add", "this", "expression"),
+    exp.Add: _added,
+    **{kind: _part_of(unit) for kind, unit in PARTS_OF.items()},
+    exp.Extract: _extract,
+    exp.DateTrunc: _truncated,
+    exp.TimestampTrunc: _truncated,
     exp.Sub: _subtract,
     exp.DateDiff: _date_diff,
     exp.Cast: _cast,

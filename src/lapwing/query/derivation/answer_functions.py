@@ -8,6 +8,7 @@ result.
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 from fractions import Fraction
 from functools import reduce
 from math import floor, trunc
@@ -196,6 +197,10 @@ def _null_if(parts: Sequence[Column], shape: Shape) -> Column:
     return choose(_compared(operator.eq, x, y).holds, Labels(places=np.full(1, -1), labels=()), x, shape)
 
 
+def _micros(moment: date) -> int:
+    return days.count(moment) * (1 if isinstance(moment, datetime) else days.DAY)
+
+
 def _same(part: Interval, *_others: Interval) -> Interval:
     return part
 
@@ -256,6 +261,11 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "moment_at": Function(  # to the nearest microsecond, half up
         column=_each(lambda seconds: days.moment_at(floor(seconds * 10**6 + Fraction(1, 2)))), interval=_same
     ),
+    "truncate": Function(column=_each(lambda unit, moment: days.moment_at(days.truncated(_micros(moment), unit)))),
+    "part": Function(column=_each(lambda unit, moment: Fraction(days.part(_micros(moment), unit)))),
+    "shift": Function(column=_each(lambda moment, unit, amount: days.moved(moment, unit, int(amount))), partial=True),
+    "to_date": Function(column=_each(lambda moment: date(moment.year, moment.month, moment.day))),
+    "to_timestamp": Function(column=_each(lambda moment: days.moment_at(_micros(moment)))),
     "day_number": Function(column=_each(lambda day: Fraction(days.count(day)))),
     "second_number": Function(column=_each(lambda moment: Fraction(days.count(moment), 10**6))),
 }

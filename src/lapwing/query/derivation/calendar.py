@@ -41,6 +41,34 @@ def days_between(later: Derived, earlier: Derived) -> FunctionCall:
     return compute("subtract", _number(later), _number(earlier))
 
 
+def seconds_of(value: Derived) -> Derived:
+    """Return the seconds since 1970-01-01 of a date or timestamp."""
+    number = _number(value)
+    return compute("multiply", number, _exact(Fraction(_SECONDS["day"]))) if value.shape == "date" else number
+
+
+def seconds_between(later: Derived, earlier: Derived) -> FunctionCall:
+    """Subtract two times: the seconds between them."""
+    return compute("subtract", seconds_of(later), seconds_of(earlier))
+
+
+def days_later(value: Derived, days: Derived, sign: int) -> Derived:
+    """Move a date by a whole number of days.
+
+    Raises:
+        QueryRefused: If it is not a constant whole number, of up to 1,000 years.
+    """
+    number = days.value if isinstance(days, ConstantValue) else None
+    if not isinstance(number, Fraction) or number.denominator != 1 or abs(number) > 372_000:
+        raise QueryRefused(
+            "A date of the answer is moved by a constant number of days",
+            cause=RefusalCause.NOT_CONSTANT,
+            remedy="Write d + 7.",
+        )
+    base, moved_by = ConstantValue(value="days", shape="text"), _exact(sign * number)
+    return compute("to_date", compute("shift", value, base, moved_by))
+
+
 def difference(unit: str, start: Derived, end: Derived) -> FunctionCall:
     """Count the seconds, minutes, hours or days that begin after `start` and not after `end`.
 

@@ -179,7 +179,7 @@ def rests_on_ends(derived: Derived) -> bool:
 
 
 def _alike(arguments: Sequence[Derived]) -> tuple[Derived, ...]:
-    """Read constant texts as dates or timestamps where other arguments are, and constant dates as timestamps.
+    """Read constant texts as dates or timestamps where other arguments are, and dates as timestamps beside others.
 
     Raises:
         QueryRefused: If a text is none.
@@ -210,7 +210,7 @@ def _as_temporal(argument: Derived, kind: Shape) -> Derived:
 def _at_midnight(argument: Derived) -> Derived:
     if isinstance(argument, ConstantValue) and isinstance(argument.value, date) and argument.shape == "date":
         return ConstantValue(value=datetime.combine(argument.value, time()), shape="timestamp")
-    return argument
+    return compute("to_timestamp", argument) if argument.shape == "date" else argument
 
 
 def _numeric(function: str, arguments: Sequence[Derived]) -> Shape:
@@ -342,6 +342,19 @@ def _of_times(shape: Shape) -> "_Rule":
     return rule
 
 
+def _of_part(shape: Shape) -> "_Rule":
+    def rule(_function: str, arguments: Sequence[Derived]) -> Shape:
+        _require(tuple(_TEMPORAL), "A date or timestamp of the answer is needed", arguments[1:])
+        return shape
+
+    return rule
+
+
+def _shifted(_function: str, arguments: Sequence[Derived]) -> Shape:
+    _require(tuple(_TEMPORAL), "A date or timestamp of the answer is needed", arguments[:1])
+    return "timestamp"
+
+
 def _require(allowed: Sequence[Shape], reason: str, arguments: Sequence[Derived], remedy: str = "") -> None:
     for argument in arguments:
         if argument.shape not in allowed:
@@ -362,6 +375,11 @@ _RULES: Mapping[str, _Rule] = {
     "moment_at": _of_numbers("timestamp"),
     "day_number": _of_times("integer"),
     "second_number": _of_times("real"),
+    "truncate": _of_part("timestamp"),
+    "part": _of_part("integer"),
+    "shift": _shifted,
+    "to_date": _of_times("date"),
+    "to_timestamp": _of_times("timestamp"),
     "power": _power,
     "coalesce": _common,
     "null_if": _first,

@@ -327,22 +327,29 @@ def _added(sign: int) -> Callable[[exp.Expression, RowScope], Expression]:
 
     def bind(node: exp.Expression, rows: RowScope) -> Expression:
         rows.only(node, "this", "expression")
-        left, right = (
-            part if (inner := _unwrapped(part, rows)) is part or type(inner) is not exp.Interval else inner
-            for part in (node.this, node.expression)
-        )
+        sides = [(part, _unwrapped(part, rows)) for part in (node.this, node.expression)]
+        left, right = (inner if type(inner) is exp.Interval else part for part, inner in sides)
         if isinstance(left, exp.Interval) and sign > 0:
             left, right = right, left
         if isinstance(right, exp.Interval):
-            rows.only(right, "this", "unit")
+            rows.only(right, "this", "unit", "fraction_in_string")
+            if right.args.get("unit") is None or right.args.get("fraction_in_string"):
+                from lapwing.query.expressions.time_calls import shifted  # here: most have one unit
+
+                return shifted(bind_expression(left, rows), right, rows, sign)
             unit = word_of(right.args.get("unit"), right, rows)
             return temporal.shift(bind_expression(left, rows), unit, _amount(right, rows), sign)
         first, second = bind_expression(left, rows), bind_expression(right, rows)
         if is_temporal(second.type) and not is_temporal(first.type) and sign > 0:
             first, second = second, first
         if is_temporal(first.type):
-            between = is_temporal(second.type) and sign < 0
-            return temporal.days_between(first, second) if between else temporal.shift_days(first, second, sign)
+            if not is_temporal(second.type) or sign > 0:
+                return temporal.shift_days(first, second, sign)
+            if first.type.name == second.type.name == "date":  # type: ignore[union-attr]
+                return temporal.days_between(first, second)
+            from lapwing.query.expressions.instants import seconds_between  # here: few queries subtract times
+
+            return seconds_between(first, second)
         return (arithmetic.add if sign > 0 else arithmetic.subtract)(first, second)
 
     return bind
@@ -465,6 +472,15 @@ def _anonymous(node: exp.Expression, rows: RowScope) -> Expression:
     name = node.name.upper()
     if name == "NULLIFZERO" and len(node.expressions) == 1:
         return _unless(node.expressions[0], exp.Literal.number(0), rows)
+    if len(node.expressions) == 2 and name in _OF_TWO:
+        from lapwing.query.expressions.time_calls import read_by_format  # here: few queries have one
+
+        if name in _PARTS and (
+            part := _part_of_span(_unit_of(node.expressions[0], node, rows), node.expressions[1], rows)
+        ):
+            return part
+        if (read := read_by_format(node, rows)) is not None:
+            return read
     if name in ANONYMOUS:
         rule, words, counts = ANONYMOUS[name]
         parts = node.expressions
@@ -482,6 +498,64 @@ def _anonymous(node: exp.Expression, rows: RowScope) -> Expression:
     raise unknown_function(node, rows, HANDLERS)
 
 
+def _of_time(node: exp.Expression, rows: RowScope) -> Expression:
+    from lapwing.query.expressions.time_calls import TIME_CALLS  # here: few queries have one
+
+    return TIME_CALLS[type(node)](node, rows)
+
+
+def _extract(node: exp.Expression, rows: RowScope) -> Expression:
+    """Bind a part of a time, of a difference of times or of an AGE."""
+    part = _part_of_span(word_of(node.this, node, rows), node.expression, rows)
+    return _call(LIBRARY[exp.Extract])(node, rows) if part is None else part
+
+
+def _part_of(unit: str) -> Callable[[exp.Expression, RowScope], Expression]:
+    def bind(node: exp.Expression, rows: RowScope) -> Expression:
+        part = _part_of_span(unit, node.this, rows)
+        return _call(LIBRARY[type(node)])(node, rows) if part is None else part
+
+    return bind
+
+
+def _part_of_span(unit: str, node: exp.Expression, rows: RowScope) -> Expression | None:
+    inner = _unwrapped(node, rows)
+    if not isinstance(inner, exp.Sub | exp.Anonymous):
+        return None
+    from lapwing.query.expressions.time_calls import part_of  # here: few queries have one
+
+    return part_of(unit, inner, rows)
+
+
+def _comparison_of_spans(symbol: str) -> Callable[[exp.Expression, RowScope], Expression]:
+    """Compare two values; beside a difference of times, which is a number of seconds, an INTERVAL is one, too."""
+    plain = _comparison(symbol)
+
+    def bind(node: exp.Expression, rows: RowScope) -> Expression:
+        sides = [_unwrapped(side, rows) for side in (node.this, node.expression)]
+        if not any(isinstance(side, exp.Interval | exp.Sub) for side in sides):
+            return plain(node, rows)
+        from lapwing.query.expressions.time_calls import is_span, seconds_of  # here: few queries have one
+
+        rows.only(node, "this", "expression")
+        spans = [type(side) is exp.Interval or is_span(side, rows) for side in sides]
+        if not any(spans):
+            return plain(node, rows)
+        if not all(spans) or all(type(side) is exp.Interval for side in sides):
+            raise rows.refusal(
+                node, RefusalCause.INCOMPATIBLE_TYPES, "An INTERVAL is compared with a difference of times", _DIFFERENCE
+            )
+        left, right = (
+            seconds_of(side, rows) if type(side) is exp.Interval else bind_expression(side, rows) for side in sides
+        )
+        return logic.compare(symbol, left, right)
+
+    return bind
+
+
+_DIFFERENCE = "Write later - earlier > INTERVAL 2 DAY, of timestamps."
+
+
 def _clock(node: exp.Expression, rows: RowScope) -> Expression:
     raise rows.refusal(
         node,
@@ -491,6 +565,8 @@ def _clock(node: exp.Expression, rows: RowScope) -> Expression:
     )
 
 
+_PARTS = frozenset({"DATE_PART", "DATEPART"})
+_OF_TWO = _PARTS | {"TO_DATE", "TRY_TO_DATE", "TRY_TO_TIMESTAMP", "TRY_STRPTIME", "PARSE_DATE", "PARSE_TIMESTAMP"}
 Handler = Callable[[exp.Expression, RowScope], Expression]
 HANDLERS: Mapping[type[exp.Expression], Handler] = {
     exp.Column: lambda node, rows: rows.column(node),
@@ -516,12 +592,12 @@ HANDLERS: Mapping[type[exp.Expression], Handler] = {
     exp.Greatest: _variadic(arithmetic.largest, "ignore_nulls"),
     exp.Coalesce: _variadic(logic.coalesce),
     exp.Case: _case,
-    exp.EQ: _comparison("="),
-    exp.NEQ: _comparison("<>"),
-    exp.LT: _comparison("<"),
-    exp.LTE: _comparison("<="),
-    exp.GT: _comparison(">"),
-    exp.GTE: _comparison(">="),
+    exp.EQ: _comparison_of_spans("="),
+    exp.NEQ: _comparison_of_spans("<>"),
+    exp.LT: _comparison_of_spans("<"),
+    exp.LTE: _comparison_of_spans("<="),
+    exp.GT: _comparison_of_spans(">"),
+    exp.GTE: _comparison_of_spans(">="),
     exp.And: _chain(logic.both),
     exp.Or: _chain(logic.either),
     exp.Not: _unary(logic.negation),
@@ -539,6 +615,10 @@ HANDLERS: Mapping[type[exp.Expression], Handler] = {
     exp.TryCast: _cast,
     **{kind: _call(signature) for kind, signature in LIBRARY.items()},
     exp.Nullif: _null_if,
+    exp.Extract: _extract,
+    exp.Year: _part_of("year"),
+    exp.TimeToUnix: _part_of("epoch"),
+    **dict.fromkeys((exp.AtTimeZone, exp.DateBin, exp.StrToTime, exp.UnixToTime), _of_time),
 }
 
 _LOOKING: frozenset[type[exp.Expression]] = frozenset(

@@ -28,7 +28,11 @@ _TEMPORAL: Mapping[exp.DType, Plain] = {
     exp.DType.DATE: DATE,
     exp.DType.TIMESTAMP: TIMESTAMP,
     exp.DType.TIMESTAMPNTZ: TIMESTAMP,
+    exp.DType.DATETIME: TIMESTAMP,
+    exp.DType.TIMESTAMPTZ: TIMESTAMP,
+    exp.DType.TIMESTAMPLTZ: TIMESTAMP,
 }
+_ZONED = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
 _INTEGERS = {
     kind: (name, -(2 ** (bits - 1)) if signed else 0, 2 ** (bits - signed) - 1)
     for kind, name, bits, signed in (
@@ -46,7 +50,7 @@ _INTEGERS = {
 # The integers that a TRY_CAST reads from a text: those of at most 64 bits that fit a signed one.
 _INTEGERS_READ = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _PLAIN_DECIMAL = (18, 3)  # as in DuckDB
-_TIMES = {exp.DType.TIME: "TIME", exp.DType.TIMETZ: "TIME", exp.DType.TIMESTAMPTZ: "TIMESTAMPTZ"}
+_TIMES = {exp.DType.TIME: "TIME", exp.DType.TIMETZ: "TIME"}
 
 
 def rounds(node: exp.Expression) -> bool:
@@ -76,7 +80,9 @@ def cast(argument: Expression, kind: object, parameters: list[int], *, attempt: 
     if kind == exp.DType.BOOLEAN and (argument.type == BOOLEAN or is_number(argument.type)):
         return argument if argument.type == BOOLEAN else logic.compare("<>", argument, conversion.number(Fraction(0)))
     if isinstance(kind, exp.DType) and kind in _TEMPORAL:
-        return _to_temporal(argument, _TEMPORAL[kind], attempt=attempt)
+        if kind in _ZONED and isinstance(argument, Literal) and isinstance(argument.value, str):
+            return conversion.temporal(argument.value, TIMESTAMP, zoned=True)
+        return _to_temporal(argument, _TEMPORAL[kind], attempt=attempt and kind not in _ZONED)
     name = kind.value if isinstance(kind, exp.DType) else "that type"
     remedy = "Timestamps are in UTC: cast to TIMESTAMP, or use HOUR(x) and MINUTE(x)." if kind in _TIMES else _CASTS
     raise QueryRefused(

@@ -5,7 +5,7 @@ What these rules let through is *total* (`logic`): what might not stay inside 12
 
 import re
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import UTC, datetime
 from fractions import Fraction
 from math import floor
 from typing import cast
@@ -315,6 +315,7 @@ def _read(argument: Expression, kind: str) -> Expression:
 
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
+_ZONE = re.compile(r"\s*(UTC|GMT|[zZ])$|\s+(?=[+-][0-9:]+$)")
 
 
 def _null_of(kind: Type) -> Type:
@@ -335,25 +336,29 @@ def _temporal(argument: Expression, kind: Type) -> Expression:
     return temporal(argument.value, kind)
 
 
-def temporal(text: str, kind: Type) -> Literal:
-    """Read an ISO date or timestamp (UTC) constant."""
+def temporal(text: str, kind: Type, *, zoned: bool = False) -> Literal:
+    """Read an ISO date or timestamp constant; a date of a timestamp is its day.
+
+    Args:
+        zoned: Whether it may be in another zone than UTC, and is moved to UTC then.
+    """
     try:
-        if kind == DATE:
-            day = date.fromisoformat(text)
-            return Literal(value=day, type=bounded_temporal("date", day, day))
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        moment = datetime.fromisoformat(_ZONE.sub(lambda zone: "Z" if zone[1] else "", text.strip()))
+        if moment.utcoffset() and not zoned:  # databases disagree whether that moves it
+            raise QueryRefused(
+                f"'{text[:40]}' is not in UTC, as columns are",
+                cause=RefusalCause.INVALID_DATE,
+                remedy=f"Write TIMESTAMPTZ '{text[:40]}'.",
+            )
+        moment = (moment if moment.tzinfo is None else moment.astimezone(UTC)).replace(tzinfo=None)
+    except (ValueError, OverflowError):
         raise QueryRefused(
             f"'{text}' is not a {describe(kind)}",
             cause=RefusalCause.INVALID_DATE,
             remedy="Write 2026-03-31 or 2026-03-31 12:00:00.",
         ) from None
-    if moment.tzinfo is not None:
-        raise QueryRefused(
-            "A timestamp constant has a time zone",
-            cause=RefusalCause.INVALID_DATE,
-            remedy="Timestamps are UTC: leave the zone out.",
-        )
+    if kind == DATE:
+        return Literal(value=moment.date(), type=bounded_temporal("date", moment.date(), moment.date()))
     return Literal(value=moment, type=bounded_temporal("timestamp", moment, moment))
 
 

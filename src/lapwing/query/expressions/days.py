@@ -91,6 +91,41 @@ def last_day(days: int) -> int:
     return following - 1
 
 
+PARTS: Mapping[str, Callable[[datetime], int]] = {
+    "year": lambda at: at.year,
+    "isoyear": lambda at: at.isocalendar().year,
+    "quarter": lambda at: (at.month + 2) // 3,
+    "month": lambda at: at.month,
+    "week": lambda at: at.isocalendar().week,
+    "day": lambda at: at.day,
+    "dayofyear": lambda at: at.timetuple().tm_yday,
+    "dayofweek": lambda at: at.isoweekday() % 7,
+    "isodow": lambda at: at.isoweekday(),
+    "hour": lambda at: at.hour,
+    "minute": lambda at: at.minute,
+    "second": lambda at: at.second,
+}
+"""What EXTRACT takes of a time."""
+
+
+def part(us: int, unit: str) -> int:
+    """Return a part of a time."""
+    return PARTS[unit](moment_at(us))
+
+
+def moved(at: date, unit: str, amount: int) -> datetime | None:
+    """Return a time moved by months, days or microseconds; None outside the years 1 to 9999."""
+    moment = at if isinstance(at, datetime) else datetime(at.year, at.month, at.day)
+    try:
+        if unit != "months":
+            return moment + timedelta(microseconds=amount * (DAY if unit == "days" else 1))
+        year, month = divmod(12 * moment.year + moment.month - 1 + amount, 12)
+        first = count(date(year, month + 1, 1))
+        return moment.replace(year=year, month=month + 1, day=min(moment.day, date_at(last_day(first)).day))
+    except (OverflowError, ValueError):
+        return None
+
+
 def later(us: int, months: int) -> tuple[int, int]:
     """Return bounds of a time moved by months: the day stays, or becomes the last one of a shorter month.
 

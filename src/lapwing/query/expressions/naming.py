@@ -103,7 +103,7 @@ _NAN = "Write x IS NULL: NaN counts as NULL."
 # What to write instead, by the name of a function or the kind of a node.
 REMEDIES: Mapping[str, str] = {
     "ADD_MONTHS": "Write x + INTERVAL 3 MONTH.",
-    "AGE": _BETWEEN,
+    "AGE": "Write DATE_PART('year', AGE(x, y)): whole years, by birthdays.",
     "ASCII": _CODES,
     "BITAND": _BITS,
     "CENTURY": "Write CEIL(YEAR(x) / 100).",
@@ -118,11 +118,7 @@ REMEDIES: Mapping[str, str] = {
     "MD5": _CODES,
     "MILLENNIUM": "Write CEIL(YEAR(x) / 1000).",
     "MONTHS_BETWEEN": _CALENDAR,
-    "PARSE_DATE": _READ_DATE,
-    "PARSE_TIMESTAMP": "Write TRY_CAST(x AS TIMESTAMP), which reads 2026-03-31 12:00:00.",
-    "TO_DATE": _READ_DATE,
     "TRY_TO_NUMBER": _READ_NUMBER,
-    "TRY_STRPTIME": _READ_DATE,
     "UNIX_SECONDS": "Write EPOCH(x).",
     "UNIX_TIMESTAMP": "Write EPOCH(x).",
     "YEARWEEK": "Write ISOYEAR(x) * 100 + WEEK(x).",
@@ -130,14 +126,12 @@ REMEDIES: Mapping[str, str] = {
 _REMEDIES_OF_NODES: Mapping[type[exp.Expression], str] = {
     exp.AddMonths: REMEDIES["ADD_MONTHS"],
     exp.Ascii: _CODES,
-    exp.AtTimeZone: "Timestamps are in UTC. Write x + INTERVAL 2 HOUR for another zone.",
     exp.BitwiseAnd: _BITS,
     exp.BitwiseOr: _BITS,
     exp.BitwiseLeftShift: "Write x * 2.",
     exp.BitwiseRightShift: "Write x // 2.",
     exp.Cbrt: "Write EXP(LN(x) / 3).",
     exp.Collate: "Compare LOWER(x), or write x ILIKE 'abc'.",
-    exp.DateBin: "Write DATE_TRUNC('week', x).",
     exp.Glob: "Write x LIKE 'A%'.",
     exp.Initcap: REMEDIES["INITCAP"],
     exp.IsInf: _NAN,
@@ -153,7 +147,6 @@ _REMEDIES_OF_NODES: Mapping[type[exp.Expression], str] = {
     exp.SimilarTo: "Write REGEXP_FULL_MATCH(x, '(a|b).*').",
     exp.Soundex: _CODES,
     exp.StrToDate: _READ_DATE,
-    exp.StrToTime: _READ_DATE,
     exp.SubstringIndex: _SPLIT,
     exp.TimestampDiff: "Write DATE_DIFF('hour', earlier, later): it counts the hours that begin in between.",
     exp.UnixSeconds: "Write EPOCH(x).",
@@ -161,7 +154,6 @@ _REMEDIES_OF_NODES: Mapping[type[exp.Expression], str] = {
     exp.ToNumber: _READ_NUMBER,
     exp.Tuple: "Compare one value at a time.",
     exp.Unicode: _CODES,
-    exp.UnixToTime: "Write TRY_CAST(x AS TIMESTAMP).",
 }
 
 

@@ -176,7 +176,9 @@ _MATCHING = (
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "distinct", "starts_with", "ends_with",
 )  # fmt: skip
 _COMPARING = ("least", "greatest", "between", "coalesce", "case", "null_if")
-_CALENDAR = ("part", "truncate", "last_day", "difference", "add_months", "month_name", "day_name", "in_calendar")
+_CALENDAR = (
+    "part", "truncate", "bucket", "last_day", "difference", "add_months", "month_name", "day_name", "in_calendar",
+)  # fmt: skip
 _ELEMENTARY = (
     "logarithm", "logarithm_2", "logarithm_10", "exponential", "power", "sine", "cosine", "arc_tangent", "magnitude",
     "remainder", "quotient", "truncate_to",

@@ -48,6 +48,8 @@ def image(expression: Operation, values_of: ValuesOf) -> Listed | None:
     match expression.function:
         case "truncate":
             return _beginnings(expression)
+        case "bucket":
+            return _buckets(expression)
         case "last_day":
             listed = range_of(expression.type) if isinstance(expression.type, Plain) else None
             dates = [day for day in listed or () if isinstance(day, date)]
@@ -56,7 +58,7 @@ def image(expression: Operation, values_of: ValuesOf) -> Listed | None:
             return MONTHS
         case "day_name":
             return DAYS
-        case "to_date" if isinstance(first, Operation) and first.function == "truncate":
+        case "to_date" if isinstance(first, Operation) and first.function in ("truncate", "bucket"):
             moments = image(first, values_of)
             return None if moments is None else tuple(dict.fromkeys(map(_day, moments)))
         case "formatted":
@@ -124,6 +126,18 @@ def _beginnings(expression: Operation) -> Listed | None:
         size = longest * days.DAY if longest is not None else days.FIXED[name]
         found.append(days.truncated(found[-1] + size, name))
     return tuple(map(days.moment_at, found))
+
+
+def _buckets(expression: Operation) -> Listed | None:
+    """Return the beginnings of the spans between the bounds of what TIME_BUCKET gives, if they are few."""
+    kind, width = expression.type, expression.arguments[0]
+    if not isinstance(kind, Plain) or kind.low is None or kind.high is None or not isinstance(width, Literal):
+        return None
+    size = int(str(width.value))
+    unbounded = days.moment_at(kind.low).year == 1 or days.moment_at(kind.high).year == 9999
+    if unbounded or (kind.high - kind.low) // size >= MAX_VALUES:
+        return None
+    return tuple(map(days.moment_at, range(kind.low, kind.high + 1, size)))
 
 
 def _day(moment: Constant) -> Constant:
