@@ -239,7 +239,7 @@ class Session:
         Args:
             answered: Whether it is to be answered, and not only priced.
         """
-        catalog, text, moment = self.catalog, question, self.moment()  # once: whatever binds it again takes this one
+        catalog, text, moment = self.catalog, question, self.moment()  # once: binding it again takes this one
         if options or not isinstance(text, str):
             from lapwing.tables.ibis_questions import text_of
 

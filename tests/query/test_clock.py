@@ -70,7 +70,7 @@ def test_a_look_at_the_clock_is_the_constant(clock: str, constant: str, tmp_path
     assert bound(text.format(clock)).question == bound(text.format(constant)).question
     assert bound(text.format(clock)).moment == datetime(2026, 1, 2)
     assert bound(text.format(constant)).moment is None
-    with pytest.raises(QueryRefused):  # whoever has no clock refuses it, as monitors do
+    with pytest.raises(QueryRefused):  # without a clock, as in monitors
         bind(text.format(clock), catalog)
 
 
@@ -92,7 +92,7 @@ def test_the_same_dashboard_is_free_until_the_day_ends(opened: Callable[..., Any
         assert (again.cost.amount, again.rows()) == (0, first.rows())
         clock.time += timedelta(hours=1)
         assert session.sql(TODAY, epsilon=1).cost.amount > 0
-        clock.time -= timedelta(hours=1)  # what was bought stays free, whatever the clock says later
+        clock.time -= timedelta(hours=1)  # what was bought stays free when the clock goes on
         assert session.sql(TODAY.replace("CURRENT_DATE", "DATE '2026-01-02'"), epsilon=1).cost.amount == 0
 
 

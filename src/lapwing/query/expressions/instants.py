@@ -75,7 +75,7 @@ def part_of_age(unit: str, later: Expression, earlier: Expression) -> Expression
     """Return the whole years of AGE(later, earlier), or the months beside: by birthdays, as PostgreSQL counts.
 
     A year is over on the same day and time of the next year; for February 29 on March 1 in years without one. An age
-    before the beginning is that of the two the other way round, less than 0.
+    is less than 0 where `earlier` is the later one.
     """
     name, arguments = temporal.unit_of(unit), (later, earlier)
     for argument in arguments:

@@ -1,7 +1,7 @@
 """The clock in a query: CURRENT_DATE, NOW() and their like stand for one public constant, the moment of the query.
 
 The moment is the beginning of a day, or of an hour, in UTC. The session reads its clock once a query, before it looks
-at any row, and passes the moment on to whatever binds the text again. So the moment is as public as the text: it says
+at any row, and passes the moment on when the text is bound again. So the moment is as public as the text: it says
 when somebody asks, and depends on no row. It is a constant in the plan, and so in the key of the stored answer. Asked
 again on the same day, the query is free.
 """
