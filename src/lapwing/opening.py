@@ -31,7 +31,8 @@ def open_session(
 ) -> Session:
     """Open a session on a catalog; a new ledger takes the data as they are as version 1, if they can be accepted.
 
-    Args: clock: Returns the time in UTC, which queries see that look at the clock.
+    Args:
+        clock: Returns the time in UTC, which queries see that look at the clock.
     """
     if not catalog.tables:
         names = ", ".join(graph.name for graph in catalog.graphs)

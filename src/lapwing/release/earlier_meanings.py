@@ -93,9 +93,10 @@ def _bound(request: Request, access: Access, reads: bool) -> Plan | None:
     """Return the plan of a question in one of the meanings, None if it was refused then."""
 
     def make() -> Plan | None:
-        given = {"capabilities": access.engine.capabilities, "reads": reads, "moment": request.plan.moment}
+        able, moment = access.engine.capabilities, request.plan.moment
+        given = (request.text, access.catalog, access.public, request.parameters)
         try:
-            return bind(request.text, access.catalog, access.public, request.parameters, **given)
+            return bind(*given, capabilities=able, reads=reads, moment=moment)
         except QueryRefused:
             return None
 

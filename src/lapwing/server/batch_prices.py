@@ -5,6 +5,7 @@ something of others.
 """
 
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from typing_extensions import TypedDict
@@ -52,9 +53,8 @@ def explain_together(session: Session, body: BatchBody) -> BatchPreviewDocument:
     delta = None if body.delta is None else number(body.delta, "delta")
     pairs = [(question.sql, question.values()) for question in body.questions]
     state, access = session._state(), access_of(session)
-    requests = batch_of(
-        pairs, session._bound, session.catalog.budget, epsilon=number(body.epsilon, "epsilon"), delta=delta
-    )
+    bound = partial(session._bound, session.moment())  # of all of them
+    requests = batch_of(pairs, bound, session.catalog.budget, epsilon=number(body.epsilon, "epsilon"), delta=delta)
     previews: list[Preview] = [explain(request, state, access, None) for request in requests]
     once = {asked_by(request.plan): preview for request, preview in zip(requests, previews, strict=True)}
     nothing = previews[0].cost.nothing()

@@ -229,9 +229,10 @@ def _offsets(rules: ZoneInfo, low: int, high: int, zone: str) -> list[tuple[int,
         raise QueryRefused(
             f"The rules of {zone} would be looked up for more than {LONGEST_RULES} years",
             cause=RefusalCause.UNBOUNDED_TIME,
-            remedy="Let the curator declare `lower` and `upper` for the column in the catalog, or keep less: "
+            remedy="Keep less: write "
             + conversion.clamp_written("TIMESTAMP '2020-01-01 00:00:00'", "TIMESTAMP '2030-01-01 00:00:00'")
             + ".",
+            curator_remedy="declare `lower` and `upper` of the column in the catalog",
         )
 
     def offset(at: int) -> int:

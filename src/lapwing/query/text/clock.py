@@ -57,7 +57,8 @@ def at_moment(parsed: Parsed, moment: datetime) -> Parsed:
 def _kind_of(node: exp.Expr) -> type[date] | None:
     if isinstance(node, exp.Anonymous):
         return date if _is_age(node) else None if node.expressions else _NAMES.get(node.name.upper())
-    kind, given = _NODES.get(type(node)), node.args.get("this")
+    kind = _NODES.get(type(node)) if isinstance(node, exp.Expression) else None
+    given = node.args.get("this")
     precision = isinstance(given, exp.Literal) and (not given.is_string or given.this.upper() == "UTC")
     return kind if given is None or precision else None
 
