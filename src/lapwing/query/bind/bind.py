@@ -74,7 +74,7 @@ def bind(
         capabilities: What the engine that will run the plan has.
         constants: Those that were asked for, by their plans.
         reads: Whether conditions and keys see bounded numbers as read; if not, the plan is that of earlier versions.
-        moment: What looks at the clock stand for; without it they are refused.
+        moment: The time that queries see as now; without it the clock is refused.
 
     Raises:
         QueryRefused: With reason, position and remedy; nothing has been read but the text, the catalog and what is

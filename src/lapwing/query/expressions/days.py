@@ -105,7 +105,7 @@ PARTS: Mapping[str, Callable[[datetime], int]] = {
     "minute": lambda at: at.minute,
     "second": lambda at: at.second,
 }
-"""What EXTRACT takes of a time."""
+"""The parts of a time that EXTRACT takes."""
 
 
 def part(us: int, unit: str) -> int:

@@ -142,7 +142,7 @@ def _age(later: int, earlier: int) -> int:
 
 
 def of_epoch(argument: Expression) -> Expression:
-    """Return the time so many seconds after 1970-01-01, to the microsecond; NULL more than 1,000 years away."""
+    """Return the time a number of seconds after 1970-01-01, to the microsecond; NULL more than 1,000 years away."""
     arithmetic.require_numbers("TO_TIMESTAMP", (argument,))
     value, low, high = conversion.alike((argument, _whole(-MOST_SECONDS), _whole(MOST_SECONDS)))
     near = logic.between(value, low, high)
