@@ -1,6 +1,7 @@
 """The same free question again: the same answer, of the same id, as long as it is the same."""
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -104,6 +105,21 @@ def test_a_seal_that_does_not_change_serves_old_data(world: World, monkeypatch: 
     monkeypatch.setattr(execution, "seal_of", lambda *_: seal)
     change_the_data(world)
     assert asked(world) == before
+
+
+LATELY = "SELECT plan, COUNT(*) AS n FROM visits WHERE day < CURRENT_DATE GROUP BY plan"
+
+
+def test_another_day_is_seen_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = world.session()
+    session.catalog = replace(session.catalog, public_tables=())
+    monkeypatch.setattr(Session, "moment", lambda _: datetime(2026, 1, 2))
+    kept = [asked(world, sql=LATELY) for _ in range(3)][-1]
+    assert kept["stored"]
+    assert asked(world, sql=LATELY) == kept
+    monkeypatch.setattr(Session, "moment", lambda _: datetime(2026, 1, 3))
+    assert not asked(world, sql=LATELY)["stored"]
+    assert world.charges() == 2
 
 
 def test_data_that_were_not_accepted_are_seen_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

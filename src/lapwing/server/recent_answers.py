@@ -10,7 +10,8 @@ again:
   whose files a plan compares each time, or graphs, nothing stands;
 - of the ledger, the hash of the newest entry is compared, which seals all entries before it: versions of the data, the
   budget, answers that somebody else bought meanwhile. It is read anew each time, with whatever other processes wrote;
-- the data are compared with the ledger's version by their digests, as for every answer.
+- the data are compared with the ledger's version by their digests, as for every answer;
+- of the clock, what a request that looks at it saw is compared with what it would see now (`Session.moment`).
 
 The ledger is read *before* the answer is looked for that stands by it. So an entry that comes between the two makes the
 next request look again, and none can be overlooked. Rights, rates and whether the answer is still kept are not
@@ -27,6 +28,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, final
 
 from lapwing.answer import Answer
@@ -50,6 +52,7 @@ class RecentAnswer:
 
     Args:
         seal: Of the ledger in which it was looked for, if known.
+        moment: What its looks at the clock stood for, if it looked there.
     """
 
     record: AnswerRecord
@@ -57,6 +60,7 @@ class RecentAnswer:
     catalog: Catalog
     tables: Sequence[Table]
     seal: str | None
+    moment: datetime | None
 
     def says_what(self, answer: Answer, catalog: Catalog) -> bool:
         """Tell whether another answer to the same request says the same."""
@@ -64,6 +68,8 @@ class RecentAnswer:
 
     def stands(self, session: Session, seal: str | None) -> bool:
         """Tell whether the request would be answered so again; seal: of the ledger now, as `seal_of` says it."""
+        if self.moment not in (None, session.moment()):
+            return False
         return seal is not None and self.seal == seal and self.catalog is session.catalog
 
 
@@ -88,7 +94,14 @@ class RecentAnswers:
         if not answer.stored or not answer.entries or len(record.arrow) > LARGEST:
             return
         tables = () if catalog.graphs else answer.plan.question.lineage  # answers about graphs have other plans
-        recent = RecentAnswer(record=record, entries=answer.entries, catalog=catalog, tables=tables, seal=seal)
+        recent = RecentAnswer(
+            record=record,
+            entries=answer.entries,
+            catalog=catalog,
+            tables=tables,
+            seal=seal,
+            moment=answer.plan.moment,
+        )
         with self._lock:
             self._recent[name] = recent
             self._recent.move_to_end(name)
