@@ -92,8 +92,8 @@ def test_a_change_of_the_clocks_that_is_missed_is_found(
     rows: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The twin: one change of several is not there."""
-    offsets = instants._offsets
-    monkeypatch.setattr(instants, "_offsets", lambda *given: offsets(*given)[1:])
+    offsets = instants.zone_offsets
+    monkeypatch.setattr(instants, "zone_offsets", lambda *given: offsets(*given)[1:])
     ours = instants.in_zone(A, "Europe/Berlin")
     assert differing(rows, ours, "a AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin'") > 100
 

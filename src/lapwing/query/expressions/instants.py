@@ -179,7 +179,7 @@ def in_zone(argument: Expression, zone: str) -> Expression:
     argument = to_timestamp(argument)
     if is_utc(zone):
         return argument
-    offsets = _offsets(_rules(zone), *bounds_of(argument), zone)
+    offsets = zone_offsets(_rules(zone), *bounds_of(argument), zone)
     (_, last), earlier = offsets[-1], offsets[:-1]
     conditions = [logic.compare("<", argument, _moment(until)) for until, _ in earlier]
     amount = logic.case(conditions, [_whole(offset) for _, offset in earlier], _whole(last))
@@ -223,7 +223,7 @@ def _rules(zone: str) -> ZoneInfo:
         ) from None
 
 
-def _offsets(rules: ZoneInfo, low: int, high: int, zone: str) -> list[tuple[int, int]]:
+def zone_offsets(rules: ZoneInfo, low: int, high: int, zone: str) -> list[tuple[int, int]]:
     """Return the offsets of a zone, in seconds, each with the time until which it holds."""
     if high - low > LONGEST_RULES * 366 * days.DAY:
         raise QueryRefused(
