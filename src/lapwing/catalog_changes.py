@@ -58,20 +58,20 @@ Place = tuple[str, ...]
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _FIXED: Final[Mapping[Place, str]] = {
     ("dataset", "name"): "its address, its grants and its history go by this name",
-    ("dataset", "engine"): "another engine chooses other rows of a unit that has too many",
-    ("dataset", "cluster"): "where the data are asked is for who operates the service",
+    ("dataset", "engine"): "another engine would choose other rows of a unit that has too many",
+    ("dataset", "cluster"): "only the operator of the service decides where queries run",
     ("dataset", "ledger"): "another ledger would not know what these people have lost already",
-    ("budget", "epsilon"): "a budget is made larger by an entry of the ledger, by `Raise or close`, and never smaller",
-    ("budget", "delta"): "a budget is made larger by an entry of the ledger, by `Raise or close`, and never smaller",
-    ("budget", "delta_keys"): "what was charged for private keys was charged against it",
+    ("budget", "epsilon"): "a budget only becomes larger, by an entry of the ledger; use `Raise or close`",
+    ("budget", "delta"): "a budget only becomes larger, by an entry of the ledger; use `Raise or close`",
+    ("budget", "delta_keys"): "earlier charges for private keys count against it",
     ("budget", "measure"): "the ledger adds up its entries in this measure",
-    ("budget", "neighbouring"): "what was charged before protects these neighbours, and would say nothing of others",
-    ("graphs",): "a graph's edges have bounds, and may have a ledger, of their own; change it with the service stopped",
+    ("budget", "neighbouring"): "earlier charges protect these neighbours, and no others",
+    ("graphs",): "a graph's edges have their own bounds, and may have their own ledger; stop the service first",
 }
-_WHOSE: Final = "it says whose rows these are: what was charged before would have protected other units"
-_SAME_UNITS: Final = "by this type values are compared that say whose a row is; by another, one unit may become two"
-_PUBLIC_NOW: Final = "what was protected under this ledger cannot become public: nothing that was charged would matter"
-_PROTECTED_NOW: Final = "it was public until now, which no budget takes back; register it as a data set of its own"
+_WHOSE: Final = "it says whose rows these are, and earlier charges would have protected other units"
+_SAME_UNITS: Final = "this type compares the values that say whose a row is; with another type, one unit may become two"
+_PUBLIC_NOW: Final = "a table protected under this ledger cannot become public, because its charges would be void"
+_PROTECTED_NOW: Final = "it was public until now, and no budget can undo that; register it as its own data set"
 
 
 @final
@@ -146,8 +146,7 @@ def require_same_neighbours(earlier: Catalog, after: Catalog) -> None:
     told = "; ".join(f"{'.'.join(map(spelling.key, place))}: {reason}" for place, reason in _refusals(earlier, after))
     if told:
         raise CatalogMismatch(
-            f"An earlier catalog of this data set had the same otherwise, and people were charged by it. {told}. "
-            "Nothing was changed."
+            f"An earlier catalog of this data set said otherwise, and its charges count. {told}. Nothing was changed."
         )
 
 
@@ -171,26 +170,26 @@ def consequences(before: Catalog, after: Catalog, monitored: Mapping[str, str] =
             found.append(Consequence(kind="repeats", about=name, said=said))
     for name, table in new.items():
         if name not in old or old[name].source != table.source:
-            said = f"The data of {name} have to be accepted before anything is answered; spending stays."
+            said = f"You have to accept the data of {name} before Lapwing answers a query; spending stays."
             found.append(Consequence(kind="accept", about=name, said=said))
         if name in old and old[name].rows_at_most != table.rows_at_most:
-            said = f"Moments at which answers about {name} leave follow from rows_at_most, and become others."
+            said = f"The time at which Lapwing sends results about {name} depends on rows_at_most, and changes."
             found.append(Consequence(kind="deadline", about=name, said=said))
     for monitor, name in monitored.items():
         if name in old and (name not in new or old[name].digest != new[name].digest):
             said = (
-                f"The monitor {monitor} was made for {name} as it was. It releases nothing more, and cannot be opened, "
-                "until the table is again as it was."
+                f"The monitor {monitor} was created for the earlier {name}. It releases nothing more, and cannot be "
+                f"opened, until you restore the table."
             )
             found.append(Consequence(kind="monitor", about=monitor, said=said))
     divided = Parts.of_catalog(after)
     if divided is not None and Parts.of_catalog(before) is None:
-        said = f"The parts of {divided.table} are written into the ledger, for ever."
+        said = f"Lapwing writes the parts of {divided.table} into the ledger, for ever."
         found.append(Consequence(kind="parts", about=divided.table, said=said))
     opened = {table.name: table for table in before.public_tables}
     for public in after.public_tables:
         if opened.get(public.name) != public:
-            said = f"Everything in {public.name} counts as known to everybody: nobody is protected in it."
+            said = f"Everything in {public.name} counts as public. Nobody in it is protected."
             found.append(Consequence(kind="public", about=public.name, said=said))
     return tuple(found)
 
@@ -309,7 +308,7 @@ def _refusals(before: Catalog, after: Catalog) -> Iterator[tuple[Place, str]]:
                 yield ("tables", name, "columns", column, "type"), _SAME_UNITS
     parts, known = Parts.of_catalog(after), Parts.of_catalog(before)
     if parts is not None and known is not None and parts.table == known.table and parts != known:
-        yield ("tables", parts.table, "part"), "charges to parts rest on who is in which; declare them as they were"
+        yield ("tables", parts.table, "part"), "charges depend on who is in which part; declare the parts as they were"
     held, shown = _files(before, before.tables), _files(before, before.public_tables)
     for table in after.public_tables:
         if table.name in old or _files(after, [table]) & held:

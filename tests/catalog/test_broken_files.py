@@ -22,16 +22,16 @@ def parquet(path: Path) -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("x.parquet", SECRET.encode(), "it is of another kind than its name says"),
+        ("x.parquet", SECRET.encode(), "its content does not match the ending of its name"),
         ("x.parquet", b"", "it is empty"),
         ("x.parquet", None, "its end is missing"),
         ("x.parquet", b"PAR1" + SECRET.encode() + b"PAR1", "it is damaged or cut off"),
         ("x.csv", b"", "it is empty"),
         ("x.csv", f"name,st\xe4dt\n{SECRET},1\n".encode("latin-1"), "it is not in UTF-8"),
         ("x.csv", SECRET.encode("utf-16"), "it is not in UTF-8"),
-        ("x.csv", f'"name\n{SECRET}'.encode(), "its first line is none of CSV"),
-        ("x.csv.gz", f"name\n{SECRET}".encode(), "it is of another kind than its name says"),
-        ("x.csv.zst", gzip.compress(b"name", mtime=0), "it is of another kind than its name says"),
+        ("x.csv", f'"name\n{SECRET}'.encode(), "its first line is not CSV"),
+        ("x.csv.gz", f"name\n{SECRET}".encode(), "its content does not match the ending of its name"),
+        ("x.csv.zst", gzip.compress(b"name", mtime=0), "its content does not match the ending of its name"),
         ("x.csv.gz", gzip.compress(SECRET.encode(), mtime=0)[:6], "it is damaged or cut off"),
     ],
 )
@@ -51,5 +51,5 @@ def test_what_one_may_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(file_columns, "header", forbidden)
-    with pytest.raises(lw.DataFault, match="you may not read it; ask whose it is"):
+    with pytest.raises(lw.DataFault, match="you may not read it; ask its owner"):
         read_columns(tmp_path / "x.csv", {})

@@ -67,7 +67,7 @@ def test_a_codebook_says_what_columns_mean(name: str, content: str, tmp_path: Pa
             ("column,type\na,money\n", '"money" is unknown'),
             ("column,min\na,1\n", "has one bound"),
             ('column,type\na,"integer\n', "a quote is not closed"),
-            ("", "its first line has no names"),
+            ("", "its first line does not name"),
         ],
         many=True,
     ),

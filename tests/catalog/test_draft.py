@@ -72,9 +72,9 @@ def test_parquet(parquet: Path) -> None:
     assert by_name(catalog)["tens"].step == 1
     assert by_name(catalog)["plan"].values == ("a", "b")
     assert result.notes == (
-        "Left out, because a catalog has no such type: list (list<element: int64>), blob (binary).",
-        "Without bounds, hence not for SUM and AVG: small, tens.",
-        "Without values, hence not for GROUP BY unless delta_keys is above 0: town.",
+        "Left out, because catalogs do not have their type: list (list<element: int64>), blob (binary).",
+        "Without bounds, so not available for SUM and AVG: small, tens.",
+        "Without values, so not available for GROUP BY unless delta_keys is above 0: town.",
     )
     assert loads(dumps(catalog), file="x", folder=parquet.parent) == catalog
 
@@ -147,9 +147,9 @@ def test_csv(tmp_path: Path) -> None:
     }  # fmt: skip
     assert by_name(result.catalog)["cost"].step == Fraction(1, 100)
     assert result.notes[:3] == (
-        'Left out, because a catalog has no such type: "" (unnamed).',
+        'Left out, because catalogs do not have their type: "" (unnamed).',
         "Text, because the file holds no types and none was given: person_id, plan.",
-        "Without bounds, hence not for SUM and AVG: nothing.",
+        "Without bounds, so not available for SUM and AVG: nothing.",
     )
 
 
@@ -211,7 +211,7 @@ TEXT = "the file holds no type and none was given, so it is text, "
         ({"types": {"": "float"}}, 'types: the column "" has a type that a catalog cannot hold'),
         ({"types": {"day": "date:1"}}, 'types.day: "date:1" has a step, which is for numbers; write date'),
         ({"types": {"cost": "decimal:"}}, 'types.cost: "decimal:" has a step that is not a number'),
-        ({"types": {"cost": "decimal:nan"}}, "types.cost: NaN is not a number that can be counted with"),
+        ({"types": {"cost": "decimal:nan"}}, "types.cost: NaN is not a finite number"),
         ({"types": {"cost": "decimal:0"}}, "tables.visits.columns.cost.step: 0 is not allowed"),
         (
             {"types": {"cost": "string"}, "bounds": {"cost": (0, 1)}},
@@ -274,7 +274,7 @@ def test_each_row_alone(parquet: Path) -> None:
                 IN + '.privacy_unit: "list" is stored as list<element: int64>; store',
             ),
             ({"privacy_unit": "fare"}, CatalogError, IN + '.privacy_unit: "fare" is of type float'),
-            ({"max_rows_per_unit": None}, CatalogError, IN + ".max_rows_per_unit: missing; say how many"),
+            ({"max_rows_per_unit": None}, CatalogError, IN + ".max_rows_per_unit: missing; write the maximum"),
             ({"max_rows_per_unit": 0}, CatalogError, IN + ".max_rows_per_unit: 0 is not allowed"),
             ({"max_rows_per_unit": 2.0}, CatalogError, IN + ".max_rows_per_unit: 2.0 is not an integer"),
             (
@@ -366,7 +366,7 @@ def test_a_missing_file_and_an_unknown_kind(tmp_path: Path) -> None:
     with pytest.raises(DataFault, match=r"^There is no file .*visits\.parquet; check the path"):
         drafted(tmp_path / "visits.parquet")
     with pytest.raises(
-        DataFault, match=r"^visits\.xlsx is not of a known kind; give a file whose name ends in \.parquet"
+        DataFault, match=r"^visits\.xlsx is not of a supported kind; give a file whose name ends in \.parquet"
     ):
         drafted(tmp_path / "visits.xlsx")
 

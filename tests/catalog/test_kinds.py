@@ -134,7 +134,7 @@ REFUSED = {
     "part in another case": ('part = "site"', 'part = "Site"', 'tables.visits.part: there is no column "Site"'),
     "part a number": ('part = "site"', "part = 1", "tables.visits.part: 1 is an integer; write a string"),
     "part without values": ('part = "site"', 'part = "town"', 'tables.visits.part: the column "town" lists no values'),
-    "part with other": ('part = "site"', 'part = "plan"', 'tables.visits.part: the column "plan" has other, which is'),
+    "part with other": ('part = "site"', 'part = "plan"', 'tables.visits.part: the column "plan" has other, which'),
     "part the unit": ('privacy_unit = "person_id"', 'privacy_unit = "site"', 'tables.visits.part: "site" is the'),
     "promise without a value": ('town = { type = "string" }', 'town = { type = "string", nullable = false }',
                                 "tables.visits.columns.town.nullable: a promise needs a value for NULLs to count as"),

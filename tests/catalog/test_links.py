@@ -91,7 +91,7 @@ def test_a_changed_table_takes_its_children_along() -> None:
     read = linked()
     doubled = read.with_table(replace(table("customer"), max_rows_per_unit=2))
     assert doubled == linked("max_rows_per_unit = 1\n", "max_rows_per_unit = 2\n")
-    with refused('tables.orders.link.table: leads to another "customer" than the one of this catalog'):
+    with refused('tables.orders.link.table: leads to a different "customer" than the one in this catalog'):
         replace(read, tables=(read.tables[0], replace(table("customer"), max_rows_per_unit=2), *read.tables[2:]))
     with refused('tables.lineitem.link.table: there is no table "orders"; put it into the'):
         replace(read, tables=read.tables[:2])
@@ -122,10 +122,10 @@ def test_the_longest_lineage() -> None:
     assert len(longest.lineage) == MOST_LINKS + 1
     read = replace(linked(), tables=longest.lineage, public_tables=())
     assert loads(dumps(read), file="x", folder=FOLDER) == read
-    with refused("tables.t17.link.table: more than 16 links up to the privacy unit"):
+    with refused("tables.t17.link.table: more than 16 links to the privacy unit"):
         chain(MOST_LINKS + 1)
     links = {f"t{number}": f"t{number - 1}" if number else None for number in range(5000)}
-    with refused("tables.t17.link.table: more than 16 links up to the privacy unit"):
+    with refused("tables.t17.link.table: more than 16 links to the privacy unit"):
         parents_first(links, ())
 
 
@@ -152,11 +152,11 @@ REFUSED = {
     "another case": (*to('"Customer"'), 'tables.orders.link.table: "Customer" differs only by case from the table "c'),
     "public's case": (*to('"Codes"'), 'tables.orders.link.table: "Codes" differs only by case from the table "codes"'),
     "itself": (*to('"orders"'), 'tables.orders.link.table: "orders" is this table itself; name the table that its'),
-    "circle": (*to('"lineitem"'), "tables.orders.link.table: links go round in a circle, "
+    "circle": (*to('"lineitem"'), "tables.orders.link.table: links form a circle, "
                '"lineitem" to "orders" to "lineitem"; give one of these tables a privacy_unit'),
-    "public": (*to('"codes"'), 'tables.orders.link.table: "codes" is a public table, to whose rows nobody belongs'),
-    "rows": (*to('"shelves"', 'o_custkey = "shelf"'), 'tables.orders.link.table: each row of "shelves" is a unit of '
-             'its own, so no other row can belong to it; declare its key there, for example privacy_unit = "shelf"'),
+    "public": (*to('"codes"'), 'tables.orders.link.table: "codes" is a public table, and nobody belongs to its rows'),
+    "rows": (*to('"shelves"', 'o_custkey = "shelf"'), 'tables.orders.link.table: each row of "shelves" is its own '
+             'unit, so no other row can belong to it; declare its key there, for example privacy_unit = "shelf"'),
     "rows by two": (*to('"shelves"', 'o_custkey = "shelf", o_day = "x"'), "tables.orders.link.table: each row of"),
     "parent a number": (*to("1"), "tables.orders.link.table: 1 is an integer; write a string, for example table ="),
     "no parent": (ORDERS, 'link = { on = { o_custkey = "c_custkey" } }', "tables.orders.link.table: missing; add for"),
@@ -174,7 +174,7 @@ REFUSED = {
                   'from "o_custkey" in [tables.orders.columns]'),
     "case there": (*key("o_custkey", "C_custkey"), 'tables.orders.link.on.o_custkey: "C_custkey" differs only by case'),
     "two to one": (*to('"customer"', 'o_custkey = "c_custkey", o_orderkey = "c_custkey"'),
-                   "tables.orders.link.on: a column is there more than once; write pairs of different columns"),
+                   "tables.orders.link.on: a column appears more than once; write pairs of different columns"),
     "integer and string": (*key("o_custkey", "c_name"), "tables.orders.link.on.o_custkey: is of type integer, but "
                            '"c_name" of "customer" is of type string; declare both alike'),
     "decimal and integer": (*key("o_total", "c_custkey"), "tables.orders.link.on.o_total: is of type decimal, but"),
@@ -189,7 +189,7 @@ REFUSED = {
     "step": ("o_custkey = { type = \"integer\" }", "o_custkey = { type = \"integer\", step = 2 }",
              'tables.orders.link.on.o_custkey: "o_custkey" has bounds or a step'),
     "promise": ("o_custkey = { type = \"integer\"", "o_custkey = { type = 'integer', values = [1], nullable = false",
-                'tables.orders.link.on.o_custkey: "o_custkey" promises not to be NULL, so that a missing key would'),
+                'tables.orders.link.on.o_custkey: "o_custkey" promises not to be NULL, so a missing key would'),
     "link and unit": (ORDERS, f'privacy_unit = "o_custkey"\n{ORDERS}', "tables.orders.privacy_unit: the rows belong to "
                       'the units of "customer" by the link; remove one of the two'),
     "link and row": (ORDERS, f'privacy_unit = "row"\n{ORDERS}', "tables.orders.privacy_unit: the rows belong to"),
@@ -198,7 +198,7 @@ REFUSED = {
     "neither": (ORDERS, "", "tables.orders.privacy_unit: missing; add for example privacy_unit"),
     "no row bound": ("max_rows_per_unit = 50\n", "", "tables.orders.max_rows_per_unit: missing; add for example"),
     "units of rows": ('privacy_unit = "row"', 'privacy_unit = "row"\nunit = "shelf"', "tables.shelves.unit: each row "
-                      "is a unit of its own, so no other table can have the same units; remove it"),
+                      "is its own unit, so no other table can have the same units; remove it"),
     "unit empty": (BILLS, 'privacy_unit = "pid"\nunit = ""', "tables.bills.unit: use at least one character"),
     "unit a number": (BILLS, 'privacy_unit = "pid"\nunit = 1', "tables.bills.unit: 1 is an integer; write a string"),
     "unit's case": (BILLS, 'privacy_unit = "pid"\nunit = "Person"', 'tables.bills.unit: "person" and "Person" differ '
@@ -235,7 +235,7 @@ def test_refusals_of_values_that_no_text_can_say() -> None:
     with refused("tables.orders.privacy_unit: missing; name the column that says whose row"):
         replace(orders, link=None)
     twice = Link(parent=table("customer"), on=(("o_custkey", "c_custkey"), ("o_custkey", "c_name")))
-    with refused("tables.orders.link.on: a column is there more than once"):
+    with refused("tables.orders.link.on: a column appears more than once"):
         replace(orders, link=twice)
 
 

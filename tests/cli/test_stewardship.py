@@ -104,7 +104,7 @@ def test_a_smaller_budget_is_refused(visits: Path, run: Run) -> None:
     run("query", COUNT, "--epsilon", "0.5")
     outcome = run("budget", "raise", "--epsilon", "2", "--yes")
     assert outcome.status == 2
-    assert "never made smaller" in outcome.err
+    assert "never becomes smaller" in outcome.err
 
 
 def test_before_the_first_use_the_catalog_is_changed_instead(visits: Path, run: Run) -> None:
@@ -168,7 +168,7 @@ def test_a_ledger_is_copied_lost_and_restored(visits: Path, run: Run) -> None:
     (visits / LEDGER).unlink()
     behind = run("ledger", "restore", "copy.jsonl")
     assert behind.status == 6
-    assert "give back what was spent" in behind.err
+    assert "give spent budget back" in behind.err
     assert run("ledger", "restore", "copy.jsonl", "--newest", "--lost").status == 2
     lost = run("ledger", "restore", "copy.jsonl", "--lost")
     assert lost.status == 0

@@ -321,8 +321,8 @@ def test_keys_that_two_rows_share_are_refused(found: Catalog, engine: DuckDB) ->
         with pytest.raises(DataFault) as raised:
             engine.digest(named(found, name))
         assert str(raised.value) == (
-            "The file orders.parquet of table orders has several rows with the same day, id. The link of items leads "
-            "there and needs exactly one row: leave one row, or link by a key that no two rows share"
+            "The file orders.parquet of table orders has several rows with the same day, id. The link of items "
+            "needs exactly one row for each key. Leave one row, or link by a key that no two rows share"
         )
 
 
@@ -344,7 +344,7 @@ def test_keys_that_rows_of_different_units_share_are_found(
     data, people = shop(0), [{"k": 500 + who, "who": who} for who in range(20)]
     write(found.folder, {**data, "people": [*people, *({"k": 500 + who, "who": who + 20} for who in range(20))]})
     monkeypatch.setattr("lapwing.engines.duckdb.engine.passes_for", lambda *_: passes)
-    with pytest.raises(DataFault, match=r"several rows with the same k. The link of orders leads there"):
+    with pytest.raises(DataFault, match=r"several rows with the same k. The link of orders needs"):
         engine.digest(named(found, "people"))
 
 

@@ -421,7 +421,7 @@ def test_a_broken_file(name: str, opened: Open) -> None:
 
 def test_names_that_differ_by_case_alone(opened: Open) -> None:
     codes = opened({"code": ["a"], "Code": ["b"]}, {"code": '{ type = "string" }'})
-    with pytest.raises(DataFault, match="several columns called code, but for case"):
+    with pytest.raises(DataFault, match="several columns called code that differ only in case"):
         codes.data.multiplicity(codes.table, [])
 
 
@@ -443,7 +443,7 @@ def test_a_protected_file_by_another_name_is_not_public(opened: Open, tmp_path: 
     codes = opened({"x": [1]}, {"x": '{ type = "integer" }'})
     for link in (os.link, os.symlink):
         link(tmp_path / "t.parquet", tmp_path / "people.parquet")
-        with pytest.raises(DataFault, match="is the source of the protected table people; what is protected is not"):
+        with pytest.raises(DataFault, match="is the source of the protected table people, and a protected file"):
             codes.data.multiplicity(codes.table, [])
         (tmp_path / "people.parquet").unlink()
     assert codes.data.multiplicity(codes.table, []) == 1

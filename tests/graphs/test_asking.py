@@ -105,7 +105,7 @@ def test_at_a_high_price_node_answers_are_the_truth(tmp_path: Path) -> None:
 def test_at_a_high_price_edge_answers_are_the_truth(tmp_path: Path) -> None:
     edges = EDGES.replace("epsilon = 20", "epsilon = 1000000")
     with lw.graphs.connect(written(tmp_path, 40, RING, graph=edges, public=True)) as graph:
-        assert "who is a node is public" in graph.notes
+        assert "the set of nodes is public" in graph.notes
         for (statistic, column), truth in EDGE_TRUTHS.items():
             answer = graph.ask(statistic, epsilon=10_000)
             assert value(answer, column) == pytest.approx(truth, rel=0.02), statistic
@@ -314,7 +314,7 @@ def test_the_budget_of_people_says_what_it_covers(
     one_in(
         4,
         [
-            ("diameter", {}, "no statistic 'diameter'"),
+            ("diameter", {}, "no graph statistic 'diameter'"),
             ("degree_sequence", {}, "a node is protected"),
             ("edge_count", {"up_to": 3}, "takes no 'up_to'"),
             ("edge_count", {"level": 0}, "from 1 to 1,000"),
@@ -345,7 +345,7 @@ def test_protected_attributes_do_not_mix_with_edges_alone(tmp_path: Path) -> Non
         with pytest.raises(QueryRefused, match="protected with the people"):
             graph.ask("mixing_matrix", epsilon=1, by="town")
         for statistic in ("degree_sequence", "components", "density"):
-            with pytest.raises(QueryRefused, match="who is a node is not public"):
+            with pytest.raises(QueryRefused, match="set of nodes is not public"):
                 graph.ask(statistic, epsilon=1)
         degrees = [row["degree"] for row in graph.ask("degree_histogram", epsilon=1, up_to=2).rows()]
         assert degrees == ["1", "2", "over 2"]
@@ -443,7 +443,11 @@ def test_a_catalog_is_written_as_it_was_read(said: dict[str, Any]) -> None:
         ('edges = "friendships"', 'edges = "friends"', "describe it in"),
         ("rows_at_most = 1000", "", "public limit on its edges"),
         ("rows_at_most = 1000", "rows_at_most = 100_000_000", "4 GB of memory"),
-        ("rows_at_most = 1000", 'rows_at_most = 1000\nprivacy_unit = "a"', "a graph says what is protected"),
+        (
+            "rows_at_most = 1000",
+            'rows_at_most = 1000\nprivacy_unit = "a"',
+            "the graph of the table declares its protection",
+        ),
         ('["a", "b"]', '["a", "a"]', "two different columns"),
         ('["a", "b"]', '["a", "c"]', 'no column "c"'),
         ('b = { type = "integer" }', 'b = { type = "string" }', "declare both as one of"),
@@ -520,7 +524,7 @@ def test_a_level_that_hardly_a_node_is_above(tmp_path: Path) -> None:
         assert isinstance(found["max_degree"], int)
         assert found["max_degree"] >= 8  # at so high a price no handicap tells one level from the next
         assert found["full_nodes"] == 0
-        assert "ends at one of them" in answer.notes[0]
+        assert "ends at one of these nodes" in answer.notes[0]
 
 
 @pytest.mark.parametrize(("promise", "public"), only([1], [(NODES, False), (EDGES, True)], many=True))

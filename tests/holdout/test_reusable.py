@@ -181,7 +181,7 @@ def test_what_is_no_question_is_refused_and_does_not_count(question: Callable[[A
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"questions": None}, "how many questions"),
+        ({"questions": None}, "maximum number of questions"),
         ({"questions": 0}, "questions"),
         ({"strategy": "magic"}, "best or one of"),
         ({"strategy": 3}, "must be a name"),
@@ -241,7 +241,7 @@ def test_losses_are_counted() -> None:
 def test_it_is_not_copied() -> None:
     holdout = made("gaussian")
     for take in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(lw.InvalidParameter, match="two of it"):
+        with pytest.raises(lw.InvalidParameter, match="two copies"):
             take(holdout)
 
 

@@ -60,7 +60,9 @@ def test_no_try_sees_what_another_kept(session: lw.Session) -> None:
 @pytest.mark.parametrize("notes", only((1,), [Shared(), {"deep": (1, [Shared()])}]), ids=["at once", "deep inside"])
 def test_state_that_copies_share_is_refused(session: lw.Session, notes: Any) -> None:
     for tries in (None, 2):
-        with pytest.raises(InvalidParameter, match=r"Candidate 2 cannot be copied: its copies share a Shared.*Nothing"):
+        with pytest.raises(
+            InvalidParameter, match=r"Candidate 2 cannot be copied, because its copies share a Shared.*Nothing"
+        ):
             chosen(session, GaussianNB(), Counted(notes), tries=tries)
     assert not session.history()
 

@@ -303,7 +303,7 @@ def test_other_ways_to_sample_are_charged_too(tmp_path: Path, facts: dict[str, A
 
 def test_correlated_noise_is_for_presence_alone(tmp_path: Path) -> None:
     with opened(tmp_path / "data", people(5), neighbouring="replace_one") as session:
-        with pytest.raises(InvalidParameter, match="nothing is proven"):
+        with pytest.raises(InvalidParameter, match="There is no proof"):
             NetworkClassifier(people=60, batch=2, bands=2).fit(session, "visits", ["age"], "ill", epsilon=1, delta=1e-7)
         assert session.budget().spent.amount == 0
 

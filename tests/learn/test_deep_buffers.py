@@ -370,7 +370,7 @@ def test_what_is_fit_is_charged_once_and_takes_no_delta(name: str, sessions: Cal
 
 
 BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "bands as well": ({"buffers": 2, "bands": 2}, {}, "in one way or in the other"),
+    "bands as well": ({"buffers": 2, "bands": 2}, {}, "in only one of the two ways"),
     "too many": ({"buffers": 6}, {}, "from 0 to 5"),
     "a delta": ({"buffers": 2}, {"delta": 1e-8}, "no delta"),
     "no buffers and no delta": ({}, {}, "a delta above 0"),

@@ -207,7 +207,7 @@ def test_they_work_in_every_ledger(tmp_path: Path, measure: str) -> None:
             ([], "pay", "list of columns"),
             ("age", "pay", "list of columns"),
             (["age", "age"], "pay", "each once"),
-            (["age", "nothing"], "pay", "no column of visits"),
+            (["age", "nothing"], "pay", "not a column of visits"),
             (["pay"], "pay", "the target and a feature"),
             (["age"], "plan", "has no bounds"),
         ],
@@ -236,7 +236,7 @@ def test_parameters_are_read_and_set() -> None:
     model = LinearRegression(alpha=2)
     assert model.get_params() == {"alpha": 2, "scaler": None, "categories": ()}
     assert model.set_params(alpha=3).alpha == 3
-    with pytest.raises(InvalidParameter, match="no parameter"):
+    with pytest.raises(InvalidParameter, match="not a parameter"):
         model.set_params(beta=1)
     with pytest.raises(InvalidParameter, match="has not been fit"):
         _ = model.coef_

@@ -81,7 +81,7 @@ def test_parts_add_up_to_the_price() -> None:
 
 def test_more_than_the_price_is_refused() -> None:
     """The planted bug: σ that is right for one step, used for all."""
-    with pytest.raises(InvalidParameter, match="more than the cost"):
+    with pytest.raises(InvalidParameter, match="exceed the cost"):
         releases(times=5)
     there, (rows, contributions) = releases(times=1), units([[1, 2]], [0])
     there.release("sum", rows, contributions, reach=10, bound=10)

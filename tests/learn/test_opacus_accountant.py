@@ -137,7 +137,7 @@ def test_a_saved_state_gives_nothing_back(session: lw.Session) -> None:
     assert (len(made), made.left) == (3, 1)
     states: list[dict[str, Any]] = [{}, {"history": []}, {"history": [], "mechanism": "rdp"}]
     for bad in states:
-        with pytest.raises(ValueError, match="none of an OpacusAccountant"):
+        with pytest.raises(ValueError, match="not from an OpacusAccountant"):
             made.load_state_dict(bad)
     with pytest.raises(InvalidParameter):
         made.load_state_dict({"history": [(0, 0.1, 1)], "mechanism": "lapwing"})

@@ -254,7 +254,7 @@ def test_a_score_says_nothing_of_one_persons_pay(tmp_path: Path) -> None:
 def test_a_candidate_that_cannot_predict_at_all_is_told_before_the_choice_is_paid(tmp_path: Path) -> None:
     with opened(tmp_path, people(5)) as session:
         model = ModelSelection(candidates=[GaussianNB(), Faulty(always=True, above=-1)])
-        with pytest.raises(InvalidParameter, match=r"Candidate 2 cannot be chosen.*stay paid"):
+        with pytest.raises(InvalidParameter, match=r"Candidate 2 cannot be chosen.*stays charged"):
             model.fit(session, "visits", ["pay"], "ill", epsilon=1)
         assert len(session.history()) == 2
 

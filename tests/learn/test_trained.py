@@ -112,7 +112,7 @@ def test_an_additive_model_finds_shapes(tmp_path: Path) -> None:
     assert [point["plan"] for point in bars["data"]["values"]] == ["a", "b", "c", "others"]
     with pytest.raises(InvalidParameter, match="call predict"):
         number.predict_proba(table)
-    with pytest.raises(InvalidParameter, match="no feature"):
+    with pytest.raises(InvalidParameter, match="not a feature"):
         told.shape("pay")
 
 

@@ -124,7 +124,7 @@ def test_what_cannot_be_read_costs_nothing(tmp_path: Path) -> None:
         for where, kind in (("nothing > 1", lw.QueryRefused), ("age >", lw.QueryRefused)):
             with pytest.raises(kind):
                 LogisticRegression().fit(session, "visits", FEATURES, "ill", epsilon=1, where=where)
-        with pytest.raises(InvalidParameter, match="no protected table"):
+        with pytest.raises(InvalidParameter, match="not a protected table"):
             LogisticRegression().fit(session, "people", FEATURES, "ill", epsilon=1)
         assert session.budget().spent.amount == 0
 

@@ -216,7 +216,7 @@ def test_a_charge_needs_the_current_version_of_the_data() -> None:
     unready = fold(None, opening(registration(1), TIME))
     with pytest.raises(DataChanged, match="No version of the data was accepted"):
         charging(unready, request(PureDP(0.1), version=0), TIME)
-    with pytest.raises(DataChanged, match="about version 2 of the data and the current version is 1"):
+    with pytest.raises(DataChanged, match="about version 2 of the data, and the current version is 1"):
         charging(ready(1), request(PureDP(0.1), version=2), TIME)
 
 

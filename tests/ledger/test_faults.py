@@ -299,7 +299,7 @@ def test_links_in_a_circle_are_no_ledger(tmp_path: Path) -> None:
     (tmp_path / "one.db").symlink_to("other.db")
     (tmp_path / "other.db").symlink_to("one.db")
     refuses(tmp_path / "one.db", "ledger one.db")
-    refuses(tmp_path / "a\0b.db", "leads nowhere")
+    refuses(tmp_path / "a\0b.db", "circle of links")
 
 
 def test_a_ledger_needs_an_existing_folder(tmp_path: Path) -> None:
@@ -340,7 +340,7 @@ def test_a_full_disk_is_a_fault_and_costs_nothing(path: Path, monkeypatch: pytes
     with monkeypatch.context() as patch:
         patch.setattr(file, "connect", connect)
         with opened(path) as ledger:
-            with pytest.raises(LedgerFault, match="disk, or its allowance, is full"):
+            with pytest.raises(LedgerFault, match="disk or its quota is full"):
                 spend(ledger, 0.1, "x" * 20_000)
             assert ledger.state().account.spent == PureDP(0.3)
     with opened(path) as ledger:

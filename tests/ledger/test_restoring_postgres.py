@@ -127,12 +127,12 @@ def test_only_an_empty_place_is_filled(lost: Place) -> None:
     before = rows(lost)
     declarations: tuple[Declared | None, ...] = (None, "newest", "lost")
     for declared in declarations:
-        with pytest.raises(LedgerFault, match="There is a ledger visits in the database"):
+        with pytest.raises(LedgerFault, match="There is already a ledger visits in the database"):
             restore(lost, declared)
     assert rows(lost) == before
     with lost.connection() as connection:  # nor where only the head row is gone
         connection.execute("DELETE FROM lapwing.ledgers")
-    with pytest.raises(LedgerFault, match="There is a ledger"):
+    with pytest.raises(LedgerFault, match="There is already a ledger"):
         restore(lost, "lost")
     assert rows(lost) == before
     with lost.connection() as connection:

@@ -215,7 +215,7 @@ def test_the_same_question_elsewhere_is_answered_at_once(place: Place, monkeypat
 @IN_A_DATABASE
 def test_twin_who_does_not_settle_blocks_the_question(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "WAIT_SECONDS", 0.2)
-    with pytest.raises(LedgerFault, match="Somebody else is asking the same"):
+    with pytest.raises(LedgerFault, match="Somebody else is running the same"):
         asked_elsewhere(place, "idle")
 
 

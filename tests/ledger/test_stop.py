@@ -285,7 +285,7 @@ def test_a_question_that_was_taken_for_dead_gets_no_answer(place: Place) -> None
         late = charged(one, PRICE)
         place.forget_askers()
         charged(other, PRICE)
-        with pytest.raises(EngineFault, match="given up as lost"):
+        with pytest.raises(EngineFault, match="gave up the query as lost"):
             one.record_answer(late, "42")
         assert one.record_unanswered([late], "fault") is True
         one.verify()

@@ -139,7 +139,7 @@ def test_nobody_waits_while_the_data_set_is_stopped(place: Place) -> None:
         paid(ledger, request())
         for number in range(3):
             ledger.record_unanswered(paid(ledger, request(f"{number}")), "fault")
-        with pytest.raises(lw.LapwingError, match="answered until the curator has looked"):
+        with pytest.raises(lw.LapwingError, match="new query until the curator has looked"):
             ledger.charge_all([request()])
 
 
@@ -219,7 +219,7 @@ def test_a_session_waits_no_longer_than_it_should(protected: Path, monkeypatch: 
         wanted = key_of_count(session)
         (first,) = paid(session._ledger, wanted)
         spent = session.budget().spent
-        with pytest.raises(LedgerFault, match=r"Somebody else is asking the same.*it is free then"):
+        with pytest.raises(LedgerFault, match=r"Somebody else is running the same.*it is then free"):
             session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.4)
         assert session.budget().spent == spent
         session._ledger.record_unanswered([first], "interrupt")

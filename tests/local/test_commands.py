@@ -72,7 +72,7 @@ def test_from_task_to_shares(task: client.Task, folder: Path, run: Run) -> None:
         assert f"--forged is {wrong}; it must be from 0 to 3,000" in refused.err
     drawn = json.loads((folder / "chart.json").read_text())
     assert drawn["title"]["text"] == "Which?"
-    pale = {row["value"]: row["cannot be told from 0"] for row in drawn["data"]["values"]}
+    pale = {row["value"]: row["too close to 0 to tell"] for row in drawn["data"]["values"]}
     assert pale == {row["value"]: row["seen"] == "false" for row in rows}
     assert pale["perhaps"]
 

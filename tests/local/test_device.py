@@ -220,7 +220,7 @@ def test_so_many_reports_are_counted(path: str) -> None:
     rewrite(path, days={DAY.isoformat(): devices.MOST_REPORTS})
     assert devices.read_device(path).epsilon() == 3 * Decimal(devices.MOST_REPORTS) / 10
     before = Path(path).read_bytes()
-    with pytest.raises(devices.LimitReached, match="counts no more"):
+    with pytest.raises(devices.LimitReached, match="the maximum"):
         send(path, FRESH, "a")
     assert Path(path).read_bytes() == before
 

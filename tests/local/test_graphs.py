@@ -173,7 +173,7 @@ def test_bad_lists_and_reports_are_refused() -> None:
         protocol.estimate([1, 2])
     with pytest.raises(InvalidParameter, match="20000"):
         lw.local.TwoRoundTriangles.for_epsilon(1, 30_000)
-    with pytest.raises(InvalidParameter, match="say nothing"):
+    with pytest.raises(InvalidParameter, match="carry no information"):
         lw.local.TwoRoundTriangles.for_epsilon(Fraction(1, 10_000), 10)
     first = [ROUNDS.first_report(i, []) for i in range(PEOPLE)]
     with pytest.raises(InvalidParameter, match="each of the 5"):

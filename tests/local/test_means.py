@@ -541,5 +541,5 @@ def test_accuracies_that_mean_nothing_are_refused() -> None:
     for width in (0, -1, 30):
         with pytest.raises(InvalidParameter, match="above 0 and below 30"):
             mean_respondents_needed(1, grid(-10, 50), width)
-    with pytest.raises(InvalidParameter, match="too few for that at any epsilon"):
+    with pytest.raises(InvalidParameter, match="too few for this accuracy at any epsilon"):
         mean_epsilon_needed(5, grid(-10, 50), 1)

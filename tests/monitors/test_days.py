@@ -98,7 +98,7 @@ def check_people_are_charged(folder: Path, measure: str) -> None:
         assert spent(people) == (one.for_group(2).to_kind(measure)).rounded_up().amount
         assert float(spent(people)) == pytest.approx(4 * float(one.to_kind(measure).amount), rel=1e-9)
         assert spent(days) == one.rounded_up().amount
-        assert "that was charged in the ledger of moves, too" in dict(described(monitor))["cost"]
+        assert "this was also charged in the ledger of moves" in dict(described(monitor))["cost"]
     with open_monitor(days, "m") as monitor:
         assert monitor.definition.people == "moves"
 
@@ -129,7 +129,7 @@ def test_nothing_is_charged_if_one_of_the_two_cannot_be(tmp_path: Path, theirs: 
 
 def test_people_are_not_charged_twice(tmp_path: Path) -> None:
     city = make_city(tmp_path)
-    with pytest.raises(lw.InvalidParameter, match="it is a person already"):
+    with pytest.raises(lw.InvalidParameter, match="is already a person"):
         made(city, people=city)
 
 
@@ -194,7 +194,7 @@ def test_a_ledger_of_days_is_not_one_of_people(tmp_path: Path) -> None:
     [
         ('["person", "at"]', '["person", "pay"]', "declare it as a column of type timestamp"),
         ('["person", "at"]', '["person"]', "a person and a day"),
-        ('["person", "at"]', '["row", "at"]', "no column that says whose row"),
+        ('["person", "at"]', '["row", "at"]', "not the column that says whose row"),
         (
             'at = { type = "timestamp" }',
             'at = { type = "timestamp", lower = 2026-01-01T00:00:00Z, upper = 2026-12-31T00:00:00Z }',

@@ -74,7 +74,7 @@ def test_each_horizon_begins_anew_and_is_paid_when_it_begins(tmp_path: Path, res
                 ticks.close()  # type: ignore[attr-defined]
         ticks.close()  # type: ignore[attr-defined]
         assert monitor.loss_for_ever is None
-        assert "no finite figure" in dict(described(monitor))["cost"]
+        assert "no finite total" in dict(described(monitor))["cost"]
         assert "number 3 has 12 ticks" in dict(described(monitor))["horizon"]
     with open_monitor(city, "m") as monitor:
         told = [sum(table.values()) for table in truth.told(monitor)]
@@ -185,7 +185,7 @@ def test_a_budget_that_is_exhausted_is_a_clear_state(tmp_path: Path) -> None:
             next(ticks)
         state = monitor.state(clock.now)
         assert state.startswith("waiting at tick 4, 2 due, since 2026-03-02 00:")
-        assert "the budget does not allow horizon 2, which costs μ = " in state
+        assert "the budget is too small for horizon 2, which costs μ = " in state
         assert monitor.released == 3
         assert monitor.horizons_paid == 1
     with open_monitor(city, "m") as monitor, pytest.raises(lw.BudgetExhausted):
@@ -229,9 +229,9 @@ def test_intervals_hold_together_over_all_horizons(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("clauses", "options", "said"),
     [
-        (CLAUSES, {"lifetime": True, "per_tick": 1}, "cannot stand beside per_tick"),
+        (CLAUSES, {"lifetime": True, "per_tick": 1}, "per_tick exclude each other"),
         ("EVERY '10 minutes' FOR '1 hour'", {"lifetime": True}, "There is one horizon"),
-        ("", {"every": "1 minute", "horizon": "1 hour", "doubling": True, "repeat": 3}, "or they double"),
+        ("", {"every": "1 minute", "horizon": "1 hour", "doubling": True, "repeat": 3}, "either repeat or double"),
         ("", {"every": "1 second", "horizon": "300 days", "doubling": True}, "a monitor has from 1"),
     ],
 )
@@ -254,4 +254,4 @@ def test_it_is_made_and_shown_from_the_command_line(tmp_path: Path, run: Command
     assert "count in all horizons together" in outcome.out
     assert "for ever, for all horizons together" in outcome.out
     other = run(*question[:2], "other", *question[3:], *place)
-    assert "For ever there is no finite figure" in " ".join(other.out.split())
+    assert "There is no finite total for ever" in " ".join(other.out.split())

@@ -101,7 +101,7 @@ def test_twin_names_without_their_person_are_noticed(tmp_path: Path, monkeypatch
     one_in(
         3,
         [
-            ([[]], "no JSON object"),
+            ([[]], "not a JSON object"),
             ([{"person": "p1"}], "needs an 'id'"),
             ([{"id": "x" * 300, "person": "p1"}], "needs an 'id'"),
             ([{"id": "1"}], "needs 'person'"),
@@ -120,7 +120,10 @@ def test_what_is_no_event_is_refused_and_nothing_is_taken(tmp_path: Path, sent: 
 
 
 def test_a_monitor_of_files_takes_no_events(tmp_path: Path) -> None:
-    with made(make_city(tmp_path)) as monitor, pytest.raises(lw.InvalidParameter, match="reads its events elsewhere"):
+    with (
+        made(make_city(tmp_path)) as monitor,
+        pytest.raises(lw.InvalidParameter, match="reads its events from a source"),
+    ):
         monitor.send([event("1", "p1")])
 
 

@@ -184,11 +184,11 @@ def test_a_writer_of_a_part_is_seen(tmp_path: Path, postgres: str, monkeypatch: 
         [
             ("ALTER SEQUENCE moves_number_seq CACHE 10", "CACHE 1"),
             ("ALTER TABLE moves RENAME TO kept; CREATE VIEW moves AS SELECT * FROM kept", "is no table"),
-            ("ALTER TABLE moves RENAME number TO other", "no key of integers|has not the columns"),
+            ("ALTER TABLE moves RENAME number TO other", "not an integer key|has not the columns"),
             ("DROP TABLE moves", "no table"),
             (
                 "ALTER TABLE moves ALTER number DROP IDENTITY; ALTER TABLE moves ALTER number TYPE text",
-                "no key of integers",
+                "not an integer key",
             ),
             ("DELETE FROM moves WHERE number > 1", "is less than before"),
         ],
@@ -289,7 +289,7 @@ def test_a_password_comes_from_the_environment(
         ("postgresql://reader@db/city?append=id", "names no table"),
         ("sqlite:events.db?table=moves&key=id", "names no table"),
         ("delta:lake?append=id", "in PostgreSQL or SQLite"),
-        ("events.parquet", "no source of events"),
+        ("events.parquet", "not a source of events"),
     ],
 )
 def test_what_is_no_source_is_refused_and_no_password_is_repeated(tmp_path: Path, source: str, said: str) -> None:
@@ -356,4 +356,4 @@ def test_a_key_that_is_not_there_is_said(tmp_path: Path) -> None:
 
     with made(make_city(tmp_path), "sqlite:events.db?append=nothing#moves") as monitor, pytest.raises(Enough):
         list(monitor.run(replay=True, wait=wait, waiting=said.append))
-    assert "no key of integers" in said[0]
+    assert "not an integer key" in said[0]

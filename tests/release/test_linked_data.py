@@ -111,7 +111,7 @@ def test_shared_keys_are_refused_when_data_are_first_taken(shop: Path) -> None:
 def test_shared_keys_are_refused_when_data_are_accepted(shop: Path) -> None:
     with lw.connect(shop) as session:
         write(shop.parent, orders={"id": [1, 1], "by": [2, 3]})
-        with pytest.raises(DataFault, match=r"several rows with the same id. The link of items leads there"):
+        with pytest.raises(DataFault, match=r"several rows with the same id. The link of items needs"):
             session.accept_data()
         with pytest.raises(DataFault, match="The data of orders are missing, or cannot be read as the catalog") as said:
             session.sql(COUNT, epsilon=1)

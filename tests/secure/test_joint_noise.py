@@ -421,7 +421,7 @@ def test_a_server_is_held_to_what_it_said_first(
     other = said_otherwise(tmp_path, task, digest, first)
     servers["north"].close()
     servers["north"] = AddingServer(tmp_path / "north", task, budget_of("pure", task.epsilon, task.delta))
-    with pytest.raises(InvalidParameter, match="something else in this round before"):
+    with pytest.raises(InvalidParameter, match="a different message in this round before"):
         servers["north"].noise(digest + other)
     servers["north"].noise(digest + first)
     monkeypatch.setattr(ShareStore, "hold_to", lambda *_: None)  # the planted bug

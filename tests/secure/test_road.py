@@ -241,7 +241,7 @@ def test_the_limit_of_a_device(tmp_path: Path, task: Task) -> None:
     with pytest.raises(QueryRefused, match=r"limit of 1\.5"):
         secure.answer_on_device(device, replace(task, question="Another?"), "bus")
     device.chmod(0o644)
-    with pytest.raises(Fault, match="Others may read"):
+    with pytest.raises(Fault, match="Other users can read"):
         secure.read_device(device)
     device.chmod(0o600)
     device.write_text("{}")

@@ -376,25 +376,25 @@ def test_from_python_and_in_what_is_said_of_the_table(tmp_path: Path, monkeypatc
         assert session.catalog.digest == digest, "what is left out stays as it was"
     with pytest.raises(lw.CatalogMismatch, match="where was"):
         lw.protect(source, where={"plan": ["a"]}, **options)
-    with pytest.raises(CatalogError, match="says who is in the data"):
+    with pytest.raises(CatalogError, match="is the privacy unit"):
         lw.protect(source, where={"person": [1]}, **{**options, "epsilon": 4})
 
 
 REFUSED = {
     "where = 3": "where: 3 is an integer; write a section",
     'where = { plan = "a" }': "where.plan: write a list like",
-    "where = { person = [1] }": "where.person: says who is in the data",
-    'where = { town = ["a"] }': "where.town: there is no such column among those that are declared; they are",
+    "where = { person = [1] }": "where.person: is the privacy unit",
+    'where = { town = ["a"] }': "where.town: no such column is declared; the columns are",
     "where = { weight = { lower = 1 } }": "where.weight: the column is of type float; bounds may be given for",
     "where = { at = [2024-01-01T00:00:00Z] }": "where.at: the column is of type timestamp; a list of values may",
     'where = { plan = { lower = "a" } }': 'where.plan.lower: "a" is a string',
-    "where = { plan = [1] }": "where.plan: 1 is no string, which the column is",
-    'where = { plan = ["a\\u0000"] }': "where.plan: holds a text that a source cannot hold",
+    "where = { plan = [1] }": "where.plan: 1 is not of type string",
+    'where = { plan = ["a\\u0000"] }': "where.plan: has a text that a source cannot store",
     "where = { day = [] }": "where.day: lists 0 values",
-    "where = { day = { } }": "where.day: says nothing",
+    "where = { day = { } }": "where.day: has no condition",
     "where = { day = { below = 2024-01-01 } }": 'where.day: unknown "below"',
     "where = { day = { lower = 2024-02-01, upper = 2024-01-01 } }": "where.day: lower = 2024-02-01 is above",
-    "where = { day = { lower = 2024-02-01T00:00:00Z } }": "is no date",
+    "where = { day = { lower = 2024-02-01T00:00:00Z } }": "is not of type date",
     "people = 9\nwhere = { insured = [true] }": "people: ",
 }
 
@@ -411,11 +411,11 @@ def test_of_files_all_rows_are_read(tmp_path: Path) -> None:
     """Whoever puts conditions to a file by hand does not get all of its rows for an answer about some."""
     pq.write_table(ROWS, tmp_path / "there.parquet")
     said = "where = { insured = [true] }"
-    with pytest.raises(CatalogError, match="where: is for tables that come from sources"):
+    with pytest.raises(CatalogError, match="where: is only for tables that come from sources"):
         rows.catalog(tmp_path, "there.parquet", more=said)
     made = rows.catalog(tmp_path, "sqlite:clinic.db#visits", more=said)
     by_hand = made.with_table(replace(made.tables[0], source="there.parquet"))
-    with pytest.raises(CatalogError, match="where: is for tables that come from sources"):
+    with pytest.raises(CatalogError, match="where: is only for tables that come from sources"):
         open_engine(by_hand)
 
 
@@ -445,7 +445,9 @@ def test_rows_that_were_taken_by_other_conditions_do_not_answer(
         spent = session.budget().spent
         with pytest.raises(DataFault, match=r"Nothing was charged. To the curator, `lapwing data refresh` says"):
             session.sql(text, epsilon=1)
-        with pytest.raises(DataFault, match=r"taken by other conditions than the catalog has now: run `lapwing data"):
+        with pytest.raises(
+            DataFault, match=r"fetched under other conditions than the catalog has now: run `lapwing data"
+        ):
             session.accept_data()
         assert (session.budget().spent, session.budget().version) == (spent, 1)
         assert lw.refresh_data(after) == 2

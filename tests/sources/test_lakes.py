@@ -30,7 +30,7 @@ def test_a_version_of_a_delta_table_can_be_pinned(tmp_path: Path) -> None:
     assert first.digests == pinned.digests != newest.digests
     with pytest.raises(DataFault, match="has no such version"):
         fetched(tmp_path, f"{source}?version=7")
-    with pytest.raises(DataFault, match="is no number"):
+    with pytest.raises(DataFault, match="is not a number"):
         fetched(tmp_path, f"{source}?version=newest")
 
 

@@ -146,7 +146,7 @@ def test_some_rows_of_a_public_table(tmp_path: Path, request: pytest.FixtureRequ
     assert fetch(made).public["tariffs"].rows == 1
     assert set(exact(made, QUESTIONS[0])) == {(1,)}
     other = catalog(tmp_path, "there.parquet", made.public_tables[0].source, "where = { level = [3] }")
-    with pytest.raises(DataFault, match="taken by other conditions than the catalog has now"):
+    with pytest.raises(DataFault, match="fetched under other conditions than the catalog has now"):
         open_engine(other)
     with pytest.raises(CatalogError, match=r"tables.tariffs.where: is for tables that come from sources"):
         catalog(tmp_path, "there.parquet", "tariffs.parquet", more)

@@ -125,7 +125,7 @@ def test_a_catalog_says_where_the_cluster_is(catalog: Catalog, tmp_path: Path) -
 
 def test_a_process_asks_one_master(cluster: Cluster) -> None:
     other = Cluster("local[1]", seconds=9)
-    with pytest.raises(Fault, match="one of them at a time"):
+    with pytest.raises(Fault, match="one master at a time"):
         other.open()
 
 

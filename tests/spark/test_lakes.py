@@ -75,7 +75,7 @@ def test_a_delta_table_that_is_more_than_its_files_is_refused(tmp_path: Path) ->
         features = ',"readerFeatures":["deletionVectors"],"writerFeatures":["deletionVectors"]' if reader == 3 else ""
         log.write_text(known.replace('"minWriterVersion":2', f'"minWriterVersion":7{features}'))
         catalog = over(tmp_path, address)
-        with pytest.raises(DataFault, match=r"asks for a reader|cannot be opened"):
+        with pytest.raises(DataFault, match=r"needs a reader|cannot be opened"):
             Spark(catalog).rows(catalog.tables[0])
 
 

@@ -157,9 +157,9 @@ def test_bins_have_every_value_once(read: Any) -> None:
 @pytest.mark.parametrize(
     ("names", "bins", "what"),
     [
-        (["name"], 4, "values of column .name. are not public; give it values"),
-        (["only"], 4, "can have one value only"),
-        (["nothing"], 4, "'nothing' is no column of t"),
+        (["name"], 4, "values of column .name. are not public. Leave it out"),
+        (["only"], 4, "can have only one value"),
+        (["nothing"], 4, "'nothing' is not a column of t"),
         (["age"], 1, "bins is 1"),
         (["age"], True, "bins is True"),
         (["age"], {"pay": 4}, "bins names"),

@@ -53,14 +53,14 @@ def refuse_same_names(place: str, names: Iterable[str]) -> None:
         folded = name.casefold()
         if folded in seen:
             both = f"{spelling.text(seen[folded])} and {spelling.text(name)}"
-            refuse(place, f"{both} are the same name for a question, which ignores case; rename or remove one")
+            refuse(place, f"{both} are the same name in a query, which ignores case; rename or remove one")
         seen[folded] = name
 
 
 def check_columns(names: tuple[str, ...], most: int) -> None:
     """Refuse too many columns, and columns that a question cannot tell apart."""
     if len(names) > most:
-        refuse(".columns", f"{len(names)} columns; at most {most} are allowed, list only those to ask about")
+        refuse(".columns", f"{len(names)} columns; at most {most} are allowed, list only those that queries need")
     refuse_same_names(".columns", names)
 
 
@@ -124,7 +124,8 @@ def _check_privacy_unit(table: "Table") -> None:
         if column.reading is not None and (column.reading.recode or column.reading.changes_texts):
             said = f"columns.{spelling.key(column.name)}"
             refuse(
-                f".{said}", "is the privacy unit and read as stored; it may have missing, but no other way of reading"
+                f".{said}",
+                "is the privacy unit, which Lapwing reads as stored; it may have missing, but no other key for reading",
             )
 
 
@@ -135,11 +136,14 @@ def _check_unit_day(table: "Table") -> None:
     place, day = ".privacy_unit", spelling.text(table.unit_day)
     column = table.column(table.unit_day)
     if table.privacy_unit is None or table.unit_is_row:
-        refuse(place, f"names the day of {day} and no column that says whose row it is")
+        refuse(place, f"names the day of {day} but not the column that says whose row it is")
     if column is None or column.type != "timestamp":
         refuse(place, f"the day of {day} is part of the unit; declare it as a column of type timestamp")
     if column.bounded or not column.nullable:
-        refuse(place, f"the day of {day} is part of the unit: take its bounds and nullable away, which would move days")
+        refuse(
+            place,
+            f"the day of {day} is part of the unit: take its bounds and nullable awaybecause they would move days",
+        )
     if table.part is not None or table.unit is not None or table.people is not None:
         refuse(place, "a unit that is a person and a day has no part, name or known number; remove them")
 
@@ -151,7 +155,7 @@ def _check_name_of_units(table: "Table") -> None:
     place = ".unit"
     check_text(place, table.unit)
     if table.unit_is_row:
-        refuse(place, "each row is a unit of its own, so no other table can have the same units; remove it")
+        refuse(place, "each row is its own unit, so no other table can have the same units; remove it")
     column, named = table.column(table.privacy_unit), spelling.text(table.privacy_unit)
     if column is None:
         refuse(place, f"needs the type of the privacy unit, to find it in other tables; declare the column {named}")
@@ -166,17 +170,19 @@ def _check_link_of(table: "Table") -> None:
         return
     parent = link.parent
     if parent.root.unit_day is not None:
-        refuse(".link.table", f"{spelling.text(parent.name)} is of persons and days, to which no row can be linked")
+        refuse(
+            ".link.table", f"{spelling.text(parent.name)} protects persons and days, and no row can be linked to these"
+        )
     if parent.unit_is_row:
         unit = spelling.text(link.on[0][1] if len(link.on) == 1 else "person_id")
-        reason = f"each row of {spelling.text(parent.name)} is a unit of its own, so no other row can belong to it"
+        reason = f"each row of {spelling.text(parent.name)} is its own unit, so no other row can belong to it"
         refuse(".link.table", f"{reason}; declare its key there, for example privacy_unit = {unit}")
     if len(parent.lineage) > MOST_LINKS:
-        refuse(".link.table", f"more than {MOST_LINKS} links up to the privacy unit; link to a table nearer to it")
+        refuse(".link.table", f"more than {MOST_LINKS} links to the privacy unit; link to a table nearer to it")
     if not link.on:
         refuse(".link.on", 'no columns; write which column here equals which there, like { order_id = "id" }')
     if len({there for _, there in link.on}) < len(link.on) or len({here for here, _ in link.on}) < len(link.on):
-        refuse(".link.on", "a column is there more than once; write pairs of different columns")
+        refuse(".link.on", "a column appears more than once; write pairs of different columns")
     for here, there in link.on:
         check_key(table, parent, here, there, f".link.on.{spelling.key(here)}")
 
@@ -195,9 +201,7 @@ def check_key(table: "Table", parent: "Table", here: str, there: str, place: str
             reason = f"{spelling.text(column.name)} has bounds or a step, which make different keys one"
             refuse(place, f"{reason}; remove lower, upper and step in {at}")
         if not column.nullable:
-            reason = (
-                f"{spelling.text(column.name)} promises not to be NULL, so that a missing key would count as a value"
-            )
+            reason = f"{spelling.text(column.name)} promises not to be NULL, so a missing key would count as a value"
             refuse(place, f"{reason}; remove nullable in {at}")
 
 
@@ -280,11 +284,11 @@ def _check_part_of(table: "Table") -> None:
         listed = ", ".join(spelling.key(column.name) for column in table.columns if column.values is not None)
         refuse(place, f"there is no column {part}; write one of those with values: {listed or 'none has any'}")
     if column.name == table.privacy_unit:
-        refuse(place, f"{part} is the privacy unit, so that every unit would be a part; name another column")
+        refuse(place, f"{part} is the privacy unit, so every unit would be a part; name another column")
     if column.values is None:
         refuse(place, f"the column {part} lists no values; list the public parts there")
     if column.other is not None:
-        refuse(place, f"the column {part} has other, which is no part; list the value instead, or remove other")
+        refuse(place, f"the column {part} has other, which cannot be a part; list the value instead, or remove other")
 
 
 # ---- the tables of a catalog -----------------------------------------------------------------------------------------
@@ -320,7 +324,7 @@ def _check_links(catalog: "Catalog") -> None:
             continue
         place, parent = f"tables.{spelling.key(table.name)}.link.table", table.link.parent.name
         if parent in (other.name for other in catalog.tables):
-            reason = f"leads to another {spelling.text(parent)} than the one of this catalog"
+            reason = f"leads to a different {spelling.text(parent)} than the one in this catalog"
             refuse(place, f"{reason}; link to that one, or change a table by Catalog.with_table")
         refuse(place, f"there is no table {spelling.text(parent)}; put it into the catalog")
 
@@ -364,4 +368,4 @@ def _check_sources(catalog: "Catalog") -> None:
         if other is not None:
             place, source = f"tables.{spelling.key(table.name)}.source", spelling.text(table.source)
             reason = f"{source} is also the source of the protected table {spelling.text(other.name)}"
-            refuse(place, f"{reason}; what is protected is not public, name another")
+            refuse(place, f"{reason}; a protected file cannot be public, so name another")

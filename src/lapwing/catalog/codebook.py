@@ -68,7 +68,7 @@ def read_codebook(file: Path) -> Codebook:
         CatalogError: With file, column and key.
     """
     if file.suffix.casefold() not in KINDS:
-        refuse(file.name, f"is no codebook; give a file whose name ends in {', '.join(KINDS)}")
+        refuse(file.name, f"is not a codebook; give a file whose name ends in {', '.join(KINDS)}")
     with within(f"{file.name}: "):
         return _codebook(_entries(file))
 
@@ -83,7 +83,7 @@ def combined(
 def _entries(file: Path) -> dict[str, dict[str, object]]:
     try:
         if file.stat().st_size > _HIGHEST:
-            raise CatalogError(f"it is larger than {_HIGHEST:,} bytes, which no codebook is")
+            raise CatalogError(f"it is larger than {_HIGHEST:,} bytes, the maximum for a codebook")
         content = file.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise CatalogError(f"cannot be read: {error.strerror}") from None
@@ -96,7 +96,7 @@ def _entries(file: Path) -> dict[str, dict[str, object]]:
         load = json.loads if kind == ".json" else tomllib.loads
         said: object = load(content, parse_float=Decimal)
     except (ValueError, RecursionError) as error:
-        raise CatalogError(f"not {kind[1:].upper()}: {str(error)[:200]}; mend that place") from None
+        raise CatalogError(f"not {kind[1:].upper()}: {str(error)[:200]}; correct that place") from None
     columns = said.get("columns", said) if isinstance(said, dict) else said
     if isinstance(columns, list) and all(isinstance(one, dict) for one in columns):
         columns = {
@@ -122,7 +122,7 @@ def _of_csv(content: str) -> dict[str, dict[str, object]]:
         read = csv.reader(content.splitlines(), delimiter=delimiter, strict=True)
         header, *lines = [line for line in read if any(line)]
     except (csv.Error, ValueError):
-        raise CatalogError("its first line has no names of columns, or a quote is not closed") from None
+        raise CatalogError("its first line does not name columns, or a quote is not closed") from None
     names = [ALIASES.get(name.strip().casefold(), name.strip().casefold()) for name in header]
     _require_known("the first line", {name: "" for name in names if name not in ("column", *IGNORED)})
     if names.count("column") != 1:
@@ -188,7 +188,7 @@ def _codebook(entries: Mapping[str, Mapping[str, object]]) -> Codebook:
         elif isinstance(listed, list):
             values[name] = listed
         elif listed is not None:
-            refuse(f"{place}.values", "is no list, and no pairs of codes and meanings")
+            refuse(f"{place}.values", "is neither a list nor pairs of codes and meanings")
         if "max_length" in entry:
             lengths[name] = _whole(entry["max_length"], f"{place}.max_length")
         if "other" in entry:
@@ -213,11 +213,11 @@ def _mapping(value: object, place: str) -> Mapping[str, object]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        refuse(f"{place}.recode", "is no pairs of a stored value and what it stands for")
+        refuse(f"{place}.recode", "is not pairs of a stored value and its meaning")
     return value
 
 
 def _whole(value: object, place: str) -> int:
     if not str(value).isdecimal():
-        refuse(place, f"{value} is no number of bytes")
+        refuse(place, f"{value} is not a number of bytes")
     return int(str(value))

@@ -108,18 +108,18 @@ def check_conditions(table: "Table | PublicTable") -> None:
     types = {column.name: column.type for column in table.columns}
     unit = getattr(table, "privacy_unit", None)
     if table.where and getattr(table, "people", None) is not None:
-        refuse(
-            ".people", "of those who have a row that fulfils `where` the number is no constant; remove one of the two"
-        )
+        refuse(".people", "with `where`, the number of people is not a constant; remove one of the two")
     for condition in table.where:
         place = f".where.{spelling.key(condition.column)}"
         if condition.column == unit:
-            refuse(place, "says who is in the data, which is what is protected; take some rows by another column")
+            refuse(
+                place, "is the privacy unit, and who is in the data is protected; use another column in the condition"
+            )
         if condition.column not in types:
             declared = ", ".join(spelling.key(name) for name in types) or "none"
-            refuse(place, f"there is no such column among those that are declared; they are {declared}")
+            refuse(place, f"no such column is declared; the columns are {declared}")
         if any(column.name == condition.column and column.reading is not None for column in table.columns):
-            refuse(place, "is compared in the source, where values are as they are stored; remove how they are read")
+            refuse(place, "is compared in the source, where values are as stored; remove the keys for reading")
         _check_condition(condition, types[condition.column], place)
 
 
@@ -127,7 +127,11 @@ def check_from_source(table: "Table | PublicTable") -> None:
     """Refuse conditions on the rows of a file, of which all are read."""
     if table.where and not is_address(table.source):
         place = f"tables.{spelling.key(table.name)}.where"
-        refuse(place, "is for tables that come from sources; of a file all rows are read. Name a view in [views]")
+        refuse(
+            place,
+            "is only for tables that come from sources, because Lapwing reads all rows of a file. Use a "
+            "view in [views]",
+        )
 
 
 def _check_condition(condition: Condition, kind: str, place: str) -> None:
@@ -135,19 +139,19 @@ def _check_condition(condition: Condition, kind: str, place: str) -> None:
     if kind not in allowed:
         how = "a list of values" if condition.values is not None else "bounds"
         reason = f"the column is of type {kind}; {how} may be given for {', '.join(allowed)}"
-        refuse(place, f"{reason}. Make a view of the rows in the source, and name that")
+        refuse(place, f"{reason}. Make a view of the rows in the source, and name this view")
     if condition.values is None and condition.lower is None and condition.upper is None:
-        refuse(place, "says nothing; write lower, upper or both")
+        refuse(place, "has no condition; write lower, upper or both")
     said = condition._said
     if not 1 <= len(said) <= MOST_VALUES:
         refuse(place, f"lists {len(said)} values; write 1 to {MOST_VALUES}")
     for value in said:
         if TYPES.get(type(value)) != kind:
-            refuse(place, f"{spelling.value(value)} is no {kind}, which the column is; write one")
+            refuse(place, f"{spelling.value(value)} is not of type {kind}, the type of the column; write one")
         if isinstance(value, str) and not spelling.storable(value):
-            refuse(place, "holds a text that a source cannot hold: valid UTF-8 without NUL is")
+            refuse(place, "has a text that a source cannot store; write valid UTF-8 without NUL")
         if kind == "integer" and not -GREATEST - 1 <= cast(int, value) <= GREATEST:
-            refuse(place, f"{value} is beyond what integers of sources can be; they have 64 bits")
+            refuse(place, f"{value} is too large; integers of sources have 64 bits")
     lower, upper = cast(Any, condition.lower), cast(Any, condition.upper)  # of one type, as was looked at above
     if lower is not None and upper is not None and lower > upper:
         refuse(place, f"lower = {_text(lower)} is above upper = {_text(upper)}; no row is there")

@@ -195,7 +195,7 @@ def _table(
     place = f"tables.{spelling.key(name)}"
     _check_unit(f"{place}.privacy_unit", unit, file_columns)
     if rows is None and unit != ROW:
-        reason = "missing; say how many rows one unit may have at most, from what the table is about, like 10"
+        reason = "missing; write the maximum rows of one unit, from what the table is about, like 10"
         refuse(f"{place}.max_rows_per_unit", reason)
     with within(f"{place}."):
         columns = tuple(
@@ -402,22 +402,22 @@ def _listed_value(place: str, kind: str, value: object) -> object:
 def _table_notes(table: Table, columns: Sequence[FileColumn], delta_keys: Fraction) -> Iterable[str]:
     if is_text(Path(table.source)) and (odd := like_values([column.name for column in columns])):
         yield (
-            f"The first line holds {odd}, like a row: a CSV file begins with the names of its columns, which are "
-            "public. If it is a row, put a line of names before it, and begin again."
+            f"The first line has {odd}, like a row. A CSV file begins with the names of its columns, which are "
+            f"public. If the line is a row, put a line of names before it and start again."
         )
     left_out = [f"{spelling.key(column.name)} ({column.stored_as})" for column in columns if column.type is None]
     if left_out:
-        yield f"Left out, because a catalog has no such type: {', '.join(left_out)}."
+        yield f"Left out, because catalogs do not have their type: {', '.join(left_out)}."
     untyped = [spelling.key(column.name) for column in columns if column.untyped]
     if untyped:
         yield f"Text, because the file holds no types and none was given: {', '.join(untyped)}."
     asked = [column for column in table.columns if column.name != table.privacy_unit]
     unbounded = [spelling.key(column.name) for column in asked if column.numeric and not column.bounded]
     if unbounded:
-        yield f"Without bounds, hence not for SUM and AVG: {', '.join(unbounded)}."
+        yield f"Without bounds, so not available for SUM and AVG: {', '.join(unbounded)}."
     unlisted = [spelling.key(column.name) for column in asked if column.type == "string" and column.values is None]
     if unlisted and not delta_keys:
-        yield f"Without values, hence not for GROUP BY unless delta_keys is above 0: {', '.join(unlisted)}."
+        yield f"Without values, so not available for GROUP BY unless delta_keys is above 0: {', '.join(unlisted)}."
 
 
 def _delta_notes(delta: Fraction, people: int | None) -> Iterable[str]:

@@ -81,7 +81,7 @@ def read_columns(source: Path, types: Mapping[str, str], text: TextFormat | None
     own = _own_columns(files[0], types, text)
     for other in files[1:] if not is_json(source) else ():
         if _own_columns(other, types, text) != own:
-            raise DataFault(f"{other} has other columns, or of other types, than {files[0]}; one source has the same.")
+            raise DataFault(f"{other} has other columns or types than {files[0]}; all files of a source need the same.")
     keys, named = _folder_keys(source), {column.name for column in own}
     if not holds_no_types(source) and set(types) - set(keys):
         refuse("types", f"{source.name} declares its types; leave them out, or change them in the catalog")
@@ -91,7 +91,7 @@ def read_columns(source: Path, types: Mapping[str, str], text: TextFormat | None
 def _files_of(source: Path) -> tuple[Path, ...]:
     if not ending(source):
         known = f"{', '.join(DATA[:-1])} or {DATA[-1]}"
-        raise DataFault(f"{source.name} is not of a known kind; give a file whose name ends in {known}.")
+        raise DataFault(f"{source.name} is not of a supported kind; give a file whose name ends in {known}.")
     files = files_of(source)
     if not files:
         raise DataFault(f"No file matches {source}; check the path.")
@@ -138,9 +138,9 @@ def _readable(source: Path) -> Iterator[None]:
 def _why(source: Path, error: Exception) -> str:
     """Say what is wrong with a file that cannot be read: of its content no more than how it begins and ends."""
     if isinstance(error, PermissionError):
-        return "you may not read it; ask whose it is"
+        return "you may not read it; ask its owner"
     if isinstance(error, UnicodeError):
-        return "it is not in UTF-8; say its encoding, as by `lapwing init --encoding windows-1252`"
+        return "it is not in UTF-8; give its encoding, for example by `lapwing init --encoding windows-1252`"
     mark = MARKS.get(source.suffix.casefold())
     try:
         with source.open("rb") as content:
@@ -148,15 +148,15 @@ def _why(source: Path, error: Exception) -> str:
             content.seek(max(0, content.seek(0, 2) - 4))
             last = content.read()
     except OSError:
-        return "the system does not hand it over"
+        return "the system cannot read it"
     if not first:
         return "it is empty"
     if mark is not None and not first.startswith(mark):
-        return "it is of another kind than its name says"
+        return "its content does not match the ending of its name"
     if mark == b"PAR1" and last != mark:
         return "its end is missing"
     if isinstance(error, csv.Error):
-        return "its first line is none of CSV"
+        return "its first line is not CSV"
     if is_text(source):
         with suppress(OSError, UnicodeError):
             return fault_in(source, first_line_says(source)) or "it is damaged or cut off"

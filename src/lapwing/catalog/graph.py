@@ -120,14 +120,14 @@ class Graph:
         """What to know of the promise, on every page that shows its budget; nothing where nodes are protected."""
         if self.privacy == NODE:
             return ()
-        weaker = "one edge is protected: a person with many edges is hidden less well than one edge is"
+        weaker = "one edge is protected; a person with many edges is protected less than one edge"
         if self.public_nodes:
-            return (weaker, "who is a node is public")
+            return (weaker, "the set of nodes is public")
         if self.degree_at_most is None:
-            return (weaker, f"the promise to people does not cover {self.name}, as degree_at_most is not declared")
+            return (weaker, f"the promise to people does not cover {self.name}, because degree_at_most is not declared")
         return (
             weaker,
-            f"each question counts in the people's budget too, as {self.degree_at_most:,} edges of one of them",
+            f"each query counts in the people's budget too, as {self.degree_at_most:,} edges of one person",
         )
 
     @property
@@ -159,9 +159,7 @@ class Graph:
 
 def _check_nodes(graph: Graph) -> None:
     if not 1 <= len(graph.nodes) <= 2:
-        refuse(
-            ".nodes", 'name one table, or two like ["people", "shops"] for edges between the rows of one and the other'
-        )
+        refuse(".nodes", 'name one table, or two like ["people", "shops"] for edges between rows of the two')
     if graph.bipartite and (graph.directed or graph.nodes[0] == graph.nodes[1]):
         refuse(
             ".nodes",
@@ -170,7 +168,7 @@ def _check_nodes(graph: Graph) -> None:
     for table in graph.nodes:
         name = spelling.text(table.name)
         if table.link is not None or table.unit_is_row:
-            refuse(".nodes", f"{name} does not say by a privacy unit of its own which node a row is; give it one")
+            refuse(".nodes", f"{name} has no privacy unit of its own, which says which node a row is; give it one")
         if table.max_rows_per_unit != 1:
             refuse(
                 ".nodes",
@@ -182,7 +180,7 @@ def _check_nodes(graph: Graph) -> None:
             place = f"[tables.{spelling.key(table.name)}.columns]"
             refuse(".nodes", f"the type of {spelling.text(table.unit_column)} is not known; declare it in {place}")
     if graph.public_nodes and graph.privacy == NODE:
-        refuse(".nodes", 'a public table, whose rows nobody hides; name a protected one, or write privacy = "edge"')
+        refuse(".nodes", 'a public table has no protected rows; name a protected table, or write privacy = "edge"')
 
 
 def _check_edges(graph: Graph) -> None:
@@ -197,14 +195,14 @@ def _check_edges(graph: Graph) -> None:
             reason = f"{spelling.text(end)} is of type {column.type}, and {spelling.text(key.name)} of {key.type}"
             refuse(".ends", f"{reason}; declare both as one of {', '.join(KEY_TYPES)}")
         if column.bounded or column.values is not None or not column.nullable:
-            refuse(".ends", f"{spelling.text(end)} has bounds or values, which make other nodes of some; remove them")
+            refuse(".ends", f"{spelling.text(end)} has bounds or values, which would change some nodes; remove them")
     if graph.edges.rows_at_most is None:
         refuse(".edges", f"a graph needs a public limit on its edges; write rows_at_most in [{place}], like 1_000_000")
     if graph.edges_at_most > MOST_EDGES:
         refuse(
             ".edges",
-            f"rows_at_most = {graph.edges_at_most:,} would take more than 4 GB of memory; at most {MOST_EDGES:,} edges "
-            "are answered",
+            f"rows_at_most = {graph.edges_at_most:,} would take more than 4 GB of memory; at most {MOST_EDGES:,} "
+            f"edges are allowed",
         )
 
 
@@ -223,7 +221,7 @@ def _check_account(graph: Graph) -> None:
     if graph.budget is None:
         refuse(".budget", "missing; edges have a budget of their own, like budget = { epsilon = 1 }")
     if graph.ledger is None:
-        refuse(".ledger", 'missing; edges have a ledger of their own, like ledger = "sqlite:edges.lapwing.db"')
+        refuse(".ledger", 'missing; edges have their own ledger, like ledger = "sqlite:edges.lapwing.db"')
     try:
         place_of(graph.ledger)
     except ValueError as error:
@@ -242,17 +240,19 @@ def check_graphs(graphs: tuple[Graph, ...], tables: tuple[Table, ...], ledger: s
         place = f"graphs.{spelling.key(graph.name)}"
         for table in (*graph.nodes, graph.edges):
             if is_address(table.source):
-                reason = "comes from a source; graphs are read from files: export it, and name the file"
+                reason = "comes from a source, but Lapwing reads graphs from files; export it, and name the file"
                 refuse(f"tables.{spelling.key(table.name)}.source", reason)
         for table in graph.nodes:
             if not graph.public_nodes and table not in tables:
-                refuse(f"{place}.nodes", f"leads to another {spelling.text(table.name)} than the one of this catalog")
+                refuse(
+                    f"{place}.nodes", f"leads to a different {spelling.text(table.name)} than the one in this catalog"
+                )
         other = promises.setdefault((graph.edges.name, graph.privacy), graph.name)
         if other != graph.name:
             reason = (
-                f"{spelling.text(graph.edges.name)} is the graph {spelling.text(other)} already, of the same privacy"
+                f"{spelling.text(graph.edges.name)} is already the graph {spelling.text(other)}, with the same privacy"
             )
-            refuse(f"{place}.edges", f"{reason}; one promise has one graph")
+            refuse(f"{place}.edges", f"{reason}; remove one of the two graphs")
         if graph.ledger is not None and ledgers.setdefault(graph.ledger, f"{place}.ledger") != f"{place}.ledger":
-            reason = f"{spelling.text(graph.ledger)} is {ledgers[graph.ledger]} already, of another promise"
+            reason = f"{spelling.text(graph.ledger)} already belongs to {ledgers[graph.ledger]}, with another promise"
             refuse(f"{place}.ledger", f"{reason}; name another file")

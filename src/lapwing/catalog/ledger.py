@@ -60,12 +60,12 @@ def _in_postgres(text: str) -> LedgerPlace:
         raise ValueError(f"this is not the address of a database; {REMEDY}") from None
     if secret or any("password" in name.casefold() for name, _ in options):
         raise ValueError(
-            "the address holds a password, which every reader of the catalog could use; take it out. Give it to this "
-            "program's user by ~/.pgpass, a service file, or PGPASSWORD"
+            "the address holds a password, which every reader of the catalog could use. Remove it, and give it to "
+            "this program's user by ~/.pgpass, a service file, or PGPASSWORD"
         )
     names = [value for name, value in options if name == "ledger"]
     if len(names) != 1 or not _is_name(names[0]):
-        raise ValueError("the address needs ?ledger=NAME at its end: a name of letters, digits, _ and -, at most 60")
+        raise ValueError("the address needs ?ledger=NAME at its end; NAME has at most 60 letters, digits, _ and -")
     kept = [(name, value) for name, value in options if name != "ledger"]
     address = f"postgresql://{parts.netloc}{parts.path}" + (f"?{urlencode(kept, quote_via=quote)}" if kept else "")
     return LedgerPlace(store="postgres", file=PurePath(f"{names[0]}.postgres"), address=address, ledger=names[0])

@@ -91,7 +91,9 @@ class Budget:
         if self.measure != "pure" and self.delta == self.delta_keys:
             given = f'measure = "{self.measure}" needs a delta'
             if self.delta:
-                refuse("budget.delta_keys", f"takes all of delta, but {given} beyond it; make it smaller than delta")
+                refuse(
+                    "budget.delta_keys", f"takes all of delta, but {given} also needs some; make it smaller than delta"
+                )
             refuse("budget.delta", f'0, but {given}; set delta, like 1e-6, or measure = "pure"')
 
     @property

@@ -74,9 +74,9 @@ def _check_column(column: Column) -> None:
         reason = "missing; a decimal of a public table is bounded by its data and needs its smallest step"
         refuse(f"{place}.step", f"{reason}, for example step = 0.01")
     if column.other is not None:
-        refuse(f"{place}.other", "the table is public, so that all its values may be shown; remove it")
+        refuse(f"{place}.other", "the table is public, so all its values may be shown; remove it")
     if not column.nullable:
-        refuse(f"{place}.nullable", "the table is public, so that its NULLs may be counted; remove it")
+        refuse(f"{place}.nullable", "the table is public, so its NULLs may be counted; remove it")
 
 
 # ---- bounds of its data ----------------------------------------------------------------------------------------------

@@ -237,7 +237,7 @@ def check_reading(column: "Column") -> None:
     if reading is None:
         return
     if not reading.facts:
-        raise CatalogError(f"columns.{spelling.key(column.name)}: says nothing of how it is read; leave it out")
+        raise CatalogError(f"columns.{spelling.key(column.name)}: has no key for reading; leave it out")
     for check in (_check_codes, _check_recode, _check_contradictions, _check_format, _check_marks):
         check(column, reading)
 
@@ -262,7 +262,7 @@ def _check_codes(column: "Column", reading: Reading) -> None:
                 _refuse(column, key, f"{shown} is a date, but the column is of type {column.type}")
         texts = [(type(code), code) for code in codes]
         if len(set(texts)) < len(texts):
-            _refuse(column, key, "the same value is there twice; write it once")
+            _refuse(column, key, "the same value appears twice; write it once")
 
 
 def _check_recode(column: "Column", reading: Reading) -> None:
@@ -278,7 +278,7 @@ def _check_recode(column: "Column", reading: Reading) -> None:
         if column.type == "timestamp" and fits and isinstance(target, datetime):
             fits = target.utcoffset() == timedelta(0)
         if not fits:
-            _refuse(column, "recode", f"{code_text(code)} = {shown} is no value of type {column.type}")
+            _refuse(column, "recode", f"{code_text(code)} = {shown} is not a value of type {column.type}")
         if isinstance(target, str) and not spelling.storable(target):
             _refuse(column, "recode", f"{target!r} cannot be stored as text; write valid UTF-8 without NUL")
         if isinstance(target, int | Fraction) and abs(Fraction(target)) > LARGEST_CODE:
@@ -288,12 +288,16 @@ def _check_recode(column: "Column", reading: Reading) -> None:
 def _check_contradictions(column: "Column", reading: Reading) -> None:
     both = set(reading.missing) & {code for code, _ in reading.recode}
     if both:
-        _refuse(column, "recode", f"{code_text(min(both, key=str))} is missing already; write it in one of the two")
+        _refuse(
+            column,
+            "recode",
+            f"{code_text(min(both, key=str))} is already listed in missing; write it in one of the two",
+        )
     listed = [code for code in reading.missing if code in (column.values or ())]
     if listed:
         _refuse(column, "missing", f"{code_text(listed[0])} is also one of the values; write it in one of the two")
     if reading.missing and not column.nullable:
-        _refuse(column, "missing", "says which values are NULL, but nullable = false says that none is; remove one")
+        _refuse(column, "missing", "lists values that mean NULL, but nullable = false excludes NULL; remove one")
 
 
 def _check_format(column: "Column", reading: Reading) -> None:
@@ -319,7 +323,7 @@ def _check_marks(column: "Column", reading: Reading) -> None:
             marks_allowed = " ".join(map(spelling.text, allowed))
             _refuse(column, key, f"{spelling.value(mark)} is unknown; write one of {marks_allowed}")
     if reading.thousands_mark is not None and reading.thousands_mark == (reading.decimal_mark or "."):
-        _refuse(column, "thousands_mark", 'is the decimal mark, too; write decimal_mark = "," beside it')
+        _refuse(column, "thousands_mark", 'is also the decimal mark; add decimal_mark = ","')
     sign = reading.currency
     if sign is not None and (
         not isinstance(sign, str)
@@ -327,7 +331,9 @@ def _check_marks(column: "Column", reading: Reading) -> None:
         or not spelling.storable(sign)
         or re.search(r"[0-9+\-.,\s−]|^[eE]$", sign)
     ):
-        _refuse(column, "currency", f'{spelling.value(sign)} cannot stand beside a number; write one like "€" or "USD"')
+        _refuse(
+            column, "currency", f'{spelling.value(sign)} cannot stand next to a number; write one like "€" or "USD"'
+        )
 
 
 # ---- how a curator writes it -----------------------------------------------------------------------------------------

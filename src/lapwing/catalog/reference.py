@@ -69,8 +69,8 @@ def check_references(catalog: "Catalog") -> None:
         if table.unit_is_row or table.units != other.units:
             refuse(place, f"{named} and {spelling.text(table.name)} have different units; {REMEDY}")
         if not reference.on:
-            refuse(place, 'no columns; write which column here equals which there, like order_id = "id"')
+            refuse(place, 'no columns; write pairs of columns here and there, like order_id = "id"')
         if any(len(set(side)) < len(reference.on) for side in zip(*reference.on, strict=True)):
-            refuse(place, "a column is there more than once; write pairs of different columns")
+            refuse(place, "a column appears more than once; write pairs of different columns")
         for here, there in reference.on:
             check_key(table, other, here, there, f"{place}.{spelling.key(here)}")

@@ -27,7 +27,7 @@ def named(source: Path) -> Path:
     kinds = sorted({ending(path) for path in every} - {""})
     if len(kinds) != 1:
         what = f"files of several kinds, {', '.join(kinds)}" if kinds else "no data files"
-        raise DataFault(f"The folder {source} has {what}; name those that belong together, like '{source}/*.csv'.")
+        raise DataFault(f"The folder {source} has {what}; name the files that belong together, like '{source}/*.csv'.")
     return source / "**" / f"*{kinds[0]}"
 
 
@@ -60,7 +60,7 @@ def partition_keys(source: Path) -> tuple[str, ...]:
         matches = [_PARTITION.fullmatch(part) for part in path.relative_to(folder).parts[:-1] if "=" in part]
         found.add(tuple(match[1] for match in matches if match))
         if None in matches:
-            raise ValueError("a folder's name has = and is not of the form column=value")
+            raise ValueError("a folder's name has = but not the form column=value")
     if len(found) > 1:
         raise ValueError("some files lie in folders column=value of other columns than others")
     keys = next(iter(found), ())

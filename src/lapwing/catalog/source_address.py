@@ -90,12 +90,12 @@ def read_address(text: str) -> SourceAddress:
         secret = authority.password is not None or _WITHIN.search(unquote(query)) is not None
         secret = secret or _WITHIN.search(place) is not None
     except ValueError:
-        raise ValueError("this cannot be read as an address; write one like the documentation shows") from None
+        raise ValueError("this is not a valid address; docs/how-to/connect.md shows examples") from None
     if secret or any(_SECRET.search(name) for name, _ in options):
         raise ValueError(
-            "the address holds a password, which every reader of the catalog could use; take it out. Give it to this "
-            "program's user: for PostgreSQL by ~/.pgpass, a service file or PGPASSWORD, for others by the file that "
-            "LAPWING_SOURCES names"
+            "the address holds a password, which every reader of the catalog could use. Remove it, and give it to "
+            "this program's user. For PostgreSQL use ~/.pgpass, a service file or PGPASSWORD; for others the file "
+            "that LAPWING_SOURCES names"
         )
     if door == "postgresql" and "@" in authority.path:
         raise ValueError("this cannot be read as an address; write @ in names and options as %40")
@@ -105,7 +105,7 @@ def read_address(text: str) -> SourceAddress:
     if door in NAMED and not names:
         raise ValueError("the address names no table; write it at the end, like #visits, or give --table")
     if door not in NAMED and names:
-        raise ValueError("the address names a table behind #, and is one itself; take out what stands behind #")
+        raise ValueError("the address names a table behind #, and is one itself; remove the part after #")
     return SourceAddress(door=door, place=place, options=options, table=names)
 
 

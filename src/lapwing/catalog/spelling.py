@@ -96,7 +96,7 @@ def exact(content: int | Decimal) -> Fraction:
     if isinstance(content, int):
         return Fraction(content)
     if not content.is_finite():
-        raise CatalogError(f"{content} is not a number that can be counted with; write a finite number")
+        raise CatalogError(f"{content} is not a finite number; write one")
     exponent = content.as_tuple().exponent
     if content.adjusted() >= LONGEST or not isinstance(exponent, int) or exponent < -LONGEST:
         raise CatalogError(f"{content} has too many digits; at most {LONGEST} on either side of the point are allowed")

@@ -130,7 +130,7 @@ def header(path: Path, written: TextFormat) -> list[str]:
     for name in names:
         name.encode()
         if errors == "replace" and "\ufffd" in name:
-            raise UnicodeError("The first line is of another encoding.")
+            raise UnicodeError("The first line has another encoding.")
     return _told_apart(names)
 
 

@@ -110,9 +110,9 @@ def _parse(content: str) -> dict[str, object]:
     try:
         return tomllib.loads(content, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:  # its text ends in line and column
-        raise CatalogError(f"not TOML: {error}; mend that line") from None
+        raise CatalogError(f"not TOML: {error}; correct that line") from None
     except (ValueError, ArithmeticError):
-        raise CatalogError("not TOML: a number has too many digits or a date does not exist; mend it") from None
+        raise CatalogError("not TOML: a number has too many digits or a date does not exist; correct it") from None
     except RecursionError:
         raise CatalogError("not a catalog: nested too deeply; write it as the documentation shows") from None
 
@@ -283,7 +283,7 @@ def _edge_table(section: TomlSection, name: str) -> Table:
     """Read the table of a graph's edges: its graph says what is protected in it."""
     for key in ("privacy_unit", "unit", "link", "max_rows_per_unit", "people", "part", "public"):
         if section.has(key):
-            refuse(section.place(key), "a graph says what is protected in its edges; remove it")
+            refuse(section.place(key), "the graph of the table declares its protection; remove it")
     section.allow("source", "rows_at_most", "unreadable", *WRITTEN, "columns")
     return Table(
         name=name,
@@ -366,8 +366,8 @@ def _check_parent(name: str, parent: str, links: Mapping[str, str | None], publi
     if parent == name:
         refuse(place, f"{named} is this table itself; name the table that its rows belong to")
     if parent in public:
-        reason = f"{named} is a public table, to whose rows nobody belongs"
-        refuse(place, f"{reason}; name a protected one, and join the public one in questions")
+        reason = f"{named} is a public table, and nobody belongs to its rows"
+        refuse(place, f"{reason}; name a protected one, and join the public one in queries")
     if parent in links:
         return
     for other in (*links, *public):
@@ -386,12 +386,12 @@ def _depth(name: str, links: Mapping[str, str | None]) -> int:
             circle = " to ".join(map(spelling.text, (*path[path.index(parent) :], parent)))
             refuse(
                 _link_place(path[-1]),
-                f"links go round in a circle, {circle}; give one of these tables a privacy_unit",
+                f"links form a circle, {circle}; give one of these tables a privacy_unit",
             )
         if len(path) > MOST_LINKS:
             refuse(
                 _link_place(name),
-                f"more than {MOST_LINKS} links up to the privacy unit; link to a table nearer to it",
+                f"more than {MOST_LINKS} links to the privacy unit; link to a table nearer to it",
             )
         path.append(parent)
         parent = links[parent]

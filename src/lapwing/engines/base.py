@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NOTHING: Final[Mapping[str, str]] = {}
 
 FAILED: Final = (
-    "The engine could not finish the question. The cost is charged; ask the curator to look at memory, disk and data."
+    "The engine could not finish the query. The cost is charged; ask the curator to look at memory, disk and data."
 )
 """What an engine says that failed, whatever went wrong: more could tell something about the data."""
 

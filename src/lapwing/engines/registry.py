@@ -107,7 +107,7 @@ def open_indexed_engine(catalog: Catalog) -> IndexedEngine:
     """
     if catalog.engine != FILE_ENGINE:
         raise CatalogError(
-            f'dataset.engine = "{catalog.engine}" keeps no index beside its data; only "{FILE_ENGINE}" does.'
+            f'dataset.engine = "{catalog.engine}" keeps no index next to its data; only "{FILE_ENGINE}" does.'
         )
     return _engine(_without_public_sources(catalog))
 

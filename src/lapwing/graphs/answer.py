@@ -74,7 +74,8 @@ class GraphAnswer:
         priced = self.outcome.priced
         pairs = zip(priced.numbers(self.level), self.outcome.released, strict=True) if priced.delta else ()
         return tuple(
-            f"{one.number.name}: one edge moves them by at most {found.base:,}, a bound that was bought with delta = "
+            f"{one.number.name}: one edge moves them by at most {found.base:,}, a bound that was paid for with delta "
+            f"=  "
             f"{delta(one.delta)}"
             for one, found in pairs
             if one.delta
@@ -110,7 +111,7 @@ class GraphAnswer:
         An interval is around the statistic as it was released: of a graph cut at `level`, if there is one.
         """
         if of != "data":
-            raise InvalidParameter("A graph is no sample of people: it has only intervals for the data.")
+            raise InvalidParameter("A graph is not a sample of people, so there are intervals only for the data.")
         return ends_of(self._shown(probability(confidence, "confidence")))
 
     def to_arrow(self, confidence: Number | None = None) -> "pa.Table":
@@ -297,7 +298,11 @@ class GraphPreview:
         return f"{self.loss}, delta {delta(self.delta)}" if self.delta else str(self.loss)
 
     def __str__(self) -> str:
-        lines = [self.question, f"protects  {self.protects}", f"cost      {self._price}; {self.fits:,} like it fit"]
+        lines = [
+            self.question,
+            f"protects  {self.protects}",
+            f"cost      {self._price}; the budget pays for {self.fits:,} like it",
+        ]
         lines += [f"beside    {loss} of {name}" for name, loss in self.beside.items()]
         for one in self.numbers:
             at = "" if one.level is None else f" at level {one.level:,}"

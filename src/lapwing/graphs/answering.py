@@ -63,19 +63,19 @@ def _delta(held: OpenGraph, budget: Budget, delta: Number) -> Fraction:
     """
     if not budget.delta_keys:
         raise QueryRefused(
-            "The budget of the graph keeps no delta",
+            "The budget of the graph has no delta to spend",
             cause=RefusalCause.NEEDS_DELTA,
-            remedy="Leave delta out; or let the curator set delta and delta_keys in the graph's budget.",
+            remedy="Leave delta out, or ask the curator to set delta and delta_keys in the graph's budget.",
         )
     if budget.measure == "zcdp":
         raise QueryRefused(
-            "In a zcdp ledger no bound on a local sensitivity is bought: nothing is proven there",
+            "A zcdp ledger has no proof for a bound on a local sensitivity",
             cause=RefusalCause.COST_NOT_ALLOWED,
             remedy="Leave delta out.",
         )
     if held.beside is not None:  # of a group, the δ of one edge becomes far more
         raise QueryRefused(
-            f"The question counts in the budget of {held.beside.access.catalog.name}, too, which takes no delta of it",
+            f"The query also counts in the budget of {held.beside.access.catalog.name}, which has no proof for a delta",
             cause=RefusalCause.COST_NOT_ALLOWED,
             remedy="Leave delta out.",
         )
@@ -122,7 +122,7 @@ def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta:
         refusal=refusal,
         cells=None,
         unit=_unit(held),
-        bound="what each node adds is limited at a level" if recipe.search is not None else "nothing is cut",
+        bound="Lapwing limits what each node adds to a level" if recipe.search is not None else "nothing is cut",
         measures=tuple(
             MeasurePreview(
                 measure=one.name if one.level is None else f"{one.name} at level {one.level:,}",
@@ -206,8 +206,8 @@ def _searching(asked: Priced) -> tuple[str, ...]:
         return ()
     possible, share = levels(asked), float(1 - asked.shared.amount / asked.loss.amount)
     return (
-        f"a level from {possible[0]:,} to {possible[-1]:,} is chosen by {share:.0%} of the cost; say level to "
-        "spend all of it on the number",
+        f"Lapwing chooses a level from {possible[0]:,} to {possible[-1]:,} with {share:.0%} of the cost; give level "
+        f"to spend all of it on the number",
     )
 
 
@@ -218,7 +218,10 @@ def _bought(held: OpenGraph, asked: Priced) -> tuple[str, ...]:
         keeps, measure = account.catalog.budget.delta_keys, account.catalog.budget.measure
         if not keeps or measure == "zcdp" or held.beside is not None or not takes_delta(asked.recipe):
             return ()
-        return ("with a delta a bound on how far one edge moves the count is bought, and the ± is mostly narrower",)
+        return (
+            "with a delta, Lapwing also pays for a bound on how far one edge moves the count; the ± is then "
+            "mostly narrower",
+        )
     said = []
     for one in asked.numbers(asked.recipe.level):
         if isinstance(one.mechanism, NoisyLocalSensitivity):
@@ -228,7 +231,7 @@ def _bought(held: OpenGraph, asked: Priced) -> tuple[str, ...]:
                 f"{one.number.name}: the ± is about {times:.2g} times the bound, which is {law.margin:,} above what "
                 "the graph has, up to noise"
             )
-    return (*said, f"it takes delta = {delta(asked.delta)} of the {delta(account.catalog.budget.delta_keys)} kept")
+    return (*said, f"it takes delta = {delta(asked.delta)} of the {delta(account.catalog.budget.delta_keys)} available")
 
 
 def _not_usable(asked: Priced) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def require_one_table(graph: Graph, statistic: str) -> None:
     """Refuse a graph between two tables."""
     if graph.bipartite:
         raise QueryRefused(
-            f"{statistic} is not answered where edges lead from one table to another",
+            f"{statistic} is not available where edges lead from one table to another",
             cause=RefusalCause.STATISTIC_NOT_SUPPORTED,
             remedy="Ask for edge_count, node_count or mixing_matrix.",
         )
@@ -56,9 +56,9 @@ def require_undirected(graph: Graph, statistic: str) -> None:
     require_one_table(graph, statistic)
     if graph.directed:
         raise QueryRefused(
-            f"{statistic} is of undirected graphs",
+            f"{statistic} is only for undirected graphs",
             cause=RefusalCause.STATISTIC_NOT_SUPPORTED,
-            remedy="Declare a second graph of other edges with directed = false.",
+            remedy="Ask the curator to declare a second graph of other edges with directed = false.",
         )
 
 
@@ -66,9 +66,9 @@ def require_directed(graph: Graph, statistic: str) -> None:
     """Refuse an undirected graph."""
     if not graph.directed:
         raise QueryRefused(
-            f"{statistic} is of directed graphs",
+            f"{statistic} is only for directed graphs",
             cause=RefusalCause.STATISTIC_NOT_SUPPORTED,
-            remedy="In an undirected one every edge goes both ways.",
+            remedy="In an undirected graph every edge goes both ways.",
         )
 
 
@@ -79,7 +79,7 @@ def direction_of(graph: Graph, arguments: Arguments, statistic: str) -> str | No
     if not graph.directed:
         if direction is not None:
             raise QueryRefused(
-                "direction is of directed graphs", cause=RefusalCause.INAPPLICABLE_OPTION, remedy="Leave it out."
+                "direction is only for directed graphs", cause=RefusalCause.INAPPLICABLE_OPTION, remedy="Leave it out."
             )
         return None
     if direction not in (None, "in", "out"):
@@ -93,9 +93,9 @@ def require_known_nodes(graph: Graph, statistic: str) -> None:
     """Refuse where it is not public who is a node."""
     if not graph.public_nodes:
         raise QueryRefused(
-            f"{statistic} tells how many nodes have no edge, and who is a node is not public",
+            f"{statistic} would show how many nodes have no edge, and the set of nodes is not public",
             cause=RefusalCause.STATISTIC_NOT_SUPPORTED,
-            remedy="Make the node table public, if it is, or ask under a promise for nodes.",
+            remedy="Ask the curator to make the node table public if it is, or query a graph that protects nodes.",
         )
 
 
@@ -113,10 +113,10 @@ def require_few(graph: Graph) -> None:
     """Refuse more edges than triangles are counted of."""
     if graph.edges_at_most > MOST_FOR_TRIANGLES:
         raise QueryRefused(
-            f"Triangles are counted where there are at most {MOST_FOR_TRIANGLES:,} edges, and rows_at_most says "
+            f"Lapwing counts triangles of at most {MOST_FOR_TRIANGLES:,} edges, and rows_at_most is "
             f"{graph.edges_at_most:,}",
             cause=RefusalCause.GRAPH_TOO_LARGE,
-            remedy="Lower rows_at_most, if that is public.",
+            remedy="Ask the curator to lower rows_at_most, if the smaller number may be public.",
         )
 
 

@@ -196,8 +196,8 @@ def _current(reader: GraphReader, state: State) -> Mapping[str, str]:
     for name, digest in digests.items():
         if state.digests.get(name) != digest:
             raise DataChanged(
-                f"The data of {name} have changed since version {state.version}. Nothing was charged. If the change is "
-                "meant, let the curator accept them. The spent budget stays spent."
+                f"The data of {name} have changed since version {state.version}. Nothing was charged. If the change "
+                f"is meant, ask the curator to accept the new data. The spent budget stays spent."
             )
     return digests
 
@@ -272,8 +272,8 @@ def _require_held(charge: Charge, state: State, access: Access, which: str) -> N
         raise _exhausted(charge.loss, state, which)
     if grid_up(charge.delta) > state.delta_room():
         raise BudgetExhausted(
-            f"The question takes delta = {delta(charge.delta)}, and {delta(state.delta_room(), down=True)} of what "
-            f"{which} keeps is left. Nothing was charged. Give a smaller delta, or leave it out."
+            f"The query needs delta = {delta(charge.delta)}, and {which} has {delta(state.delta_room(), down=True)} "
+            f"left. Nothing was charged. Give a smaller delta, or leave it out."
         )
 
 
@@ -304,7 +304,7 @@ def _charge_beside(graph: Graph, priced: Priced, beside: Beside) -> None:
 def _exhausted(loss: Loss, state: State, which: str) -> BudgetExhausted:
     total = state.account.budget.amount
     price, left = cost_and_rest(loss.amount / total, state.room(None).amount / total)
-    return BudgetExhausted(f"The question costs {price} of {which}, of which {left} is left. Nothing was charged.")
+    return BudgetExhausted(f"The query costs {price} of {which}, of which {left} is left. Nothing was charged.")
 
 
 # ---- stored answers --------------------------------------------------------------------------------------------------

@@ -53,10 +53,9 @@ def components(graph: Graph, arguments: Arguments) -> Recipe:
 def _of_forests(graph: Graph, arguments: Arguments) -> Recipe:
     if graph.edges_at_most > MOST_EDGES:
         raise QueryRefused(
-            f"Components are counted where there are at most {MOST_EDGES:,} edges, and rows_at_most says "
-            f"{graph.edges_at_most:,}",
+            f"Lapwing counts components of at most {MOST_EDGES:,} edges, and rows_at_most is {graph.edges_at_most:,}",
             cause=RefusalCause.GRAPH_TOO_LARGE,
-            remedy="Lower rows_at_most, if that is public.",
+            remedy="Ask the curator to lower rows_at_most, if the smaller number may be public.",
         )
     most = most_of_node(graph)
     search = LevelSearch(
@@ -67,10 +66,11 @@ def _of_forests(graph: Graph, arguments: Arguments) -> Recipe:
     level = level_of(graph, arguments, search)
     if level is not None and level < search.levels[0] and graph.edges_at_most > MOST_EDGES_BELOW:
         raise QueryRefused(
-            f"A level of {level:,} is answered where there are at most {MOST_EDGES_BELOW:,} edges, and "
-            f"rows_at_most says {graph.edges_at_most:,}",
+            f"A level of {level:,} needs a graph of at most {MOST_EDGES_BELOW:,} edges, and rows_at_most is "
+            f"{graph.edges_at_most:,}",
             cause=RefusalCause.GRAPH_TOO_LARGE,
-            remedy=f"Say a level of {search.levels[0]:,} or more, or lower rows_at_most, if that is public.",
+            remedy=f"Give a level of {search.levels[0]:,} or more, or ask the curator to lower rows_at_most, if the "
+            f"smaller number may be public.",
         )
 
     def numbers(chosen: int | None) -> tuple[NoisyVector]:
@@ -90,7 +90,7 @@ def _of_forests(graph: Graph, arguments: Arguments) -> Recipe:
         value, h = int(released[0].values[0]), released[0].half_width(confidence)
         note = (
             f"{UPPER_BOUND}: parts are joined by at most {chosen:,} edges of each node. The ± is around that number, "
-            "which may count too many parts. No interval covers how many too many"
+            "which may count too many parts. No interval covers the surplus"
         )
         return Shown(
             columns=("components",),

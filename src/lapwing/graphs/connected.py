@@ -31,7 +31,7 @@ def most_connected(graph: Graph, arguments: Arguments) -> Recipe:
         raise QueryRefused(
             f"{place[1]} lists one group",
             cause=RefusalCause.INVALID_OPTION,
-            remedy="Say by, a column that lists several.",
+            remedy="Give by a column that lists several groups.",
         )
     search = edge_search(graph) if graph.privacy == NODE else None
     level = None if search is None else level_of(graph, arguments, search)

@@ -65,9 +65,7 @@ def degree_sequence(graph: Graph, arguments: Arguments) -> Recipe:
             columns=("rank", "degree"),
             rows=rows,
             ends={"degree": tuple(about(value, h, 0) for value in raw)},
-            notes=(
-                "the degrees are made to rise with their rank, which only brings them nearer to the truth, all in all",
-            ),
+            notes=("Lapwing makes the degrees rise with their rank, which brings them nearer to the truth overall",),
         )
 
     return Recipe(text=text_of(graph, "degree_sequence", direction=direction), numbers=lambda _: (vector,), show=show)
@@ -127,7 +125,7 @@ def _shares(said: object) -> tuple[Fraction, ...]:
         raise QueryRefused(
             f"at is {said!r:.60}",
             cause=RefusalCause.INVALID_OPTION,
-            remedy=f'Write 1 to {MOST_SHARES} shares of the nodes, above 0, as "0.5, 0.9".',
+            remedy=f'Write 1 to {MOST_SHARES} shares of the nodes, above 0, like "0.5, 0.9".',
         )
     return shares
 

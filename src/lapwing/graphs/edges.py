@@ -54,7 +54,7 @@ def edge_count(graph: Graph, arguments: Arguments) -> Recipe:
     level = None if search is None else level_of(graph, arguments, search)
     if search is None and "level" in arguments:
         raise QueryRefused(
-            "level is of graphs whose nodes are protected",
+            "level is only for graphs whose nodes are protected",
             cause=RefusalCause.INAPPLICABLE_OPTION,
             remedy="Leave it out.",
         )

@@ -87,7 +87,7 @@ def node_histogram(graph: Graph, arguments: Arguments) -> Recipe:
     search = histogram_search(graph)
     if whole_number(arguments, "up_to", least=1, most=MOST_CELLS) is not None:
         raise QueryRefused(
-            "up_to is of graphs whose edges are protected",
+            "up_to is only for graphs whose edges are protected",
             cause=RefusalCause.INAPPLICABLE_OPTION,
             remedy="Say level => 64 for degrees up to 64, or leave it out.",
         )
@@ -118,7 +118,8 @@ def node_histogram(graph: Graph, arguments: Arguments) -> Recipe:
             rows=rows,
             ends={"nodes": ends},
             notes=(
-                f"edges are left out where a node would have more than {chosen:,}; the ± is around the remaining graph",
+                f"Lapwing leaves out edges where a node would have more than {chosen:,}; the ± is around the "
+                f"remaining graph",
             ),
         )
 

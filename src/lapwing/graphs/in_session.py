@@ -92,7 +92,7 @@ def asked_of_graph(
         return None
     if epsilon is None or any(value is not None for value in (error, *options.values())):
         raise InvalidParameter(
-            "A statistic of a graph has a cost in epsilon: give that, and nothing else but a delta where it takes one."
+            "A graph statistic has a cost in epsilon. Give only epsilon, and delta where the statistic takes one."
         )
     if label is not None:
         require_label(label)
@@ -114,8 +114,8 @@ def require_of_tables(question: str, catalog: Catalog, parameters: Parameters) -
     """
     if question_of(question, catalog.graphs, parameters) is not None:
         raise QueryRefused(
-            "Only people whom the curator trusts with time may query a graph, and only by itself, because its time "
-            "depends on the data",
+            "The time of a graph query depends on the data. Only people whom the curator trusts with time may run "
+            "one, and only by itself",
             cause=RefusalCause.TIME_DEPENDS_ON_DATA,
             remedy="Run it by itself, or ask the curator for a grant that trusts you with time.",
         )
@@ -132,7 +132,7 @@ def _open(people: Access, name: str, held: dict[str, OpenGraph]) -> OpenGraph:
     if graph is None:
         names = ", ".join(one.name for one in catalog.graphs)
         raise QueryRefused(
-            f"There is no graph {name:.60}", cause=RefusalCause.UNKNOWN_TABLE, remedy=f"Ask about one of {names}."
+            f"There is no graph {name:.60}", cause=RefusalCause.UNKNOWN_TABLE, remedy=f"Name one of {names}."
         )
     with _OPENING:
         if graph.name not in held:

@@ -66,7 +66,7 @@ def _level_above_nodes(graph: Graph, arguments: Arguments) -> Recipe:
             ends={"full_nodes": (about(value, h, 0),)},
             notes=(
                 f"max_degree is a level: edges are added while both ends have fewer than {chosen:,}. The full_nodes "
-                "have that many. Each edge that is left out ends at one of them",
+                f"have that many edges. Each edge that is left out ends at one of these nodes",
             ),
         )
 

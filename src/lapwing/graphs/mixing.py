@@ -34,16 +34,17 @@ def groups_of(graph: Graph, statistic: str, side: int, name: object) -> tuple[li
     if column is None or column.values is None:
         listed = ", ".join(one.name for one in table.columns if one.values is not None) or "none has any"
         raise QueryRefused(
-            f"{statistic} needs a column of {table.name} with listed values, and not {name!r:.40}",
+            f"{statistic} needs a column of {table.name} with listed values, not {name!r:.40}",
             cause=RefusalCause.INVALID_OPTION,
-            remedy=f"Say {'by_other' if side and graph.bipartite else 'by'}; one of: {listed}.",
+            remedy=f"Give {'by_other' if side and graph.bipartite else 'by'}, one of:  {listed}.",
         )
     if graph.privacy == EDGE and not graph.public_nodes and graph.degree_at_most is None:
         raise QueryRefused(
             f"{statistic} reads {column.name}, which is protected with the people of {table.name}, and the catalog "
-            "has no limit on the edges of one of them",
+            f"has no limit on the edges of one person",
             cause=RefusalCause.NEEDS_DEGREE_LIMIT,
-            remedy="Let the curator declare degree_at_most, so that it counts in both budgets, or ask only for edges.",
+            remedy="Ask the curator to declare degree_at_most, so that the query counts in both budgets. Or query "
+            "only the edges.",
         )
     return [*map(str, column.values), *([] if column.other is None else [column.other])], (table.name, column.name)
 
@@ -53,7 +54,9 @@ def mixing_matrix(graph: Graph, arguments: Arguments) -> Recipe:
     names = [arguments.get("by"), arguments.get("by_other") if graph.bipartite else arguments.get("by")]
     if not graph.bipartite and arguments.get("by_other") is not None:
         raise QueryRefused(
-            "by_other is of graphs between two tables", cause=RefusalCause.INAPPLICABLE_OPTION, remedy="Say by alone."
+            "by_other is only for graphs between two tables",
+            cause=RefusalCause.INAPPLICABLE_OPTION,
+            remedy="Say by alone.",
         )
     sides = [groups_of(graph, "mixing_matrix", side, name) for side, name in enumerate(names)]
     groups, places = [labels for labels, _ in sides], [place for _, place in sides]
@@ -63,7 +66,7 @@ def mixing_matrix(graph: Graph, arguments: Arguments) -> Recipe:
         raise QueryRefused(
             f"mixing_matrix would have {len(cells):,} cells",
             cause=RefusalCause.TOO_MANY_GROUPS,
-            remedy=f"At most {MOST_CELLS:,} are answered.",
+            remedy=f"At most {MOST_CELLS:,} cells are allowed.",
         )
     touched = max(map(len, groups)) if graph.bipartite else 2 * len(groups[0]) - 1 if graph.directed else len(groups[0])
     search = edge_search(graph) if graph.privacy == NODE else None

@@ -207,7 +207,7 @@ def priced(recipe: Recipe, loss: Loss, neighbouring: str, delta: Fraction = Frac
         raise QueryRefused(
             "The statistic takes no delta",
             cause=RefusalCause.COST_NOT_ALLOWED,
-            remedy="Leave it out: with an edge hidden, triangles, wedges and clustering take one.",
+            remedy="Leave it out. Only triangles, wedges and clustering take a delta, where edges are protected.",
         )
     factor = 2 if neighbouring == "replace_one" else 1
     chooser, shared, search = None, loss, recipe.search
@@ -240,7 +240,7 @@ def _require_in_range(priced: Priced, level: int | None) -> None:
         raise QueryRefused(
             f"At level {level:,} the noise would be out of range",
             cause=RefusalCause.EPSILON_TOO_SMALL,
-            remedy="Give a larger epsilon, or say a lower level.",
+            remedy="Give a larger epsilon or a lower level.",
         ) from error
 
 

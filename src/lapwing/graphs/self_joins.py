@@ -83,7 +83,7 @@ def counted(select: exp.Select, graphs: Sequence[Graph]) -> CountedPattern:
     )
     statistic, arguments, orders = pattern.directed() if graph.directed else pattern.undirected()
     times = factor * orders
-    notes = () if times == 1 else (f"{_times(times)} each of {statistic}, because the join has that many rows of one",)
+    notes = () if times == 1 else (f"{_times(times)} the {statistic}, because the join has that many rows for each",)
     return CountedPattern(graph=graph, statistic=statistic, arguments=arguments, times=times, name=name, notes=notes)
 
 
@@ -98,14 +98,14 @@ def _rows_of(select: exp.Select, graphs: Sequence[Graph]) -> tuple[Graph, tuple[
     """Return the graph whose edges are joined, and the names of the rows."""
     if len({one.edges.name for one in graphs}) > 1:
         raise QueryRefused(
-            "The question joins the edges of several graphs",
+            "The query joins the edges of several graphs",
             cause=RefusalCause.SEVERAL_GRAPHS,
-            remedy="Ask about one at a time.",
+            remedy="Query one graph at a time.",
         )
     clauses = [name for name, value in select.args.items() if value and name not in ALLOWED]
     if clauses or select.args.get("kind"):
         raise QueryRefused(
-            "A question about edges is one count, and has no other clauses",
+            "A query of edges is one count, and has no other clauses",
             cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED,
             remedy=FORMS,
         )
@@ -116,14 +116,14 @@ def _rows_of(select: exp.Select, graphs: Sequence[Graph]) -> tuple[Graph, tuple[
     for join in joins:
         if join.args.get("using") or join.side or join.method or join.kind not in ("", "INNER", "CROSS"):
             raise QueryRefused(
-                "Edges are joined by JOIN … ON", cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED, remedy=FORMS
+                "A query of edges joins them by JOIN … ON", cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED, remedy=FORMS
             )
     rows, named = list[str](), set[str]()
     for table in tables:
         if not isinstance(table, exp.Table) or table.args.get("db") or table.name.casefold() not in known:
             shown = table.name if isinstance(table, exp.Table) else "a subquery"
             raise QueryRefused(
-                f"Edges are joined with {shown:.60}, and only with themselves are they answered",
+                f"The query joins edges with {shown:.60}, and edges can be joined only with edges",
                 cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED,
                 remedy="For groups of nodes, write SELECT GRAPH_MIXING_MATRIX(friends, by => 'town').",
             )
@@ -131,7 +131,7 @@ def _rows_of(select: exp.Select, graphs: Sequence[Graph]) -> tuple[Graph, tuple[
         rows.append(table.alias_or_name.casefold())
     if len(set(rows)) < len(rows):
         raise QueryRefused(
-            "Two tables of the question have one name",
+            "Two tables of the query have the same name",
             cause=RefusalCause.DUPLICATE_NAME,
             remedy="Give each a name of its own by AS.",
         )
@@ -147,7 +147,7 @@ def _one_graph(graphs: Sequence[Graph], named: set[str]) -> Graph:
         return graphs[0]
     names = " and ".join(f"{one.name} ({'a node' if one.privacy == NODE else 'an edge'} is hidden)" for one in graphs)
     raise QueryRefused(
-        f"The edges have two promises, {names}, and a question has one",
+        f"The edges belong to two graphs, {names}, and a query needs one of them",
         cause=RefusalCause.SEVERAL_GRAPHS,
         remedy=f"Write the name of the graph after FROM and JOIN, like FROM {graphs[0].name} AS e.",
     )
@@ -157,7 +157,7 @@ def _number(select: exp.Select) -> tuple[Fraction, str]:
     """Return by what the count is multiplied, and the name of its column."""
     if len(select.expressions) != 1:
         raise QueryRefused(
-            "A question about edges has one column", cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED, remedy=FORMS
+            "A query of edges has one column", cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED, remedy=FORMS
         )
     (column,) = select.expressions
     value, name = (column.this, column.alias) if isinstance(column, exp.Alias) else (column, "count")
@@ -166,7 +166,7 @@ def _number(select: exp.Select) -> tuple[Fraction, str]:
         by = value.expression
         if by.is_string or not by.this.isdigit() or not 0 < int(by.this) < 10**6:
             raise QueryRefused(
-                "A count is divided only by whole numbers",
+                "A count can be divided or multiplied only by whole numbers",
                 cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED,
                 remedy="Write COUNT(*) / 6.",
             )
@@ -175,7 +175,7 @@ def _number(select: exp.Select) -> tuple[Fraction, str]:
     value = value.this if isinstance(value, exp.Paren) else value
     if not isinstance(value, exp.Count) or not isinstance(value.this, exp.Star | exp.Literal) or value.expressions:
         raise QueryRefused(
-            "Of edges, rows are counted and nothing else", cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED, remedy=FORMS
+            "A query of edges can only count rows", cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED, remedy=FORMS
         )
     return factor, name
 
@@ -241,7 +241,7 @@ def _parts(conditions: Sequence[exp.Expression]) -> Iterator[exp.Expression]:
 def _place(side: exp.Expression, rows: Sequence[str], ends: Mapping[str, str]) -> Place:
     if not isinstance(side, exp.Column):
         raise QueryRefused(
-            "A condition on edges compares two of their ends, and no constants",
+            "A condition on edges compares two of their ends, not constants",
             cause=RefusalCause.GRAPH_CONDITION_NOT_SUPPORTED,
             remedy=FORMS,
         )
@@ -251,7 +251,7 @@ def _place(side: exp.Expression, rows: Sequence[str], ends: Mapping[str, str]) -
     if row not in rows or end not in ends:
         shown = ", ".join(ends.values())
         raise QueryRefused(
-            f"{side.sql():.60} is no end of an edge of the question",
+            f"{side.sql():.60} is not an end of an edge in the query",
             cause=RefusalCause.UNKNOWN_COLUMN,
             remedy=f"Name a row and one of its ends: {shown}.",
         )
@@ -276,7 +276,7 @@ class _Pattern:
         if len(self.lines) == 1 and not self.before:
             return "edge_count", {}, 1
         raise QueryRefused(
-            "Of a directed graph, joins of edges are not answered",
+            "Joins of edges are not available for a directed graph",
             cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED,
             remedy="Write SELECT GRAPH_EDGES(friends), or SELECT GRAPH_RECIPROCITY(friends).",
         )
@@ -286,14 +286,14 @@ class _Pattern:
         joined = {frozenset(line) for line in self.lines}
         if any(one == other for one, other in self.before):
             raise QueryRefused(
-                "No node comes before itself, so that the count is 0",
+                "No node comes before itself, so the count is 0",
                 cause=RefusalCause.EMPTY_CONDITION,
-                remedy="Turn a comparison round.",
+                remedy="Reverse one of the comparisons.",
             )
         if len(joined) == 1:
             if not self.before:
                 raise QueryRefused(
-                    "Each edge is there in both directions, and it does not say which is counted",
+                    "Each edge is there in both directions, and the query does not say which to count",
                     cause=RefusalCause.GRAPH_CONDITION_NOT_SUPPORTED,
                     remedy="Add WHERE a < b, by the names of the two ends, to count each once.",
                 )
@@ -304,7 +304,8 @@ class _Pattern:
         centres = [node for node in self.nodes if all(node in line for line in joined)]
         if len(self.nodes) != leaves + 1 or len(centres) != 1 or leaves > MOST_LEAVES:
             raise QueryRefused(
-                f"A join of this shape is not answered: wedges, stars of up to {MOST_LEAVES} leaves and triangles are",
+                f"A join of this shape is not available. Lapwing counts wedges, triangles and stars of up to "
+                f"{MOST_LEAVES} leaves",
                 cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED,
                 remedy=FORMS,
             )
@@ -314,7 +315,7 @@ class _Pattern:
                 told = {(one, other), (other, one)} & self.before or frozenset((one, other)) in self.apart
                 if not told:
                     raise QueryRefused(
-                        "Two ends may be one node there, so that the join counts every edge forth and back, too",
+                        "Two ends may be the same node, so the join would also count every edge forth and back",
                         cause=RefusalCause.GRAPH_CONDITION_NOT_SUPPORTED,
                         remedy=f"Add {one[0]}.{one[1]} <> {other[0]}.{other[1]}.",
                     )

@@ -82,7 +82,7 @@ def question_of(text: str, graphs: Sequence[Graph], parameters: Parameters = ())
         return None
     if parsed.options != Options() or parsed.arguments:
         raise QueryRefused(
-            "A question about a graph does not state its cost or its bounds",
+            "A query of a graph does not state its cost or its bounds",
             cause=RefusalCause.COST_NOT_ALLOWED,
             remedy="Give the cost next to it, as epsilon= or --epsilon.",
         )
@@ -107,7 +107,7 @@ def question_about(graph: Graph, text: str) -> GraphQuestion:
     question = question_of(text, [graph])
     if question is None:
         raise QueryRefused(
-            f"The question is not about the graph {graph.name}",
+            f"The query is not about the graph {graph.name}",
             cause=RefusalCause.SEVERAL_GRAPHS,
             remedy=f"Write SELECT GRAPH_EDGES({graph.name}), or count the rows of {graph.edges.name}.",
         )
@@ -117,7 +117,7 @@ def question_about(graph: Graph, text: str) -> GraphQuestion:
         raise QueryRefused(
             f"The graph that was opened is {graph.name}",
             cause=RefusalCause.SEVERAL_GRAPHS,
-            remedy="Name it, or open the other.",
+            remedy="Name this graph, or open the other one.",
         )
     return question
 
@@ -140,7 +140,7 @@ def read_function(text: str) -> GraphQuestion:
     call = _CALL.fullmatch(text)
     if call is None:
         raise QueryRefused(
-            "A question about a graph is one function and nothing else",
+            "A query of a graph is one function and nothing else",
             cause=RefusalCause.GRAPH_QUERY_NOT_SUPPORTED,
             remedy="Write SELECT GRAPH_EDGES(friends), or SELECT GRAPH_TRIANGLES(friends, level => 64).",
         )
@@ -156,7 +156,7 @@ def read_function(text: str) -> GraphQuestion:
         found = _ARGUMENT.fullmatch(piece)
         if found is None or found[1].lower() in said:
             raise QueryRefused(
-                f"{piece.strip():.60} is no argument, or the same again",
+                f"{piece.strip():.60} is not an argument, or is given twice",
                 cause=RefusalCause.INVALID_ARGUMENT,
                 remedy="Write level => 64 or by => 'town'.",
             )

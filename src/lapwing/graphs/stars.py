@@ -43,11 +43,11 @@ def star_count(graph: Graph, leaves: int) -> LadderCount:
         exact=lambda rows: int(np.sort(rows.graph.degrees())[-2:].sum()),
         moved=2,
         cap=2 * (graph.degree_at_most or graph.edges_at_most),
-        because="of the sum of the two largest degrees a bound is bought",
+        because="a bound on the sum of the two largest degrees is paid for",
     )
     return LadderCount(
         name=f"stars of {leaves} leaves",
-        because="as many as an edge between two nodes of the largest degree is in",
+        because="as many as contain an edge between two nodes of the largest degree",
         exact=lambda rows: simple_graph.stars(rows.graph.degrees(), leaves),
         base=lambda rows: int(rows.graph.degrees().max(initial=0)),
         steps=lambda base: star_steps(base, leaves),

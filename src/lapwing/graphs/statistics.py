@@ -78,15 +78,15 @@ def recipe_of(graph: Graph, statistic: str, arguments: Arguments) -> Recipe:
     found = STATISTICS.get(statistic)
     if found is None:
         raise QueryRefused(
-            f"There is no statistic {statistic!r:.60} of graphs",
+            f"There is no graph statistic {statistic!r:.60}",
             cause=RefusalCause.UNKNOWN_STATISTIC,
-            remedy=f"Ask for one of {', '.join(STATISTICS)}.",
+            remedy=f"Name one of {', '.join(STATISTICS)}.",
         )
     if graph.privacy not in found.promises:
         raise QueryRefused(
-            f"{found.name} is not answered where {'a node' if graph.privacy == NODE else 'an edge'} is protected",
+            f"{found.name} is not available where {'a node' if graph.privacy == NODE else 'an edge'} is protected",
             cause=RefusalCause.STATISTIC_NOT_SUPPORTED,
-            remedy="See docs/how-to/graphs.md for what is.",
+            remedy="See docs/how-to/graphs.md for the statistics that are.",
         )
     said = {name: value for name, value in arguments.items() if value is not None}
     taken = _arguments(graph, found)
@@ -95,7 +95,7 @@ def recipe_of(graph: Graph, statistic: str, arguments: Arguments) -> Recipe:
             raise QueryRefused(
                 f"{found.name} of {graph.name} takes no {name!r:.40}",
                 cause=RefusalCause.INAPPLICABLE_OPTION,
-                remedy=f"It takes {', '.join(taken)}." if taken else "It takes nothing but the cost.",
+                remedy=f"It takes {', '.join(taken)}." if taken else "It takes only the cost.",
             )
     return found.recipe(graph, said)
 
@@ -155,28 +155,28 @@ STATISTICS: Final[Mapping[str, Statistic]] = {
         ),
         Statistic(
             name="max_degree",
-            summary="the most edges of a node; with a node hidden, a level that hardly any is above",
+            summary="the most edges of a node; where nodes are protected, a level that hardly any node exceeds",
             promises=BOTH,
             arguments=("direction", "level"),
             recipe=max_degree,
         ),
         Statistic(
             name="degree_quantiles",
-            summary="the degrees that shares of the nodes do not exceed",
+            summary="the degrees that given shares of the nodes do not exceed",
             promises=(EDGE,),
             arguments=("at", "direction"),
             recipe=degree_quantiles,
         ),
         Statistic(
             name="most_connected",
-            summary="the groups of nodes that are ends of most edges, without their numbers",
+            summary="the groups of nodes with the most edges, without their numbers",
             promises=BOTH,
             arguments=("by", "count", "level"),
             recipe=most_connected,
         ),
         Statistic(
             name="reciprocity",
-            summary="the share of edges that are returned",
+            summary="the share of edges that go both ways",
             promises=BOTH,
             arguments=("level",),
             recipe=reciprocity,
@@ -211,7 +211,7 @@ STATISTICS: Final[Mapping[str, Statistic]] = {
         ),
         Statistic(
             name="clustering",
-            summary="the share of wedges that are closed to triangles",
+            summary="the share of wedges that form triangles",
             promises=BOTH,
             arguments=("level",),
             recipe=clustering,

@@ -48,7 +48,7 @@ def triangle_count(graph: Graph) -> LadderCount:
             exact=lambda rows: simple_graph.most_common_neighbours(rows.graph),
             moved=1,
             cap=graph.degree_at_most or graph.edges_at_most,
-            because="of the most neighbours that two nodes have in common a bound is bought",
+            because="a bound on the neighbours that two nodes have in common is paid for",
         ),
     )
 

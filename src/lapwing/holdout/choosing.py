@@ -25,9 +25,7 @@ def strategy_for(
     if not isinstance(name, str):
         raise InvalidParameter(f"The strategy is a {type(name).__name__}; it must be a name, such as 'best'.")
     if questions is None and width is None:
-        raise InvalidParameter(
-            "Say how many questions there will be at most, or a width; lapwing.holdout.how_many helps."
-        )
+        raise InvalidParameter("Give the maximum number of questions, or a width; lapwing.holdout.how_many helps.")
     wanted = None if width is None else positive(width, "width")
     if wanted is not None and wanted >= 1:
         raise InvalidParameter(f"width is {width}; as a share of the range of values it must be less than 1.")
@@ -58,10 +56,10 @@ def _as_many(
 ) -> tuple[str, int]:
     """Return the strategy, of the best the one with most questions, and how many it answers within the width."""
     if width is None or name == "subsampling":
-        raise InvalidParameter(f"{name} promises no width; say how many questions there will be at most.")
+        raise InvalidParameter(f"{name} promises no width; give the maximum number of questions.")
     if besides is not None and besides.mu_squared:
         if name not in ("best", "gaussian"):
-            raise InvalidParameter(f"Beside other releases, say how many questions {name} is for.")
+            raise InvalidParameter(f"Next to other releases, give the number of questions that {name} is for.")
         answers = GaussianAnswers.most(people, exact(width, "width"), 1 - chance, besides=besides)
         counts = {"gaussian": answers.questions if answers else 0}
     else:

@@ -102,7 +102,7 @@ class GuessAndCheckAnswering:
         """Count one more question, if the width can be promised."""
         if not self.strategy.admits(self.asked + 1, self.failures):
             raise BudgetExhausted(
-                f"After {self.asked:,} questions, of which {self.failures:,} had no guess that held, "
+                f"After {self.asked:,} questions, of which {self.failures:,} had no guess that was close enough, "
                 f"± {float(self.strategy.width):g} can no longer be promised. Start a holdout of other people, or one "
                 "of a larger width."
             )

@@ -51,7 +51,7 @@ class _Record:
 
     def refuse(self) -> NoReturn:
         self.failed = True
-        raise _NoFormulaError("This is no formula of columns.")
+        raise _NoFormulaError("This is not a formula of columns.")
 
 
 @final

@@ -79,7 +79,7 @@ def made(
         case _ if besides.mu_squared:
             raise InvalidParameter(
                 f"Other releases of these people have a loss, and {name} does not add up losses; "
-                "take the strategy gaussian or thresholdout."
+                "use the strategy gaussian or thresholdout."
             )
         case "splitting":
             return Splitting(people=people, questions=questions, chance=chance)

@@ -24,12 +24,12 @@ class RemoteAnswering:
         """Return a new holdout for so many questions, or the one of an id."""
         if id is not None:
             if people is not None or questions is not None:
-                raise InvalidParameter("A holdout that was made has its people and questions; give its id alone.")
+                raise InvalidParameter("A holdout that already exists has its people and questions; give only its id.")
             return cls(session, session.holdouts.find(id))
         if people is None or questions is None:
             raise InvalidParameter(
-                "For a session, give people, the public number of rows, and questions, how many at most; or the id of "
-                "a holdout that was made."
+                "For a session, give people (the public number of rows) and questions (the maximum number). Or give "
+                "the id of an existing holdout."
             )
         return cls(session, session.holdouts.make(people, questions, confidence))
 

@@ -100,7 +100,7 @@ class ReusableHoldout:
             for name, value in (("training", training), ("failures", failures), ("width", width), ("besides", besides)):
                 if value is not None:
                     raise InvalidParameter(
-                        f"{name} is for rows; for a session give questions and people. Its ledger counts the rest."
+                        f"{name} is only for rows; for a session give questions and people. Its ledger counts the rest."
                     )
         if isinstance(data, RemoteSession):
             if strategy != "best":
@@ -111,14 +111,14 @@ class ReusableHoldout:
             self._promised: Fraction | None = Fraction(far.terms["half_width"])
             return
         if id is not None:
-            raise InvalidParameter("id is of a holdout that a service keeps; give it with a RemoteSession.")
+            raise InvalidParameter("id names a holdout of a service; give it with a RemoteSession.")
         if isinstance(data, Session):
             held = self._session = SessionAnswering.of(data, strategy, people, questions, chance)
             self.people, self.strategy, self.why = held.terms.people, held.strategy, held.said()
             self._promised = held.half_width()
             return
         if people is not None:
-            raise InvalidParameter("people is for a session; of rows there are as many as there are.")
+            raise InvalidParameter("people is only for a session; rows count themselves.")
         self._data = data
         self.people = people_of(data)
         guessed_from = None if training is None else people_of(training)
@@ -161,7 +161,7 @@ class ReusableHoldout:
             )
         self._require_here()
         if self._answering is None or self._data is None:
-            raise InvalidParameter("This holdout is of a session, whose rows stay in its engine: use query_sql.")
+            raise InvalidParameter("This holdout is for a session, whose rows stay in its engine. Use query_sql.")
         guesses = guessed is None and self._training is not None and self.strategy in GUESSING
         with asking(question, self._data, self.people) as values:
             if guesses and self._training is not None:
@@ -190,7 +190,7 @@ class ReusableHoldout:
             return self._remote.answer(text, table, label)
         if self._session is None:
             raise InvalidParameter(
-                "This holdout is of rows: use query with a function. For SQL, make it for a session."
+                "This holdout is for rows. Use query with a function. For SQL, make it for a session."
             )
         with self._lock:
             reply, low, high = self._session.answer(text, table, label)
@@ -240,12 +240,14 @@ class ReusableHoldout:
         return f"<ReusableHoldout: {self.people:,} people, {self.strategy}, {promised}, {state}>"
 
     def __reduce__(self) -> NoReturn:
-        raise InvalidParameter("A holdout can be neither copied nor pickled: two of it would answer twice as much.")
+        raise InvalidParameter(
+            "A holdout can be neither copied nor pickled, because two copies would answer twice as many queries."
+        )
 
     @property
     def _started(self) -> Answering:
         if self._answering is None:
-            raise InvalidParameter("This holdout is of a session; its ledger keeps the account.")
+            raise InvalidParameter("This holdout is for a session; the ledger of the session keeps the account.")
         return self._answering
 
     def _require_here(self) -> None:

@@ -69,7 +69,7 @@ class SplittingAnswering:
         """Take the next part."""
         if self.asked >= self.strategy.questions:
             raise BudgetExhausted(
-                f"All {self.strategy.questions:,} parts of the people were asked; no one is left who was not. "
+                f"All {self.strategy.questions:,} parts of the people were used; none is left. "
                 "Start a holdout of other people, and with more questions from the first."
             )
         self.asked += 1

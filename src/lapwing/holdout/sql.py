@@ -27,7 +27,7 @@ class SessionAnswering:
             raise InvalidParameter(f"The strategy is {strategy!r:.40}; on this session it must be best or {own}.")
         if people is None or questions is None:
             raise InvalidParameter(
-                "For a session, give people, the public number of rows, and questions, how many at most."
+                "For a session, give people (the public number of rows) and questions (the maximum number)."
             )
         view = session.budget(history=False)
         terms = HoldoutTerms.of(
@@ -69,7 +69,8 @@ class SessionAnswering:
         self.asked += 1
         if answer.stored:  # another asked the same in between
             raise QueryRefused(
-                "The noise of the answer is not fresh, so it promises nothing here", cause=RefusalCause.NOISE_NOT_FRESH
+                "The noise of the result is not fresh, so Lapwing promises nothing here",
+                cause=RefusalCause.NOISE_NOT_FRESH,
             )
         law = answer.mechanisms[measure]
         total = Fraction(answer.rows()[0][NAME])  # type: ignore[arg-type]  # an int or a Decimal, by its measure

@@ -165,7 +165,7 @@ class ThresholdoutAnswering:
         """Refuse if the last guess that was paid for has failed."""
         if self.failures >= self.strategy.failures:
             raise BudgetExhausted(
-                f"{self.failures:,} guesses failed, all that the promise was made for; one more would end it. Start a "
+                f"{self.failures:,} guesses failed, which is the maximum that the promise was made for. Start a "
                 "holdout of other people, with more failures, or make better guesses."
             )
 

@@ -42,11 +42,12 @@ def people_of(data: Rows) -> int:
     """
     if isinstance(data, str | bytes | dict | set | frozenset) or not hasattr(data, "__len__"):  # any kind of table
         raise InvalidParameter(
-            f"The data are a {type(data).__name__}; give an array, an Arrow table or a data frame, one row a person."
+            f"The data are a {type(data).__name__}; give an array, an Arrow table or a data frame, with one row for "
+            f"each person."
         )
     size = len(data)
     if size < 1:
-        raise InvalidParameter("The data have no rows; a holdout needs one person at least.")
+        raise InvalidParameter("The data have no rows; a holdout needs at least one person.")
     return size
 
 
@@ -81,7 +82,7 @@ def asking(question: Question, data: Rows, people: int) -> Iterator[InSteps]:
         why = None if nobody is None else isolated.trial(_MADE_UP, 1)
         if why is not None:
             raise QueryRefused(
-                f"The question fails on a row of zeros and empty texts, which nobody has: {why}",
+                f"The question fails on a test row of zeros and empty texts: {why}",
                 cause=RefusalCause.STATISTIC_FAILS,
                 remedy="It must take a table of one row and return one number in a list or array, for such a row too: "
                 "as lambda rows: rows['age'] > 65 does. Nothing was counted.",

@@ -159,7 +159,9 @@ class AdditiveModel:
             if one.column == column:
                 unit = float(self.target_.spread) if isinstance(self.target_, Feature) else 1.0
                 return [(one.shown(place), unit * score / GRID) for place, score in enumerate(own.tolist())]
-        raise InvalidParameter(f"{column!r:.60} is no feature; there is {', '.join(one.column for one in bins)}.")
+        raise InvalidParameter(
+            f"{column!r:.60} is not a feature; the features are {', '.join(one.column for one in bins)}."
+        )
 
     def plot(self, column: str) -> "Plot":
         """Return a chart of the shape of a column."""

@@ -69,8 +69,8 @@ def require_ready(place: int, candidate: Any, train: Callable[[Any], None], *, t
     if shared is not None:
         raise _refused(
             place,
-            f"be copied: its copies share a {type(shared).__name__}, in which one could leave what another finds. Give "
-            "each its own.",
+            f"be copied, because its copies share a {type(shared).__name__}, and one copy could read what another "
+            f"left there. Give each copy its own.",
         )
     if not callable(getattr(candidate, "predict", None)):
         raise _refused(place, f"be {tried}: it has no method predict.")

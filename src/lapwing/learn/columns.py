@@ -85,7 +85,7 @@ class Feature:
             numbers = np.array([float(value) for value in values], dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidParameter(
-                f"Column {spelled(self.column)} holds what is no number; leave such rows out."
+                f"Column {spelled(self.column)} has a value that is not a number; leave such rows out."
             ) from None
         if np.isnan(numbers).any():
             raise InvalidParameter(f"Column {spelled(self.column)} holds NaN; leave such rows out.")
@@ -119,7 +119,7 @@ def features_of(
             f"The features are {names!r:.80}; give a list of columns, each once. Nothing was charged."
         )
     if set(categories) - set(names):
-        raise InvalidParameter(f"{sorted(set(categories) - set(names))} are no features. Nothing was charged.")
+        raise InvalidParameter(f"{sorted(set(categories) - set(names))} are not features. Nothing was charged.")
     found: list[Feature] = []
     for name in names:
         column = column_of(table, name)
@@ -142,7 +142,7 @@ def column_of(table: Table, name: str) -> Column:
     column = table.column(name) if isinstance(name, str) else None
     if column is None:
         there = ", ".join(column.name for column in table.columns)
-        raise InvalidParameter(f"{name!r:.60} is no column of {table.name}, which has {there}. Nothing was charged.")
+        raise InvalidParameter(f"{name!r:.60} is not a column of {table.name}, which has {there}. Nothing was charged.")
     return column
 
 
@@ -150,11 +150,12 @@ def number_of(column: Column, scaler: "StandardScaler | None" = None) -> Feature
     """Return a bounded column of numbers, between its bounds or around what a scaler released."""
     if not (column.numeric and column.bounded) or column.step is None:
         raise InvalidParameter(
-            f"Column {spelled(column.name)} has no bounds; give it lower and upper in the catalog. Nothing was charged."
+            f"Column {spelled(column.name)} has no bounds. Ask the curator to give it lower and upper in the catalog. "
+            f"Nothing was charged."
         )
     lower, upper = column.low * column.step, column.high * column.step
     if lower == upper:
-        raise InvalidParameter(f"Column {spelled(column.name)} has one value only; leave it out. Nothing was charged.")
+        raise InvalidParameter(f"Column {spelled(column.name)} has only one value; leave it out. Nothing was charged.")
     steps = column.steps // 2
     centre = lower + steps * column.step  # a value that the column can have, so that differences are whole steps
     spread = max(upper - centre, centre - lower)
@@ -184,7 +185,9 @@ def table_of(catalog: Catalog, name: str) -> Table:
         if table.name == name:
             return table
     there = ", ".join(table.name for table in catalog.tables)
-    raise InvalidParameter(f"{name!r:.60} is no protected table; there is {there}. Nothing was charged.")
+    raise InvalidParameter(
+        f"{name!r:.60} is not a protected table; the protected tables are {there}. Nothing was charged."
+    )
 
 
 def matrix_of(features: Sequence[Feature], data: Data) -> Floats:
@@ -229,7 +232,9 @@ def decimal(value: Fraction) -> str:
             digits = f"{abs(value.numerator) * 10**places // value.denominator:0{places + 1}d}"
             shown = f"{digits[:-places]}.{digits[-places:]}" if places else digits
             return f"(-{shown})" if value < 0 else shown
-    raise InvalidParameter(f"{value} is no finite decimal; give the column a step that is one. Nothing was charged.")
+    raise InvalidParameter(
+        f"{value} is not a finite decimal. Ask the curator to give the column a step that is one. Nothing was charged."
+    )
 
 
 def is_category(column: str, category: Category) -> str:

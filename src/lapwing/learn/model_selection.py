@@ -126,7 +126,7 @@ class ModelSelection:
                 if place == 0:
                     raise
                 raise InvalidParameter(
-                    f"Candidate {place + 1} was refused, after {place} were trained, which stay paid: "
+                    f"Candidate {place + 1} was refused. Training the {place} before it stays charged: "
                     f"{str(error).removesuffix('Nothing was charged.').rstrip()}"
                 ) from None
         for place, candidate in enumerate(self.candidates):  # of what was released: which of them cannot predict at all
@@ -134,7 +134,7 @@ class ModelSelection:
                 require_predictions(candidate, what, features)
             except InvalidParameter as error:
                 raise InvalidParameter(
-                    f"Candidate {place + 1} cannot be chosen, and all that were trained stay paid: "
+                    f"Candidate {place + 1} cannot be chosen. All training so far stays charged: "
                     f"{str(error).removesuffix('Nothing was charged.').rstrip()}"
                 ) from None
         price = whole.from_amount(whole.amount * choice)

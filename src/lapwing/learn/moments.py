@@ -93,8 +93,8 @@ def require_few(features: Sequence[Feature]) -> None:
     """Refuse features of which there are too many pairs for one question."""
     if len(features) > MOST_FEATURES:
         raise InvalidParameter(
-            f"There are {len(features)} features, counting a category as one; at most {MOST_FEATURES} share a "
-            "question. Nothing was charged."
+            f"There are {len(features)} features, where each category counts as one; at most {MOST_FEATURES} are "
+            f"allowed. Nothing was charged."
         )
 
 

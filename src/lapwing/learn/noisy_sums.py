@@ -68,7 +68,7 @@ class Releases:
         if isinstance(loss, PureDP):
             raise InvalidParameter(PURE)
         if sum((times * part for times, part in parts.values()), Fraction(0)) > 1:
-            raise InvalidParameter("The parts of a cost are more than the cost; this is a bug in Lapwing.")
+            raise InvalidParameter("The parts of a cost exceed the cost; this is a bug in Lapwing.")
         self._loss = loss
         self._parts = {name: part for name, (_, part) in parts.items()}
         self._left = {name: times for name, (times, _) in parts.items()}
@@ -132,6 +132,6 @@ class Releases:
 
 
 PURE: Final = (
-    "Gaussian noise keeps no pure loss, so that this needs a gdp or zcdp ledger; naive Bayes and linear regression "
-    "work in a pure one. Nothing was charged."
+    "Gaussian noise has no pure epsilon, so this needs a gdp or zcdp ledger. Naive Bayes and linear regression work "
+    "with a pure ledger. Nothing was charged."
 )

@@ -97,8 +97,8 @@ class OpacusAccountant:
         sigma, rate = exact(noise_multiplier, "noise_multiplier"), exact(sample_rate, "sample_rate")
         if sigma < self._sigma or not 0 < rate <= self._rate:
             raise BudgetExhausted(
-                f"A step with noise {noise_multiplier:g} on a sample of {sample_rate:g} was not paid. The budget pays "
-                f"for noise of {float(self._sigma):g} or more, and a sample of {float(self._rate):g} or less."
+                f"A step with noise {noise_multiplier:g} on a sample of {sample_rate:g} was not paid for. The budget "
+                f"pays for noise of {float(self._sigma):g} or more, and a sample of {float(self._rate):g} or less."
             )
         self._reservation.use()
         same = bool(self.history) and self.history[-1][:2] == (noise_multiplier, sample_rate)
@@ -157,7 +157,9 @@ class OpacusAccountant:
             ValueError: As Opacus' accountants do, for what none of these has saved.
         """
         if not state_dict or "history" not in state_dict or state_dict.get("mechanism") != NAME:
-            raise ValueError("The state is none of an OpacusAccountant: it needs its history and its mechanism.")
+            raise ValueError(
+                "The state is not from an OpacusAccountant; it needs the history and the mechanism of one."
+            )
         found: History = []
         for sigma, rate, times in state_dict["history"]:
             listed("gaussian", times, sigma=exact(sigma, "noise_multiplier"), rate=exact(rate, "sample_rate"))

@@ -27,7 +27,7 @@ def changed(estimator: Estimator, values: dict[str, Any]) -> Estimator:
     there = parameters(estimator)
     for name, value in values.items():
         if name not in there:
-            raise InvalidParameter(f"{name!r:.60} is no parameter; there is {', '.join(there)}.")
+            raise InvalidParameter(f"{name!r:.60} is not a parameter; the parameters are {', '.join(there)}.")
         setattr(estimator, name, value)
     return estimator
 
@@ -40,7 +40,7 @@ def require_fit(estimator: Any, attribute: str) -> Any:
     """
     found = getattr(estimator, attribute, None)
     if found is None:
-        raise InvalidParameter(f"This {type(estimator).__name__} has not been fit; call fit first.")
+        raise InvalidParameter(f"This {type(estimator).__name__} has not been fitted; call fit first.")
     return found
 
 
@@ -87,5 +87,5 @@ def require_other(target: str, features: Sequence[str]) -> None:
     """Refuse a target that is a feature as well."""
     if target in features:
         raise InvalidParameter(
-            f"{target!r:.60} is the target and a feature; leave it out of these. Nothing was charged."
+            f"{target!r:.60} is both the target and a feature; leave it out of the features. Nothing was charged."
         )

@@ -233,6 +233,6 @@ def _require_teacher(isolated: Isolated, inputs: Floats, classes: int) -> None:
     why = isolated.trial((rows, np.arange(len(rows)) % classes), len(inputs))
     if why is not None:
         raise InvalidParameter(
-            f"The teacher cannot learn from {len(rows)} rows of the inputs, with classes made up: "
+            f"The teacher cannot learn from {len(rows)} rows of the inputs with made-up classes: "
             f"{why.rstrip('.')}. Nothing was charged."
         )

@@ -44,7 +44,7 @@ Check = Callable[[Any], bool]
 _OWN_TYPES: Final = dict[type, Check]()
 _PLAIN: Final = (type(None), bool, int, float, str, Fraction, np.float64, np.int64)
 _NUMERIC: Final = "biuf"
-_NOT_FINITE: Final = "it predicts no finite number"
+_NOT_FINITE: Final = "it does not predict a finite number"
 _NOT_USED: Final = "cost_"
 """What no prediction is made of."""
 

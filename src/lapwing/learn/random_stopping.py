@@ -175,7 +175,7 @@ def best_of(
     if tries.most * len(candidates) > MOST_TRAINED:
         raise InvalidParameter(
             f"{tries.most} tries of {len(candidates)} candidates are {tries.most * len(candidates):,} trainings; at "
-            f"most {MOST_TRAINED:,} are run. Nothing was charged."
+            f"most {MOST_TRAINED:,} are allowed. Nothing was charged."
         )
     access, price = access_of(session), session.price(epsilon)
     one = tries.of_one(price)

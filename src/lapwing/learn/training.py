@@ -92,7 +92,7 @@ def target_reading(
     told = not numbers or bool(column.values) or not column.numeric
     classes = classes_of(column) if told else ()
     if told and two and len(classes) != 2:
-        raise InvalidParameter(f"{target} has {len(classes)} classes; this takes two. Nothing was charged.")
+        raise InvalidParameter(f"{target} has {len(classes)} classes; this model needs two. Nothing was charged.")
     aim: Feature | str = target if told else number_of(column, scaler)
     found = features_of(rows, features, scaler=scaler, categories=categories, all_categories=all_categories)
     return reading(session, rows, found, aim, classes, where=where)

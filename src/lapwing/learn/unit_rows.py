@@ -152,8 +152,9 @@ def reading_of(
     places = 1 if table.unit_is_row else table.max_rows_per_unit
     if places * len(names) > MOST_VALUES:
         raise InvalidParameter(
-            f"A {table.privacy_unit} has up to {places} rows of {len(names)} numbers; at most {MOST_VALUES:,} numbers "
-            "are read of one. Give the table a smaller max_rows_per_unit, or the model fewer features. Nothing was "
+            f"A {table.privacy_unit} has up to {places} rows of {len(names)} numbers, and at most {MOST_VALUES:,} "
+            f"numbers are allowed. Give the model fewer features, or ask the curator for a smaller max_rows_per_unit. "
+            f"Nothing was "
             "charged."
         )
     encoded = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))

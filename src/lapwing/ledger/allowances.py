@@ -122,16 +122,16 @@ def require_within(
         beyond.append((_tightness(total, left), None))
     if limits.most is not None and total.delta * cap > limits.most.amount * registration.delta_keys:
         dear = AllowanceExhausted(
-            f"The question takes {_percent(total.delta, registration.delta_keys)} of the delta kept for private keys, "
-            f"and one question may take at most {_percent(limits.most.amount, cap)} of it, as of the budget. Nothing "
+            f"The query needs {_percent(total.delta, registration.delta_keys)} of the delta for private keys, and one "
+            f"query may use at most {_percent(limits.most.amount, cap)}, the same share as of the budget. Nothing "
             "was charged. Give a smaller delta, or group by columns with public values."
         )
         beyond.append(((True, limits.most.amount * registration.delta_keys / cap), dear))
     if limits.most is not None and total.amount > limits.most.amount:
         cost, highest = _percents(total.amount, limits.most.amount, cap)
         dear = AllowanceExhausted(
-            f"The question costs {cost} of the budget, and one question may cost at most {highest}. Nothing was "
-            "charged. Ask for less accuracy, or of fewer cells."
+            f"The query costs {cost} of the budget, and one query may cost at most {highest}. Nothing was charged. "
+            f"Request less accuracy or fewer cells."
         )
         beyond.append(((False, limits.most.amount), dear))
     for allowance in limits.allowances:
@@ -177,10 +177,10 @@ def left_if_refused(state: State, charges: Sequence[Charge]) -> Spent | None:
 def _too_cheap(limits: Limits, price: Fraction, cap: Fraction) -> QueryRefused:
     named = "" if limits.least_epsilon is None else f", as epsilon = {limits.least_epsilon(limits.least * cap)} does"
     return QueryRefused(
-        f"A question, or a sharper answer, would cost {_percent(price, cap, down=True)} of the budget, and here each "
-        f"costs at least {_percent(limits.least * cap, cap)}. Nothing was charged",
+        f"The query costs {_percent(price, cap, down=True)} of the budget, and each query or refinement must cost at "
+        f"least {_percent(limits.least * cap, cap)}. Nothing was charged",
         cause=RefusalCause.COST_BELOW_MINIMUM,
-        remedy=f"Ask for more accuracy{named}; of a batch and of bounds that are found, each part counts by itself.",
+        remedy=f"Request more accuracy{named}. In a batch, and with AUTO bounds, each part counts separately.",
     )
 
 
@@ -195,12 +195,11 @@ def _beyond(allowance: Allowance, price: Spent, room: Spent, registration: Regis
         what = "of the budget"
     else:
         cap, need, left = registration.delta_keys, price.delta, max(room.delta, Fraction(0))
-        what = "of the delta kept for private keys"
+        what = "of the delta for private keys"
     cost, rest = _percents(need, left, cap)
     return AllowanceExhausted(
-        f"The question costs {cost} {what}, and {rest} is left of the {share_text(allowance.share)} that "
-        f"{allowance.holder} may use. Nothing was charged; answers that "
-        "were bought before stay free. The curator may grant more."
+        f"The query costs {cost} {what}, and {rest} is left of the {share_text(allowance.share)} that "
+        f"{allowance.holder} may use. Nothing was charged; earlier results stay free. The curator can grant more."
     )
 
 

@@ -95,7 +95,8 @@ def subject_of(key: str) -> str:
 def broken(sequence: int, how: str) -> LedgerFault:
     """Return the fault of an entry that cannot be what Lapwing wrote."""
     return LedgerFault(
-        f"Entry {sequence} of the ledger {how}: the file was damaged or edited. Nothing is answered from it. {RESTORE}"
+        f"Entry {sequence} of the ledger {how}: the file was damaged or edited. Lapwing answers no query from it. "
+        f"{RESTORE}"
     )
 
 

@@ -96,13 +96,13 @@ def require_few(state: State, requests: Sequence[Charge]) -> None:
     """
     if events(state) >= EVENTS_ALLOWED:
         raise DataStopped(
-            f"{EVENTS_ALLOWED} answers of this data set failed or left late since the curator last looked. Until the "
-            "next look, the service answers only people whom the curator trusts with time. Nothing was charged; "
-            "answers that were bought before stay free. Ask the curator to run `lapwing data resume`."
+            f"{EVENTS_ALLOWED} results of this data set failed or left late since the curator last looked. Until the "
+            f"next look, the service answers only people whom the curator trusts with time. Nothing was charged; "
+            "earlier results stay free. Ask the curator to run `lapwing data resume`."
         )
     names = {request.principal for request in requests}
     if any([late.principal for late in state.late].count(name) >= ALLOWED_OF_ONE for name in names):
         raise DataStopped(
-            f"{ALLOWED_OF_ONE} answers to your questions left late since the curator last looked. Nothing was charged; "
-            "answers that were bought before stay free. Ask the curator to run `lapwing data resume`."
+            f"{ALLOWED_OF_ONE} results of your queries left late since the curator last looked. Nothing was charged; "
+            "earlier results stay free. Ask the curator to run `lapwing data resume`."
         )

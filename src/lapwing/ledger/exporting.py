@@ -53,7 +53,7 @@ def _entry(line: str, number: int) -> Entry:
 
 def _no_entry(number: int) -> LedgerFault:
     return LedgerFault(
-        f"Line {number} is no entry of a ledger: the file was damaged, edited or cut off. Take another copy."
+        f"Line {number} is not an entry of a ledger: the file was damaged, edited or cut off. Take another copy."
     )
 
 
@@ -67,7 +67,9 @@ def entries_of(path: Path) -> Iterator[Entry]:
         with path.open(encoding="utf-8") as file:
             yield from read(file)
     except UnicodeDecodeError:
-        raise LedgerFault(f"{path.name} is no export of a ledger: it is not UTF-8 text. Take another copy.") from None
+        raise LedgerFault(
+            f"{path.name} is not an export of a ledger, because it is not UTF-8 text. Take another copy."
+        ) from None
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise LedgerFault(f"{path.name} cannot be read ({reason}). Give the path of an export.") from None
@@ -81,7 +83,7 @@ def verified(path: Path) -> State:
     """
     state = reading.verified(entries_of(path))
     if state is None:
-        raise LedgerFault(f"{path.name} holds no entry of a ledger. Take another copy.")
+        raise LedgerFault(f"{path.name} has no entry of a ledger. Take another copy.")
     return state
 
 

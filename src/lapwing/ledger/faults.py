@@ -76,15 +76,15 @@ def most_bits(charges: int) -> float:
 def stopped() -> DataStopped:
     """Return the refusal of a data set that is stopped."""
     return DataStopped(
-        f"{FAULTS_ALLOWED} questions failed or died after they were charged, so no further one is answered until the "
-        "curator has looked. Nothing was charged; answers that were bought before stay free. Let the curator run "
-        "`lapwing data faults`, and then `lapwing data resume`."
+        f"{FAULTS_ALLOWED} queries failed after their charge, so Lapwing answers no new query until the curator has "
+        f"looked. Nothing was charged; earlier results stay free. Ask the curator to run `lapwing data faults`, and "
+        f"then `lapwing data resume`."
     )
 
 
 def given_up() -> EngineFault:
     """Return the fault of a question that ended when it could no longer be answered, whatever it had found."""
     return EngineFault(
-        "The data set was stopped, or the question given up as lost, while it was under way. The cost is charged and "
-        "nothing is released; ask the curator to run `lapwing data faults`."
+        "The data set was stopped, or Lapwing gave up the query as lost, while it was running. The cost is charged "
+        "and nothing is released; ask the curator to run `lapwing data faults`."
     )

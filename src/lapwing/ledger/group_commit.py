@@ -142,5 +142,5 @@ class GroupCommit:
 
 def _unknown(error: BaseException | None = None) -> LedgerFault:
     """Return the fault of a request of whose commit nobody knows what became."""
-    known = "The thread that was to write this to the ledger was stopped. Nobody knows whether it was charged."
+    known = "The thread that should write this to the ledger was stopped. Nobody knows whether it was charged."
     return LedgerFault(str(error) if isinstance(error, LedgerFault) else f"{known} Nothing was answered.")

@@ -70,7 +70,7 @@ class HeldMark:
         mark = read_text(os.pread(self._descriptor, 4096, 0))
         if mark is None:
             raise LedgerFault(
-                f"The mark {self._name} is damaged, so the ledger may have been rolled back. Nothing is answered. "
+                f"The mark {self._name} is damaged, so the ledger may have been rolled back. Lapwing answers no query. "
                 f"{RESTORE}"
             )
         return mark
@@ -93,8 +93,8 @@ def hold(ledger: Path, seconds: float) -> Iterator[HeldMark]:
         file = open(path, "r+b", buffering=0)  # noqa: SIM115 - entered below, where a missing file is told apart
     except FileNotFoundError:
         raise LedgerFault(
-            f"The mark {path.name} is missing, so the ledger {ledger.name} may have been rolled back. Nothing is "
-            f"answered. {RESTORE}"
+            f"The mark {path.name} is missing, so the ledger {ledger.name} may have been rolled back. Lapwing answers "
+            f"no query. {RESTORE}"
         ) from None
     with file:  # closing it drops the lock
         _lock(file.fileno(), path.name, seconds)
@@ -110,7 +110,7 @@ def _lock(descriptor: int, name: str, seconds: float) -> None:
             if time.monotonic() > deadline:
                 raise LedgerFault(
                     f"Another process held {name} for more than {seconds:g} seconds. Nothing was charged. Stop that "
-                    "process, or ask again later."
+                    f"process, or run the query again later."
                 ) from None
             time.sleep(pause)
             pause = min(2 * pause, _LAST_RETRY_SECONDS)
@@ -154,7 +154,7 @@ class Turn:
             if not self._lock.acquire(timeout=self.patience):
                 raise LedgerFault(
                     f"Other threads held the ledger {self._name} for more than {self.patience:g} seconds. "
-                    "Nothing was charged. Ask again later."
+                    "Nothing was charged. Run the query again later."
                 )
             yield
         finally:

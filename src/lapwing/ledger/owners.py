@@ -54,7 +54,7 @@ def require_same_owners(given: Owners, known: Owners, ledger: str) -> None:
         raise CatalogMismatch(
             f"The ledger {ledger} knows whose the rows of {name} are: {_shown(known[name])} (given: "
             f"{_shown(given[name])}). Earlier queries would have protected other people than new ones. "
-            "Nothing was changed. Write it as it was; only data about other people may have another ledger."
+            "Nothing was changed. Write it as it was; only data about other people may use another ledger."
         )
 
 

@@ -49,7 +49,7 @@ def raised_to(was: Registration, epsilon: Fraction, delta: Fraction) -> Registra
     kind = was.budget.kind
     if not (epsilon > 0 and was.delta_keys <= delta < 1):
         raise InvalidParameter(
-            f"A budget of {shown(epsilon, delta)} cannot be. Epsilon must be above 0. Delta must be below 1 and at "
+            f"A budget of {shown(epsilon, delta)} is not valid. Epsilon must be above 0. Delta must be below 1 and at "
             f"least the {written(was.delta_keys)} that is reserved for private keys."
         )
     if kind == "pure" and delta != was.delta:
@@ -96,11 +96,11 @@ def require_raise(was: Registration, now: Registration) -> None:
     for name, before, after in (("epsilon", was.epsilon, now.epsilon), ("delta", was.delta, now.delta)):
         if after < before:
             raise InvalidParameter(
-                f"{name} is {written(before)} and would become {written(after)}. A budget is never made smaller: what "
-                "was promised before stays the promise. To spend less, close the data set, or give shares of it."
+                f"{name} is {written(before)} and would become {written(after)}. A budget never becomes smaller, "
+                f"because earlier queries relied on it. To spend less, close the data set, or give shares of it."
             )
     if (was.epsilon, was.delta) == (now.epsilon, now.delta) or not was.budget <= now.budget:
-        raise InvalidParameter(f"The budget is {shown(was.epsilon, was.delta)} already; name a larger one.")
+        raise InvalidParameter(f"The budget is already {shown(was.epsilon, was.delta)}; give a larger one.")
 
 
 def require_expected(was: Registration, epsilon: Fraction, delta: Fraction, ledger: str) -> None:
@@ -111,8 +111,8 @@ def require_expected(was: Registration, epsilon: Fraction, delta: Fraction, ledg
     """
     if (was.epsilon, was.delta) != (epsilon, delta):
         raise CatalogMismatch(
-            f"The budget of {ledger} is {shown(was.epsilon, was.delta)}, and not {shown(epsilon, delta)} as was "
-            "expected: somebody has raised it meanwhile. Nothing was changed. Look at it again."
+            f"The budget of {ledger} is {shown(was.epsilon, was.delta)}, not {shown(epsilon, delta)} as expected, "
+            f"because somebody raised it in the meantime. Nothing was changed. Check the budget again."
         )
 
 

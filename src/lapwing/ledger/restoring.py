@@ -136,21 +136,21 @@ def admitted(entries: Sequence[Entry], mark: Mark | None, declared: Declared | N
     if mark is None or not mark.sequence:
         if declared is None or declared == "marked":
             raise LedgerFault(
-                f"There is no mark of an entry, so nothing says whether entries after {last} were lost. Nothing was "
+                f"There is no mark, so nothing shows whether entries after {last} were lost. Nothing was "
                 "changed. Find the mark, or declare that this copy is the newest (--newest). If you do not know, "
-                "declare that entries are lost (--lost): then all of the budget counts as spent."
+                "declare that entries are lost (--lost); then the whole budget counts as spent."
             )
         return declared
     if mark.sequence <= last:
         if mark.hash != entries[mark.sequence - 1].hash:
             raise LedgerFault(
-                "The copy is of another ledger than the mark. Nothing was changed. Give the copy of this one."
+                "The copy belongs to another ledger than the mark. Nothing was changed. Give a copy of this ledger."
             )
         return LOST if declared == LOST else "marked"
     if declared != LOST:
         raise LedgerFault(
-            f"The mark proves that the ledger had {mark.sequence} entries, and the copy ends at {last}: restoring it "
-            "would give back what was spent. Nothing was changed. Find a newer copy; or declare that the entries are "
+            f"The mark proves that the ledger had {mark.sequence} entries, and the copy ends at {last}. Restoring it "
+            f"would give spent budget back. Nothing was changed. Find a newer copy; or declare that the entries are "
             "lost (--lost): then all of the budget counts as spent, and you may raise it."
         )
     return LOST
@@ -180,8 +180,8 @@ def _require_empty(path: Path) -> None:
         other = path.with_name(path.name + ending)
         if other.exists() or other.is_symlink():
             raise LedgerFault(
-                f"There is a file {other.name}. Nothing was changed. If the ledger is beyond repair, move it elsewhere "
-                "with all its files but the mark, which says how far it had come."
+                f"There is a file {other.name}. Nothing was changed. If the ledger is beyond repair, move all its "
+                f"files elsewhere except the mark, which proves the last entry."
             )
 
 

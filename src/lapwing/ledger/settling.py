@@ -47,8 +47,8 @@ class Settled(NamedTuple):
         """
         if self.missing and not self.state.stopped and self.state.faults + self.missing >= FAULTS_ALLOWED:
             raise LedgerFault(
-                "Processes that have questions under way are out of reach, and if they died the data set is to stop. "
-                "Nothing was charged. Ask again in a minute; it is known by then."
+                "Processes with running queries cannot be reached, and Lapwing has to stop the data set if they died. "
+                "Nothing was charged. Run the query again in a minute."
             )
 
 

@@ -108,8 +108,7 @@ class State:
         """
         if self.closed:
             raise DataStopped(
-                "The curator has closed this data set for ever. Nothing was charged; answers that were bought before "
-                "stay free."
+                "The curator has closed this data set for ever. Nothing was charged; earlier results stay free."
             )
 
     def ended(self, *charges: int) -> "State":

@@ -128,11 +128,14 @@ def charging(state: State, charge: Charge, time: str) -> Entry | Refused:
     if state.stopped:
         raise stopped()
     if state.version == 0:
-        raise DataChanged("No version of the data was accepted, so nothing can be asked of them. Accept one first.")
+        raise DataChanged(
+            "No version of the data was accepted, so Lapwing cannot answer queries. Ask the curator to "
+            "accept one first."
+        )
     if charge.version != state.version:
         raise DataChanged(
-            f"The question is about version {charge.version} of the data and the current version is {state.version}. "
-            "Nothing was charged. Ask again."
+            f"The query is about version {charge.version} of the data, and the current version is {state.version}. "
+            f"Nothing was charged. Run the query again."
         )
     if charge.delta < 0:
         raise InvalidParameter(f"The charge has delta = {charge.delta}; it must not be negative.")

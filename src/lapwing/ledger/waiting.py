@@ -82,6 +82,6 @@ def _serves(known: Charge, wanted: Charge) -> bool:
 def still_waiting(seconds: float) -> LedgerFault:
     """Return the fault of a question that has waited for another for too long."""
     return LedgerFault(
-        f"Somebody else is asking the same, and has had no answer for {seconds:g} seconds. Nothing was charged. Ask "
-        "again later: it is free then."
+        f"Somebody else is running the same query, and has had no result for {seconds:g} seconds. Nothing was "
+        f"charged. Run it again later; it is then free."
     )

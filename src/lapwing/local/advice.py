@@ -228,7 +228,8 @@ def _least_epsilon(respondents: int, written: str, needed: Callable[[Fraction], 
     low, high = 0, int(LARGEST_EPSILON / _STEP)
     if needed(high * _STEP) > respondents:
         raise InvalidParameter(
-            f"{written} respondents are too few for that at any epsilon; ask more, or for less accuracy."
+            f"{written} respondents are too few for this accuracy at any epsilon. Ask more people, or accept less "
+            f"accuracy."
         )
     while high - low > 1:
         middle = (low + high) // 2

@@ -61,9 +61,7 @@ def collect_for(mechanism: Kind, task: client.Task, lines: Iterable[bytes]) -> C
         InvalidParameter: If the mechanism is not the task's, or a line is not bytes.
     """
     if mechanism_of(task.asked) != mechanism:
-        raise InvalidParameter(
-            f"The task has the mechanism {task.mechanism} with other parameters, or for other answers."
-        )
+        raise InvalidParameter(f"The task has the mechanism {task.mechanism} with other parameters or other answers.")
     said: list[Hashable] = []
     rejected: list[Rejected] = []
     seen: set[str] = set()
@@ -71,8 +69,8 @@ def collect_for(mechanism: Kind, task: client.Task, lines: Iterable[bytes]) -> C
     for number, line in enumerate(lines, 1):
         if not isinstance(line, bytes):
             raise InvalidParameter(
-                f"Line {number} is a {type(line).__name__}; reports are bytes, as `client.report` gives them and files "
-                "have them: open them with mode 'rb', or use .encode()."
+                f"Line {number} is a {type(line).__name__}; reports are bytes, as `client.report` returns them. Open "
+                f"files with mode 'rb', or use .encode()."
             )
         if not line.strip():
             continue

@@ -204,7 +204,7 @@ def estimate_joint(task: client.Task, reports: tuple[Any, ...], first: str, seco
     asked = task.asked
     if not isinstance(asked, client.Attributes) or asked.mechanism != client.ALL_ATTRIBUTES:
         raise InvalidParameter(
-            "Joint tables are for tasks whose reports tell all questions: new_record_task(joint=True)."
+            "Joint tables need tasks whose reports cover all questions: new_record_task(joint=True)."
         )
     questions = [question for question, _ in asked.each]
     for question in (first, second):

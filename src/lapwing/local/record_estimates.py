@@ -22,7 +22,7 @@ def estimate_record(task: client.Task, reports: tuple[Any, ...]) -> dict[str, Fr
         InvalidParameter: For a task that does not ask for several attributes.
     """
     if not isinstance(task.asked, client.Attributes) or len(reports) != len(task.asked.each):
-        raise InvalidParameter("These are no reports of a task that asks for several attributes.")
+        raise InvalidParameter("These reports are not from a task with several attributes.")
     estimates = {
         question: _estimate(asked, own)
         for (question, asked), own in zip(task.asked.each, reports, strict=True)

@@ -70,7 +70,7 @@ def pay_for_people(definition: Definition, catalog: Catalog, people: Catalog) ->
         room, price = own.state().room(None), definition.loss.to_kind(catalog.budget.measure).rounded_up()
         if price.amount > room.amount:
             raise BudgetExhausted(
-                f"The monitor costs {price}, and its own budget has {room} left. Nothing was charged, nor for people."
+                f"The monitor costs {price}, and its own budget has {room} left. Nothing was charged, in either budget."
             )
     said = f"MONITOR {definition.name} of {catalog.name}, by days, for who is there on all: {definition.text}"
     with _ledger(people) as ledger:

@@ -99,5 +99,6 @@ def require_name(name: str) -> None:
     """Refuse what is no name of a monitor: it becomes the name of a file."""
     if not _NAME.fullmatch(name):
         raise InvalidParameter(
-            f"{name!r:.70} is no name of a monitor; use small letters, digits, - and _, not - or _ first."
+            f"{name!r:.70} is not a valid monitor name; use lower-case letters, digits, - and _, with a letter or "
+            f"digit first."
         )

@@ -24,7 +24,7 @@ def described(monitor: "Monitor") -> list[tuple[str, str]]:
         ("question", definition.text),
         (
             "events",
-            f"{definition.source or plan.table.source}; one that comes after its tick counts in {_late(schedule)}",
+            f"{definition.source or plan.table.source}; an event that comes after its tick counts in {_late(schedule)}",
         ),
         ("horizon", _horizon(monitor)),
         ("limit", _limit(monitor)),
@@ -67,7 +67,7 @@ def _limit(monitor: "Monitor") -> str:
     each = "all horizons together" if definition.lifetime else f"{'each' if schedule.repeat > 1 else 'the'} horizon"
     within = f", at most {definition.per_tick} at one tick" if definition.per_tick is not None else ""
     unit = unit_in_words(_unit(monitor))
-    return f"of {unit}, {definition.most} {limit} count in {each}{within}; further ones do not exist"
+    return f"of {unit}, {definition.most} {limit} count in {each}{within}; further ones are ignored"
 
 
 def _price(monitor: "Monitor") -> str:
@@ -78,15 +78,15 @@ def _price(monitor: "Monitor") -> str:
             person = definition.loss.for_group(schedule.repeat)
             price += f". For a {unit} who is there on all {schedule.repeat} days it is {person}"
         where = definition.people
-        return price if where is None else f"{price}; that was charged in the ledger of {where}, too"
+        return price if where is None else f"{price}; this was also charged in the ledger of {where}"
     if not schedule.doubling:
         return f"{definition.loss} for all ticks together, charged when it was made"
     if monitor.loss_for_ever is not None:
         return f"{definition.loss} for ever, for all horizons together, charged when it was made"
     paid = monitor.horizons_paid
     return (
-        f"{definition.loss} for each horizon, charged when it begins; {monitor.loss_so_far} so far, for {paid}. For "
-        f"ever there is no finite figure: in each horizon a {unit} may do as much again"
+        f"{definition.loss} for each horizon, charged when it begins; {monitor.loss_so_far} so far, for {paid}. There "
+        f"is no finite total for ever, because a {unit} may do as much again in each horizon"
     )
 
 

@@ -110,13 +110,15 @@ def create_monitor(
     if question is None:
         given = (epsilon, time, most, per_tick, every, horizon, starting, over, within, lateness, source, people)
         if any(each is not None for each in given) or doubling or lifetime or present or (repeat, late) != (1, "next"):
-            raise InvalidParameter("No question is given, so the catalog says all of it; leave other options out.")
+            raise InvalidParameter(
+                "Without a query, the catalog describes the whole monitor; leave out the other options."
+            )
         options: dict[str, Any] = dict(_section_of(described, name).options)
         if "people" in options:
             options["people"] = described.folder / options["people"]
         return create_monitor(described, name, **options)
     if epsilon is None or time is None:
-        raise InvalidParameter("A monitor needs epsilon, its cost, and time, the column that says when an event was.")
+        raise InvalidParameter("A monitor needs epsilon (its cost) and time (the column with the time of an event).")
     text, schedule = read_schedule(
         question,
         every=every,
@@ -146,7 +148,9 @@ def create_monitor(
     definition, plan = _planned(definition, described, limited=most is not None)
     require_source(source, plan.table)
     if people is not None and plan.unit_day is None:
-        raise InvalidParameter("people is for a monitor whose unit is a person and a day; here it is a person already.")
+        raise InvalidParameter(
+            "people is only for a monitor whose unit is a person and a day; here the unit is already a person."
+        )
     protected = people if people is None or isinstance(people, Catalog) else load(Path(people))
     if protected is not None:
         definition = replace(definition, people=protected.name)
@@ -177,7 +181,7 @@ def _section_of(catalog: Catalog, name: str) -> MonitorSection:
     if section is None:
         named = ", ".join(section.name for section in catalog.monitors) or "none"
         raise InvalidParameter(
-            f"No question is given, and the catalog has no section [monitors.{name}]; it describes {named}."
+            f"No query is given, and the catalog has no section [monitors.{name}]; it describes {named}."
         )
     return section
 
@@ -210,12 +214,14 @@ def open_monitor(catalog: str | Path | Catalog, name: str) -> "Monitor":
         definition = Definition.from_record(json.loads(facts["definition"]))
         if facts["state"] == "new":
             if not is_charged(definition, described):
-                raise InvalidParameter(f"The monitor {name} was not paid for, as making it was cut off. Make it again.")
+                raise InvalidParameter(
+                    f"Creating the monitor {name} was interrupted before its charge. Create it again."
+                )
             store.set_fact("state", "paid")
         if _digest_of(facts["about"], described) != facts["table"]:
             raise CatalogMismatch(
-                f"Table {facts['about']} is not what it was when the monitor {name} was made: units, names, types, "
-                "bounds or values differ. Write it as it was, or make another monitor."
+                f"Table {facts['about']} has changed since the monitor {name} was created: units, names, types, "
+                f"bounds or values differ. Restore it in the catalog, or create another monitor."
             )
         public = open_public_tables(described)
         try:
@@ -356,11 +362,11 @@ class Monitor:
             behind = f", {due - done:,} due" if due > done else ""
             return f"waiting at tick {done + 1:,}{of}{behind}, since {since} UTC: {facts['waiting']}"
         if now < schedule.start and not done:
-            return f"not begun: tick 1{of} is due when its period is over"
+            return f"not started: tick 1{of} is due when its period ends"
         if due > done:
             return f"behind by {due - done:,}{of} ticks; the next is {done + 1:,}"
         if due < done:
-            return f"ahead: tick {done:,} was released and the clock says that it is not due; the next waits for it"
+            return f"ahead: tick {done:,} was released before its time by the clock; the next tick waits"
         return f"on time at tick {done:,}{of}"
 
     # ---- reading what was released -----------------------------------------------------------------------------------
@@ -529,7 +535,7 @@ class Monitor:
             if not is_charged(self.definition, self.catalog, horizon):
                 pay(self.definition, self.catalog, horizon)
         except BudgetExhausted:
-            self._wait(f"the budget does not allow horizon {horizon}, which costs {self.definition.loss}", now)
+            self._wait(f"the budget is too small for horizon {horizon}, which costs {self.definition.loss}", now)
             raise
         with self._store.transaction():
             self._store.set_fact("horizons", str(horizon))
@@ -571,7 +577,9 @@ class Monitor:
         from lapwing.monitors.sending import send as sent
 
         if self.definition.source != INBOX:
-            raise InvalidParameter(f"The monitor {self.name} reads its events elsewhere, and takes none that are sent.")
+            raise InvalidParameter(
+                f"The monitor {self.name} reads its events from a source, so it accepts no sent events."
+            )
         return sent(events, self._plan.table, self._store)
 
     def close(self) -> None:

@@ -155,7 +155,7 @@ def planned(
     cells = cells_of(question)
     if len(cells) > MOST_CELLS:
         raise QueryRefused(
-            f"The question has {len(cells):,} cells; a monitor has at most {MOST_CELLS:,}",
+            f"The query has {len(cells):,} cells; a monitor has at most {MOST_CELLS:,}",
             cause=RefusalCause.TOO_MANY_GROUPS,
         )
     check_nodes(question.distributions, len(cells))
@@ -200,8 +200,8 @@ def _by_persons(definition: Definition, catalog: Catalog) -> tuple[Catalog, str 
     schedule = definition.schedule
     if schedule.horizon * schedule.period != DAY or schedule.start % DAY or definition.time not in days:
         raise InvalidParameter(
-            "The unit is a person and a day. So write FOR '1 day', STARTING at a midnight (UTC), REPEAT with the "
-            f"number of days, and the time of that day: {', '.join(map(str, days))}."
+            "The unit is a person and a day. Write FOR '1 day', STARTING at a midnight (UTC), REPEAT with the number "
+            "of days, and the time of that day: {', '.join(map(str, days))}."
         )
     return catalog, definition.time
 
@@ -210,13 +210,13 @@ def _require_limits(definition: Definition, unit_day: str | None) -> None:
     schedule = definition.schedule
     if unit_day is not None and (schedule.doubling or definition.lifetime):
         raise InvalidParameter(
-            "The unit is a person and a day, and is in only one horizon. It has neither horizons that double nor a "
-            "limit for its lifetime. Write REPEAT with the number of days."
+            "The unit is a person and a day, so it is in only one horizon. Leave out doubling horizons and the "
+            "lifetime limit, and write REPEAT with the number of days."
         )
     if definition.lifetime and schedule.repeat == 1:
-        raise InvalidParameter("There is one horizon, so a limit for the lifetime says nothing; leave it out.")
+        raise InvalidParameter("There is one horizon, so a lifetime limit has no effect; leave it out.")
     if definition.lifetime and definition.per_tick is not None:
-        raise InvalidParameter("A limit for the lifetime cannot stand beside per_tick; leave one of the two out.")
+        raise InvalidParameter("A lifetime limit and per_tick exclude each other; leave out one of the two.")
 
 
 def table_of_question(definition: Definition, catalog: Catalog, public: PublicTables) -> Table:
@@ -242,9 +242,9 @@ def _table(plan: Plan) -> Table:
     if question.private_keys:
         names = ", ".join(key.name for key in question.private_keys)
         raise QueryRefused(
-            f"The values of {names} are not public, so nobody knows which cells there are",
+            f"The values of {names} are not public, so the cells are unknown",
             cause=RefusalCause.VALUES_NOT_PUBLIC,
-            remedy="List its values in the catalog.",
+            remedy="Ask the curator to list its values in the catalog.",
         )
     if question.sets or question.combined or plan.searches or question.choosing:
         raise QueryRefused(
@@ -254,9 +254,9 @@ def _table(plan: Plan) -> Table:
         )
     if plan.asked.epsilon is not None or plan.asked.shares or plan.explain:
         raise QueryRefused(
-            "A monitor has one cost as a whole",
+            "A monitor has one cost for everything",
             cause=RefusalCause.COST_NOT_ALLOWED,
-            remedy="Give its epsilon beside the question.",
+            remedy="Give its epsilon next to the query.",
         )
     return table
 
@@ -273,13 +273,13 @@ def _require_time(table: Table, name: str) -> None:
 def _require_presence(plan: Plan, table: Table) -> None:
     if len(plan.question.measures) != 1 or plan.question.measures[0] not in (Count(), CountUnits()):
         raise QueryRefused(
-            "PRESENT counts people where they are, and nothing else",
+            "PRESENT only counts people where they are",
             cause=RefusalCause.NOT_MONITORED,
             remedy="Write SELECT cell, COUNT(*) … PRESENT.",
         )
     if table.unit_is_row:
         raise QueryRefused(
-            "PRESENT follows a person from event to event, and here each row is a unit of its own",
+            "PRESENT follows a person from event to event, but here each row is its own unit",
             cause=RefusalCause.ROWS_ARE_UNITS,
         )
 
@@ -302,7 +302,7 @@ def _stream(
     elif isinstance(measure, CountUnits):
         kind, participation, window = _people(definition)
         if table.unit_is_row or measure.where is not None:
-            why = "Each row is a unit of its own here" if table.unit_is_row else "People are counted with a condition"
+            why = "Here each row is its own unit" if table.unit_is_row else "People are counted with a condition"
             raise QueryRefused(
                 why,
                 cause=RefusalCause.NOT_MONITORED,
@@ -317,9 +317,9 @@ def _stream(
         inside = measure.row_range
     else:
         raise QueryRefused(
-            f"A monitor does not watch {measure.construct}",
+            f"A monitor cannot compute {measure.construct}",
             cause=RefusalCause.NOT_MONITORED,
-            remedy="It watches COUNT, SUM, COUNT(DISTINCT person), quantiles, and what is computed of them.",
+            remedy="Use COUNT, SUM, COUNT(DISTINCT person), quantiles, and expressions of them.",
         )
     norm = Fraction(max(-inside[0], inside[1], 1))
     if isinstance(measure, Distribution):  # an entry of 1 in each level: so many in L1, and their root in L2
@@ -329,7 +329,7 @@ def _stream(
         raise QueryRefused(
             "The bounds of a sum are too wide for a monitor",
             cause=RefusalCause.BOUNDS_TOO_WIDE,
-            remedy="Narrow them in the catalog.",
+            remedy="Ask the curator to narrow them in the catalog.",
         )
     mechanism = _mechanism(loss, schedule.horizon, participation, window, norm, record)
     return Stream(measure=measure, kind=kind, range=inside, mechanism=mechanism, price=loss, window=window)
@@ -353,7 +353,7 @@ def _mechanism(
     else:
         mechanism = mechanism_from(record, participation, norm)
     if mechanism.loss(price.kind).amount > price.amount:
-        raise Fault("A mechanism of the monitor loses more than what was charged for it. It is stopped.")
+        raise Fault("A mechanism of the monitor loses more than its charge. Lapwing stopped the monitor.")
     return mechanism
 
 

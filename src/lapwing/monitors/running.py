@@ -198,7 +198,7 @@ class Run:
     def require_sound(self) -> None:
         """Refuse to go on with what may be ahead of the file."""
         if self._failed:
-            raise Fault("A transaction of the monitor failed. Open it again: it goes on from its newest tick.")
+            raise Fault("A transaction of the monitor failed. Open it again; it continues from its newest tick.")
 
     def fail(self) -> None:
         """Note that what is in memory may be ahead of the file."""

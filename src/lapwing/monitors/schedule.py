@@ -103,7 +103,7 @@ class Schedule:
         if self.horizon < 1 or self.repeat < 1 or self.ticks > MOST_TICKS:
             raise InvalidParameter(f"There would be {self.ticks:,} ticks; a monitor has from 1 to {MOST_TICKS:,}.")
         if self.present and self.window is not None:
-            raise InvalidParameter("PRESENT counts people who are there at a tick, so OVER has no meaning beside it.")
+            raise InvalidParameter("PRESENT counts people who are there at a tick, so OVER has no meaning next to it.")
         if self.late not in ("next", "drop"):
             raise InvalidParameter(f"late is {self.late!r:.60}; it must be 'next' or 'drop'.")
 
@@ -173,7 +173,7 @@ def _agreed(clauses: re.Match[str], name: str, given: str | None, read: Callable
         return said if given is None else given
     if read(said, clause) != read(given, name):
         raise InvalidParameter(
-            f"The query says {clause} {said!r:.60}, and the option {name} says {given!r:.60}. Leave one of them out."
+            f"The query has {clause} {said!r:.60}, and the option {name} is {given!r:.60}. Leave one of them out."
         )
     return said
 
@@ -208,21 +208,19 @@ def read_schedule(
         doubling, present = doubling or found["doubling"] is not None, present or found["present"] is not None
         text = text[: found.start()]
     elif every is None and re.search(r"\bEVERY\s*'", text, re.IGNORECASE):
-        raise QueryRefused(
-            "EVERY is not written as it can be read", cause=RefusalCause.INVALID_SCHEDULE, remedy=f"Write {_HOW}."
-        )
+        raise QueryRefused("EVERY cannot be read", cause=RefusalCause.INVALID_SCHEDULE, remedy=f"Write {_HOW}.")
     if every is None or horizon is None:
         raise InvalidParameter(f"A monitor needs a period and a horizon. Write {_HOW}, or give them as options.")
     if within is not None and not present:
-        raise InvalidParameter("WITHIN goes with PRESENT: it says after what time somebody counts as gone.")
+        raise InvalidParameter("WITHIN needs PRESENT; it gives the time after which somebody counts as gone.")
     if doubling and repeat != 1:
-        raise InvalidParameter("Horizons are repeated, or they double; leave one of the two out.")
+        raise InvalidParameter("Horizons either repeat or double; leave one of the two out.")
     period = duration(every, "EVERY")
 
     def ticks(given: str, what: str) -> int:
         length = duration(given, what)
         if length % period:
-            raise InvalidParameter(f"{what} is {given!r:.60}, which is no multiple of the period, {every!r:.60}.")
+            raise InvalidParameter(f"{what} is {given!r:.60}, which is not a multiple of the period, {every!r:.60}.")
         return length // period
 
     length = ticks(horizon, "FOR")

@@ -38,7 +38,7 @@ def send(events: Sequence[dict[str, Any]], table: Table, store: Store) -> Sent:
 
 def _read(event: object, place: int, table: Table) -> tuple[str, str, str]:
     if not isinstance(event, dict):
-        raise InvalidParameter(f"Event {place} is no JSON object.")
+        raise InvalidParameter(f"Event {place} is not a JSON object.")
     name, unit = event.get(ID), "" if table.unit_is_row else event.get(table.unit_column)
     if not isinstance(name, str) or not 1 <= len(name) <= LONGEST:
         raise InvalidParameter(f"Event {place} needs an {ID!r}, a text of 1 to {LONGEST} characters.")

@@ -22,7 +22,8 @@ GROWING: Final = ("postgresql", "sqlite")
 """Doors of databases whose tables can be read as they grow."""
 _SOURCES: Final = (
     "Write 'postgresql://READER@HOST/DATABASE?append=KEY#SCHEMA.TABLE', 'sqlite:FILE?append=KEY#TABLE', or 'service' "
-    "for events that are sent. For files, leave it out: the monitor reads the files of the catalog's table."
+    "for events that are sent. For files, leave the source out; the monitor then reads the files of the catalog's "
+    "table."
 )
 
 
@@ -80,8 +81,8 @@ class Folder:
                     raise DataFault(f"The file {file.name} of events changed while it was read. Move files there whole")
             elif known[name] != place:
                 raise DataFault(
-                    f"The file {file.name} of events changed after it was read. Put it back as it was, and new events "
-                    "into a new file"
+                    f"The file {file.name} of events changed after it was read. Restore the file, and put new events "
+                    f"into a new file"
                 )
 
 
@@ -128,13 +129,13 @@ def require_source(text: str | None, table: Table) -> None:
     source = text or table.source
     if source == INBOX and table.where:
         raise InvalidParameter(
-            f"Table {table.name} has conditions on the rows of its source, which events that are sent are not compared "
-            "with; read them from the source."
+            f"Table {table.name} has conditions on the rows of its source, and sent events are not checked against "
+            f"them. Read the events from the source."
         )
     if source == INBOX or (text is None and not is_address(source)):
         return
     if not is_address(source):
-        raise InvalidParameter(f"The given source is no source of events. {_SOURCES}")
+        raise InvalidParameter(f"The given source is not a source of events. {_SOURCES}")
     try:
         address = read_address(source)
     except ValueError as error:

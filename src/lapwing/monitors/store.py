@@ -92,8 +92,8 @@ class Store:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if path.exists() or path_of(path).exists():
             raise InvalidParameter(
-                f"There is a monitor {path.stem} already. Nothing was charged. Give it another name, or stop that one "
-                "and remove its files."
+                f"There is already a monitor {path.stem}. Nothing was charged. Choose another name, or stop that "
+                f"monitor and remove its files."
             )
         draft = path.with_name(f".{path.name}.{os.getpid()}")
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -124,8 +124,9 @@ class Store:
         if not path.exists():
             if path_of(path).exists() and _marked(path).sequence:
                 raise Fault(
-                    f"The file {path.name} of a monitor is missing, and its mark says that it has released ticks. It "
-                    "is stopped: going on without would release them again with other noise. Restore the file."
+                    f"The file {path.name} of a monitor is missing, and its mark says that it has released ticks. "
+                    f"Lapwing stopped the monitor, because it would release them again with other noise. Restore the "
+                    f"file."
                 )
             raise InvalidParameter(f"There is no monitor {path.stem} in {path.parent.name}.")
         connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
@@ -376,8 +377,8 @@ def _marked(path: Path) -> Mark:
         mark = None
     if mark is None:
         raise Fault(
-            f"The mark {path_of(path).name} of a monitor is missing or damaged, so its file may be an old copy. It is "
-            "stopped. Restore the newest file with its mark."
+            f"The mark {path_of(path).name} of a monitor is missing or damaged, so its file may be an old copy. "
+            f"Lapwing stopped the monitor. Restore the newest file with its mark."
         )
     return mark
 

@@ -143,7 +143,7 @@ class GrowingTable:
             if place.greatest > _LEAST and greatest is not None and greatest < place.greatest:
                 raise DataFault(
                     f"The greatest {self._key} of the table of events is less than before, so rows at its end were "
-                    "removed or numbered anew. Put them back, or make another monitor"
+                    f"removed or renumbered. Restore them, or create another monitor"
                 )
             until = time.monotonic() + PATIENCE
             while (left := writers & state.writers(names)) - self._lasting and time.monotonic() < until:
@@ -160,7 +160,7 @@ class GrowingTable:
             mark = state.mark(names)
         except ValueError:
             raise DataFault(
-                f"{self._key} of the table of events is no key of integers; name one behind ?{KEY}= in its address"
+                f"{self._key} of the table of events is not an integer key; name one after ?{KEY}= in its address"
             ) from None
         return None if mark is None else int(json.loads(mark)[1])
 

@@ -154,10 +154,10 @@ class AddingServer:
             InvalidParameter: If the request is none, is of clients that are not held, or of another challenge.
         """
         if self._keys is None or not self.task.checked:
-            raise InvalidParameter("The task's answers are not checked; there is nothing to test.")
+            raise InvalidParameter("The task has no checked answers, so there is nothing to test.")
         nonces, ranges, clients = wire.opening_in(body)
         if nonces[self._keys.place] != self.nonce():
-            raise InvalidParameter("The challenge is not made with this server's nonce; nothing was opened.")
+            raise InvalidParameter("The challenge does not use this server's nonce; nothing was opened.")
         digest = set_digest(self.task.digest, clients)
         challenge = challenge_of(digest, nonces)
         with self._releasing:
@@ -180,7 +180,7 @@ class AddingServer:
         """
         message = self._taken_part(body[:SET_BYTES], body[SET_BYTES:])
         if isinstance(message, list):
-            raise InvalidParameter("The noise is drawn; no message is missing.")
+            raise InvalidParameter("The noise has been drawn; no message is missing.")
         return message
 
     def release(self, body: bytes) -> Release:
@@ -199,7 +199,7 @@ class AddingServer:
         members = clients_in(clients)
         if len(members) < self.task.least_clients:
             raise QueryRefused(
-                f"The set has {len(members)} clients and the task wants {self.task.least_clients}",
+                f"The set has {len(members)} clients and the task needs {self.task.least_clients}",
                 cause=RefusalCause.TOO_FEW_CLIENTS,
                 remedy="Nothing was released.",
             )
@@ -222,9 +222,10 @@ class AddingServer:
             raise BudgetExhausted(self._short_of_delta())
         if not begun and not loss.rounded_up() <= account.remaining:
             raise BudgetExhausted(
-                f"A total costs {loss}, and of this folder's budget of {account.budget} {account.spent} is spent. "
-                "Serve a task of other people from a new folder; to serve several tasks of the same people, begin one "
-                "with a larger --epsilon."
+                f"A total costs {loss}, and {account.spent} of this folder's budget of {account.budget} is already "
+                f"spent. "
+                "For a task with other people, use a new folder. For several tasks with the same people, start a "
+                "folder with a larger --epsilon."
             )
 
     def spent(self) -> tuple[Loss, Loss]:
@@ -264,7 +265,7 @@ class AddingServer:
             return self.task.noise
         parts = self._taken_part(bytes.fromhex(digest), messages)
         if isinstance(parts, bytes):
-            raise InvalidParameter("The noise of this set is not drawn yet; nothing was released.")
+            raise InvalidParameter("The noise of this set has not been drawn yet; nothing was released.")
         return Parts(parts)
 
     def _new_release(self, members: list[bytes], digest: str, messages: bytes) -> Release:
@@ -341,7 +342,7 @@ class AddingServer:
                 f"{self._ledger.seen().account.spent} is spent. Nothing was released."
             )
         if not isinstance(outcome, tuple):
-            raise Fault("The same release is under way; ask again.")
+            raise Fault("The same release is under way; try again.")
         charged: Charged = outcome[0]
         return charged.sequence
 
@@ -365,5 +366,5 @@ def _locked(path: Path) -> BinaryIO:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise Fault(f"Another process serves from {path.parent}; end that one first.") from None
+        raise Fault(f"Another process serves from {path.parent}; stop it first.") from None
     return file

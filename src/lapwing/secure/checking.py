@@ -121,5 +121,5 @@ def require_opened(sums: Sequence[Sequence[int]]) -> list[int]:
         Fault: If the servers answered about different numbers of ranges.
     """
     if len({len(each) for each in sums}) != 1:
-        raise Fault("The servers did not answer about the same ranges of clients.")
+        raise Fault("The servers answered for different ranges of clients.")
     return [sum(each) % MODULUS for each in zip(*sums, strict=True)]

@@ -190,5 +190,5 @@ def _sent(summed: Summed) -> Sent:
         return Sent(epsilon=Fraction(summed.epsilon), delta=read(delta, "delta"), waiting=records)
     except (InvalidParameter, ValueError, TypeError, KeyError):
         raise Fault(
-            "The device's file is damaged: what it sent to a secure sum is not known. Nothing was sent."
+            "The device's file is damaged, so Lapwing does not know what it sent to a secure sum. Nothing was sent."
         ) from None

@@ -33,7 +33,7 @@ def make_identity(folder: Path, name: str, address: str) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError:
-        raise InvalidParameter(f"The folder {folder} is there already; a server's key is made once.") from None
+        raise InvalidParameter(f"The folder {folder} already exists, and a server has only one key.") from None
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
@@ -95,7 +95,7 @@ def read_identity(text: str) -> tuple[str, str]:
         (place,) = (one for one in each if one.startswith(_NAMESPACE))
         name, address = place.removeprefix(_NAMESPACE).split("/")
     except (ValueError, UnicodeError, x509.ExtensionNotFound):
-        raise InvalidParameter("This is no certificate of a server; `lapwing secure join` makes one.") from None
+        raise InvalidParameter("This is not the certificate of a server; `lapwing secure join` creates one.") from None
     require_name(name)
     require_address(address)
     return name, address

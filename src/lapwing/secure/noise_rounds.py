@@ -47,7 +47,7 @@ def take_part(
     """
     ends = list(accumulate(message_sizes(task), initial=0))
     if len(received) not in ends:
-        raise InvalidParameter(f"{len(received)} bytes are no messages of a joint noise; nothing was released.")
+        raise InvalidParameter(f"{len(received)} bytes are not messages of joint noise; nothing was released.")
     label, before, after = _NOISE + digest, (keys.place - 1) % 3, (keys.place + 1) % 3
     server = joint_noise(
         digits_for(task.noise.scale),

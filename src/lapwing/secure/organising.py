@@ -66,8 +66,8 @@ def new_task(
     """
     if delta * least_clients > 1:
         raise InvalidParameter(
-            f"The delta is {short(delta)}, and no client accepts one above 1/{least_clients}, one over the least "
-            "number of clients. Such a promise would allow somebody's exact answer to be published. Give a smaller one."
+            f"The delta is {short(delta)}, and no client accepts a delta above 1/{least_clients}, one over the least "
+            f"number of clients. A larger delta could publish somebody's exact answer. Give a smaller delta."
         )
     key = read_exactly(entropy, _KEY_BYTES).hex()
     servers = []
@@ -123,7 +123,7 @@ def _require_enough(task: Task, clients: bytes, which: str) -> None:
     count = len(clients) // ID_BYTES
     if count < task.least_clients:
         raise QueryRefused(
-            f"{count} clients {which}, and the task wants {task.least_clients}",
+            f"{count} clients {which}, and the task needs {task.least_clients}",
             cause=RefusalCause.TOO_FEW_CLIENTS,
             remedy="Nothing was released, and nothing will be.",
         )

@@ -101,15 +101,15 @@ def pair_keys_of(folder: Path, task: Task) -> PairKeys:
     key = serialization.load_pem_private_key((folder / KEY).read_bytes(), password=None)
     others = [load_pem_x509_certificate(server.certificate.encode()).public_key() for server in task.servers]
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise InvalidParameter(f"The key in {folder} is none that `lapwing secure join` makes.")
+        raise InvalidParameter(f"`lapwing secure join` did not create the key in {folder}.")
     place = next((place for place, other in enumerate(others) if other == key.public_key()), None)
     if place is None:
-        raise InvalidParameter(f"The key in {folder} belongs to no server of the task.")
+        raise InvalidParameter(f"The key in {folder} does not belong to a server of the task.")
     keys = {}
     for number, other in enumerate(others):
         if number != place:
             if not isinstance(other, ec.EllipticCurvePublicKey):
-                raise InvalidParameter("A certificate of the task is none that `lapwing secure join` makes.")
+                raise InvalidParameter("`lapwing secure join` did not create one of the task's certificates.")
             shared = key.exchange(ec.ECDH(), other)
             keys[number] = hmac.new(shared, _PAIR + bytes.fromhex(task.digest), sha256).digest()
     return PairKeys(place, keys)

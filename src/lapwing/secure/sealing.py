@@ -56,8 +56,8 @@ def sealing_key_of(server: Server) -> ec.EllipticCurvePublicKey:
         return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), bytes.fromhex(name.removeprefix(MARK)))
     except ValueError:
         raise InvalidParameter(
-            f"The server {server.name} has no key for sealed parts: its operator has to join anew. Send without a "
-            "relay."
+            f"The server {server.name} has no key for sealed parts. Send without a relay, or ask its operator to run "
+            f"`lapwing secure join` again."
         ) from None
 
 
@@ -105,9 +105,9 @@ class Opener:
         try:
             key = serialization.load_pem_private_key((folder / SEALING_KEY).read_bytes(), password=None)
         except (OSError, ValueError):
-            raise Fault(f"The folder {folder} has no key for sealed parts that can be read.") from None
+            raise Fault(f"The folder {folder} has no readable key for sealed parts.") from None
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise Fault(f"The key for sealed parts in {folder} is none that `lapwing secure join` makes.")
+            raise Fault(f"`lapwing secure join` did not create the key for sealed parts in {folder}.")
         self._key, self._task, self._name, self._suite = key, task, name, _suite()
 
     def opened(self, client: bytes, sealed: bytes) -> bytes | None:

@@ -63,7 +63,7 @@ def send(
         if waiting:
             whole = len(waiting) == len(task.servers)
             if not whole:
-                raise InvalidParameter("Some servers have their parts already; send the others theirs without a relay.")
+                raise InvalidParameter("Some servers already have their parts; send the others theirs without a relay.")
             post(task, relay, envelope_of(task, dict(waiting)), seconds)
             for name in waiting:
                 acknowledged_on_device(device, task, name)

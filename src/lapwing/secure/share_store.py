@@ -120,7 +120,7 @@ class ShareStore:
             query = "SELECT digest FROM message WHERE clients = ? AND round = ?"
             (held,) = cursor.execute(query, (clients, round_)).fetchone()
         if held != digest:
-            raise InvalidParameter("A server said something else in this round before; nothing was released.")
+            raise InvalidParameter("A server sent a different message in this round before; nothing was released.")
 
     def is_frozen(self) -> bool:
         """Tell whether nothing is taken any more."""

@@ -81,7 +81,7 @@ class Values:
         """
         if answer not in self.texts:
             allowed = ", ".join(self.texts[:10]) + (", …" if self.width > 10 else "")
-            raise InvalidParameter(f"The answer is none of those that are asked for: {allowed}. Nothing was sent.")
+            raise InvalidParameter(f"The answer must be one of {allowed}. Nothing was sent.")
         return tuple(int(text == answer) for text in self.texts)
 
 
@@ -166,7 +166,7 @@ class Vector:
         if not 1 <= self.steps <= MOST_STEPS or self.upper <= 0:
             raise InvalidParameter(f"A vector has an upper bound above 0, and 1 to {MOST_STEPS} steps up to it.")
         if self.norm not in NORMS or not 1 <= self.bound <= LARGEST:
-            raise InvalidParameter("A vector has a bound l1 or l2, of a step at least.")
+            raise InvalidParameter("A vector has a bound l1 or l2 of at least one step.")
         if self.size([self.steps] * self.width) > LARGEST:  # what servers check modulo the modulus holds of integers
             raise InvalidParameter(
                 "The steps are too fine for this number of cells and their bound; give fewer --steps."
@@ -314,13 +314,13 @@ class Task:
             raise InvalidParameter(f"{len(self.servers)} servers are given; there must be 2 to {MOST_SERVERS}.")
         for field in ("name", "address", "certificate"):
             if len({getattr(server, field) for server in self.servers}) != len(self.servers):
-                raise InvalidParameter(f"Two servers have the same {field}; each must be somebody's own.")
+                raise InvalidParameter(f"Two servers have the same {field}; each needs its own.")
         if not 1 <= self.least_clients <= self.most_clients:
             raise InvalidParameter(
                 f"The least number of clients is {self.least_clients}; it must be 1 to {self.most_clients:,}."
             )
         if self.noise.scale > MOST_SCALE:
-            raise InvalidParameter("So little epsilon takes more noise than a total has room for; give more.")
+            raise InvalidParameter("This epsilon needs more noise than a total has room for; give a larger epsilon.")
 
     @property
     def most_clients(self) -> int:
@@ -433,16 +433,16 @@ class Task:
         if self.delta * self.least_clients > 1:
             raise QueryRefused(
                 f"The task has delta {short(self.delta)}, above 1/{self.least_clients}, one over its least number of "
-                "clients: it may publish the exact answer of somebody",
+                "clients: it could publish somebody's exact answer",
                 cause=RefusalCause.DELTA_TOO_LARGE,
                 remedy="Nothing was sent. Ask for a task with a smaller delta.",
             )
         if self.delta > (MOST_DELTA if accepted is None else accepted):
             raise QueryRefused(
-                f"The task has delta {short(self.delta)}: with such a chance its epsilon need not hold. This device "
-                f"accepts {short(MOST_DELTA if accepted is None else accepted)} at most",
+                f"The task has delta {short(self.delta)}: its epsilon may fail with this probability. This device "
+                f"accepts at most {short(MOST_DELTA if accepted is None else accepted)}",
                 cause=RefusalCause.DELTA_TOO_LARGE,
-                remedy="Nothing was sent. To accept it, say so: `lapwing secure send --accept-delta DELTA`, or "
+                remedy="Nothing was sent. To accept it, use `lapwing secure send --accept-delta DELTA`, or "
                 "`accept_delta` in Python.",
             )
 
@@ -503,7 +503,7 @@ class Task:
         try:
             return cls._from_document(json.loads(text, object_pairs_hook=_unrepeated))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            raise InvalidParameter("This is no secure task, or one of another version of Lapwing.") from None
+            raise InvalidParameter("This is not a secure task, or it is from another version of Lapwing.") from None
 
     @classmethod
     def _from_document(cls, document: Mapping[str, object]) -> Self:
@@ -518,7 +518,7 @@ class Task:
             joint="joint" in document,
         )
         if document["noise"] != task.document["noise"]:
-            raise InvalidParameter("The task states other noise than its promise takes; send nothing.")
+            raise InvalidParameter("The task states a different amount of noise than its promise needs; send nothing.")
         if task.document != document:
             raise ValueError
         return task
@@ -566,13 +566,13 @@ def number_between(bounds: str, steps: int) -> Number:
 def require_name(name: str) -> None:
     """Refuse what is no name of a server."""
     if not _NAME.fullmatch(name):
-        raise InvalidParameter(f"{name[:60]!r} is no name of a server; it has small letters, digits and hyphens.")
+        raise InvalidParameter(f"{name[:60]!r} is not a valid server name; use lower-case letters, digits and hyphens.")
 
 
 def require_address(address: str) -> None:
     """Refuse what is no address of a server."""
     if not _ADDRESS.fullmatch(address) or not 1 <= int(address.rpartition(":")[2]) <= 65535:
-        raise InvalidParameter(f"{address[:60]!r} is no address; it must be HOST:PORT, like sums.example.org:8471.")
+        raise InvalidParameter(f"{address[:60]!r} is not an address; write HOST:PORT, like sums.example.org:8471.")
 
 
 def _asked(document: Mapping[str, object]) -> Asked:
@@ -630,7 +630,7 @@ def _list(value: object) -> Sequence[object]:
 
 def _unrepeated(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     if len(dict(pairs)) != len(pairs):
-        raise ValueError("a key stands there twice")
+        raise ValueError("a key appears twice")
     return dict(pairs)
 
 

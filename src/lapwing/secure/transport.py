@@ -121,7 +121,7 @@ def lines(task: Task, seconds: float = SECONDS) -> Iterator[tuple[Line, ...]]:
 
 def _why(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return "does not show the certificate that the task has of it; nothing was sent to it."
+        return "does not show the certificate that the task names for it; nothing was sent to it."
     if isinstance(error, TimeoutError):
         return "does not answer in time. Try again later: nothing is counted twice."
     return "cannot be reached. Try again when it is back: nothing is counted twice."
@@ -133,7 +133,7 @@ def refused(name: str, answer: bytes) -> LapwingError:
         document = json.loads(answer)
         code, detail = str(document["code"]), str(document["detail"])[:500]
     except (ValueError, TypeError, KeyError):
-        return ServiceFault(f"The answer of {name} is none of Lapwing's.")
+        return ServiceFault(f"{name} did not answer like a Lapwing server.")
     said = f"{name}: {detail}"
     if code == QueryRefused.code:
         return QueryRefused(said.rstrip("."), cause=RefusalCause(document.get("cause")))

@@ -45,9 +45,11 @@ def records_in(body: bytes, width: int) -> dict[bytes, bytes]:
     for at in range(0, len(body), size):
         client, cells = body[at : at + ID_BYTES], body[at + ID_BYTES : at + size]
         if any(cell >= MODULUS for cell in cells_of(cells)):
-            raise InvalidParameter("A cell of a record is not below 2^61 - 1; nothing of the body was taken.")
+            raise InvalidParameter("A cell of a record is not below 2^61 - 1; nothing in the body was accepted.")
         if records.setdefault(client, cells) != cells:
-            raise InvalidParameter("A client stands twice in a body, with different cells; nothing of it was taken.")
+            raise InvalidParameter(
+                "A client appears twice in a body, with different cells; nothing in it was accepted."
+            )
     return records
 
 
@@ -134,7 +136,7 @@ class Release:
             document = json.loads(text)
             release = cls._from_document(document)
         except (ValueError, TypeError, KeyError, RecursionError):
-            raise InvalidParameter("A server's release is not in the form of one; ask its operator.") from None
+            raise InvalidParameter("A server's release is malformed; ask its operator.") from None
         if release.task != task or len(release.cells) != width:
             raise InvalidParameter("A server's release is of another task; ask its operator.")
         return release

@@ -115,14 +115,14 @@ def deliver(
         except duckdb.OutOfMemoryException:
             del memory[0]
             if not memory:
-                raise _not_written(table, "the rows take more memory than there is for them") from None
+                raise _not_written(table, "the rows need more memory than is available") from None
         if before is not None and (delivered is None or stream.rows != counted):
             plan.tried.clear()
             before = delivered = None  # a value of another type, or a row less: from the beginning
     if counted is not None and stream.rows != counted:
         raise DataFault(
             f"The source of table {table.name} delivered {'fewer' if stream.rows < counted else 'more'} rows than it "
-            "counts in the same state; nothing was taken. Try again, and look after the network and the source"
+            "counts in the same state; nothing was taken. Try again, and check the network and the source"
         )
     return delivered
 
@@ -179,7 +179,7 @@ def _wanted(state: State, names: Names, table: AnyTable) -> dict[str, str]:
         like = [name] if name in offered else [other for other in offered if other.casefold() == name.casefold()]
         if len(like) != 1:
             listed = ", ".join(map(spelling.key, offered)) or "none"
-            what = "several columns called but for case" if like else "no column"
+            what = "several columns that differ only in case from" if like else "no column"
             raise DataFault(f"The source of table {table.name} has {what} {spelling.key(name)}; it has {listed}")
         if offered[like[0]].type is None:
             raise DataFault(

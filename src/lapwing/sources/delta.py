@@ -40,7 +40,7 @@ def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
 def _pinned(address: SourceAddress) -> int | None:
     pinned = address.option(VERSION)
     if pinned is not None and not pinned.isdecimal():
-        raise DataFault("The version in the address of the Delta table is no number; write one like ?version=12")
+        raise DataFault("The version in the address of the Delta table is not a number; write one like ?version=12")
     return None if pinned is None else int(pinned)
 
 

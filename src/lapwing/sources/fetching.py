@@ -38,7 +38,7 @@ def fetch(catalog: Catalog, *, whole: bool = False) -> Snapshot:
         InvalidParameter: If no table of the catalog comes from a source.
     """
     if not catalog.from_sources:
-        raise InvalidParameter("No table of the catalog comes from a source: files are read where they are.")
+        raise InvalidParameter("No table of the catalog comes from a source. Lapwing reads files where they are.")
     groups: dict[object, list[tuple[AnyTable, SourceAddress]]] = {}
     for table in catalog.from_sources:
         address = read_address(table.source)
@@ -53,7 +53,7 @@ def fetch(catalog: Catalog, *, whole: bool = False) -> Snapshot:
                 fetched |= _fetched(group, catalog, place_of)
             taken = [place.publish(fetched) for place in places]
         except OSError as error:
-            full = "the disk is full" if error.errno == errno.ENOSPC else "look at the rights of its folder"
+            full = "the disk is full" if error.errno == errno.ENOSPC else "check the permissions of its folder"
             raise Fault(f"The fetched data could not be written: {full}. Nothing was taken.") from None
     public = {table.name: fetched[table.name] for table in public_tables_of(catalog)}
     return replace(taken[0], tables=taken[0].tables if tables_of(catalog) else {}, public=public)
@@ -141,8 +141,8 @@ def _fetched(
         if len(group) > 1 and not state.holds_several and _belong_together([table for table, _ in group], catalog):
             names = ", ".join(table.name for table, _ in group)
             raise DataFault(
-                f"The source of {names} reads each table at another moment, so rows of linked tables may not belong "
-                "together. Take them from a database, or remove the links between them"
+                f"The source of {names} reads each table at a different moment, so rows of linked tables may not "
+                f"match. Take them from a database, or remove the links between them"
             )
         for table, address in group:
             place = places[table.name]

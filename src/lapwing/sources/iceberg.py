@@ -34,7 +34,7 @@ def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
     """Open a snapshot of a table."""
     pinned = address.option(SNAPSHOT)
     if pinned is not None and not pinned.isdecimal():
-        raise DataFault("The snapshot in the address of the Iceberg table is no number; write one like ?snapshot=12")
+        raise DataFault("The snapshot in the address of the Iceberg table is not a number; write one like ?snapshot=12")
     options: dict[str, Any] = {name: value for name, value in address.options if name != SNAPSHOT}
     try:
         catalog = load_catalog(address.place.removeprefix("iceberg:"), **options, **credentials_of(address))

@@ -50,7 +50,7 @@ _MEANINGS: Final = (
      "row-level security that hides rows from it"),
     ("42P01", "has no such table"),
     ("3D000", "has no such database"),
-    ("42703", "has not the columns that it had a moment ago; try again"),
+    ("42703", "no longer has the columns that it had a moment ago; try again"),
     ("53", "has no memory, disk or connection left"),
     ("57014", "ended the reading, because it took longer than the server's statement_timeout"),
     ("57P", "was shut down while it was read; nothing was taken. Try again"),
@@ -174,11 +174,11 @@ class PostgresState:
         oid = self._oid(table)
         ((kind, repeats, ahead),) = self._ask(_GROWING.format(oid=oid, key=_text(key)))
         if kind not in ("r", "p"):
-            raise _unfit("is no table; rows of a view may come that nobody sees coming. Name the table itself")
+            raise _unfit("is not a table, and Lapwing cannot follow the new rows of a view. Name the table itself")
         if repeats:
-            raise _unfit("is on a server that repeats what another one writes; name that one")
+            raise _unfit("is on a replica; name the primary server")
         if ahead is not None and ahead > 1:
-            raise _unfit(f"has a sequence of which each session takes {ahead} keys ahead; ALTER SEQUENCE … CACHE 1")
+            raise _unfit(f"has a sequence that gives each session {ahead} keys ahead; run ALTER SEQUENCE … CACHE 1")
         column = _identifier(key)
         rows = self._ask(f"SELECT {column}::int8 FROM {_name(table)} WHERE {where} ORDER BY {column} LIMIT {most}")
         return [int(number) for (number,) in rows]

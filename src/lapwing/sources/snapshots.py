@@ -87,7 +87,7 @@ class Fetched:
         """
         if self.where != conditions_text(table.where):
             raise DataFault(
-                f"The rows of table {table.name} were taken by other conditions than the catalog has now: {_AGAIN}"
+                f"The rows of table {table.name} were fetched under other conditions than the catalog has now: {_AGAIN}"
             )
 
 
@@ -220,7 +220,7 @@ class Snapshots:
             folder = scratch.fresh(self._folder, FETCHING)
         except OSError as error:
             reason = (error.strerror or type(error).__name__).lower()
-            raise Fault(f"{self._folder.name} cannot be written ({reason}); look at the folder's rights") from None
+            raise Fault(f"{self._folder.name} cannot be written ({reason}); check the folder's permissions") from None
         try:
             yield folder.path
         finally:
@@ -250,7 +250,7 @@ class Snapshots:
             folder.rename(there)
         hold = self._held(name)
         if hold is None:
-            raise Fault(f"{self._folder.name} cannot be written; look at the folder's rights")
+            raise Fault(f"{self._folder.name} cannot be written; check the folder's permissions")
         fresh = self._folder / f".{NEWEST}.{os.getpid()}"
         fresh.write_text(f"{name}\n", encoding="ascii")
         fresh.replace(self._folder / NEWEST)

@@ -95,7 +95,7 @@ class SqliteState:
         column = _identifier(key)
         rows = self._ask(f"SELECT {column} FROM {_name(table)} WHERE {where} ORDER BY {column} LIMIT {most}")
         if not all(isinstance(number, int) for (number,) in rows):
-            raise DataFault(f"The key {key} of the table of events is no integer in all rows")
+            raise DataFault(f"The key {key} of the table of events is not an integer in every row")
         return [number for (number,) in rows]
 
     def selected(self, table: Names, columns: Sequence[str], where: str) -> pa.RecordBatchReader:
@@ -193,7 +193,8 @@ def _column(name: str, declared: str) -> FileColumn:
 
 def _fault(_: str = "") -> DataFault:
     return DataFault(
-        "The SQLite database of the data cannot be read: it is no database, was cut off, or another program holds it. "
+        "The SQLite database of the data cannot be read. The file may not be a database, may be cut off, or another "
+        "program may hold it. "
         "Nothing was taken"
     )
 

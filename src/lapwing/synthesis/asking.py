@@ -233,8 +233,8 @@ def _require_trusted(access: Access) -> None:
     """Refuse people who may not see how long it takes: that follows from which tables were chosen, and from rows."""
     if not access.timing.trusted:
         raise QueryRefused(
-            "How long synthesis takes depends on the data, and this service tells it only to people whom the curator "
-            "trusts with time",
+            "The time that synthesis takes depends on the data, and this service shows it only to people whom the "
+            "curator trusts with time",
             cause=RefusalCause.TIME_DEPENDS_ON_DATA,
             remedy="Ask the curator for a grant that trusts you with time.",
         )
@@ -305,11 +305,13 @@ def _table_of(catalog: Catalog, name: str | None) -> Table:
     if name is None:
         if len(catalog.tables) == 1:
             return catalog.tables[0]
-        raise InvalidParameter(f"There are several protected tables; give table, one of {there}. Nothing was charged.")
+        raise InvalidParameter(f"There are several protected tables; set table to one of {there}. Nothing was charged.")
     for table in catalog.tables:
         if table.name == name:
             return table
-    raise InvalidParameter(f"{name!r:.60} is no protected table; there is {there}. Nothing was charged.")
+    raise InvalidParameter(
+        f"{name!r:.60} is not a protected table; the protected tables are {there}. Nothing was charged."
+    )
 
 
 def _require_whole(name: str, value: object, least: int, most: int) -> None:
@@ -336,8 +338,9 @@ def _workload_of(
         for clique in every:
             if cells_of(sizes, clique) > MOST_TABLE_CELLS:
                 raise InvalidParameter(
-                    f"{' and '.join(columns[place] for place in clique)} have {cells_of(sizes, clique):,} combinations "
-                    f"of cells, of which {MOST_TABLE_CELLS:,} are allowed; give them fewer bins. Nothing was charged."
+                    f"{' and '.join(columns[place] for place in clique)} have {cells_of(sizes, clique):,} "
+                    f"combinations of cells; at most {MOST_TABLE_CELLS:,} are allowed. Give them fewer bins. Nothing "
+                    f"was charged."
                 )
     if not 1 <= len(every) <= MOST_TABLES or len(set(every)) < len(every):
         raise InvalidParameter(
@@ -360,6 +363,6 @@ def _workload_of(
 def _clique(names: Sequence[str], columns: Sequence[str]) -> Clique:
     if isinstance(names, str) or not 1 <= len(set(names)) == len(names) <= 4 or not set(names) <= set(columns):
         raise InvalidParameter(
-            f"{names!r:.80} is no table of the workload: give lists of 1 to 4 of the columns. Nothing was charged."
+            f"{names!r:.80} is not a table of the workload; give lists of 1 to 4 of the columns. Nothing was charged."
         )
     return tuple(sorted(columns.index(name) for name in names))

@@ -109,14 +109,14 @@ def attributes_of(table: Table, names: list[str], bins: int | Mapping[str, int])
         InvalidParameter: For a column without public cells, or that the table does not have.
     """
     if isinstance(bins, Mapping) and (unknown := set(bins) - set(names)):
-        raise InvalidParameter(f"bins names {sorted(unknown)}, which are no columns here. Nothing was charged.")
+        raise InvalidParameter(f"bins names {sorted(unknown)}, which are not columns here. Nothing was charged.")
     found = []
     for name in names:
         column = table.column(name)
         if column is None:
             there = ", ".join(one.name for one in table.columns)
             raise InvalidParameter(
-                f"{name!r:.60} is no column of {table.name}, which has {there}. Nothing was charged."
+                f"{name!r:.60} is not a column of {table.name}, which has {there}. Nothing was charged."
             )
         count = bins.get(name, DEFAULT_BINS) if isinstance(bins, Mapping) else bins
         if type(count) is not int or not 2 <= count <= MOST_BINS:
@@ -139,11 +139,11 @@ def attribute_of(column: Column, bins: int) -> Attribute:
         if found.size > 1:
             return found
         raise InvalidParameter(
-            f"Column {spelled(column.name)} can have one value only; leave it out. Nothing was charged."
+            f"Column {spelled(column.name)} can have only one value; leave it out. Nothing was charged."
         )
     raise InvalidParameter(
-        f"The values of column {spelled(column.name)} are not public; give it values, or lower and upper, in the "
-        "catalog, or leave it out. Nothing was charged."
+        f"The values of column {spelled(column.name)} are not public. Leave it out, or ask the curator to declare "
+        f"values, or lower and upper, in the catalog. Nothing was charged."
     )
 
 
@@ -151,8 +151,8 @@ def _listed(column: Column) -> Attribute:
     values = tuple(column.values or ())
     if len(values) >= MOST_CELLS:
         raise InvalidParameter(
-            f"Column {spelled(column.name)} lists {len(values):,} values; at most {MOST_CELLS - 1:,} can be drawn "
-            "from. Leave it out, or list fewer, with other. Nothing was charged."
+            f"Column {spelled(column.name)} lists {len(values):,} values; at most {MOST_CELLS - 1:,} are allowed. "
+            f"Leave it out, or ask the curator to list fewer, with other. Nothing was charged."
         )
     name = quoted(column.name)
     cases = " ".join(f"WHEN {_equals(name, value)} THEN {place}" for place, value in enumerate(values))
@@ -212,7 +212,9 @@ def decimal(value: Fraction) -> str:
             digits = f"{abs(value.numerator) * 10**places // value.denominator:0{places + 1}d}"
             shown = f"{digits[:-places]}.{digits[-places:]}" if places else digits
             return f"(-{shown})" if value < 0 else shown
-    raise InvalidParameter(f"{value} is no finite decimal; give the column a step that is one. Nothing was charged.")
+    raise InvalidParameter(
+        f"{value} is not a finite decimal. Ask the curator to give the column a step that is one. Nothing was charged."
+    )
 
 
 def _equals(name: str, value: Any) -> str:

@@ -94,7 +94,7 @@ class GraphicalModel:
                 self._before = {}
                 potentials = self._estimated(told, total)
         if not _finite(potentials):
-            raise ArithmeticError("The optimizer left what doubles hold.")
+            raise ArithmeticError("The optimizer left the range of double precision.")
         self._before = potentials
         nodes, edges = self._tree(potentials)
         return MarginalTree.calibrated(self._sizes, nodes, edges, potentials, total)

@@ -193,7 +193,7 @@ class PaidMarginals:
 
     def _take(self, part: Fraction) -> None:
         if not 0 < part <= self._left:
-            raise BudgetExhausted("Synthesis asked for more than was paid; this is a bug in Lapwing.")
+            raise BudgetExhausted("Synthesis used more than was paid for; this is a bug in Lapwing.")
         self._left -= part
 
     def _table(self, clique: Clique) -> Integers:

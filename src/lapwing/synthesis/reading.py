@@ -119,7 +119,7 @@ def reading_of(
     asked_first = plan.constants or plan.searches or plan.composition is not None
     if asked_first or plan.question.units_of_row > 1 or not all(isinstance(measure, Sum) for measure in measures):
         raise QueryRefused(
-            "These rows cannot be counted by themselves",
+            "These rows cannot be counted separately",
             cause=RefusalCause.NOT_COUNTED_ALONE,
             remedy="Leave subqueries and shared rows out of the condition.",
         )
@@ -128,7 +128,7 @@ def reading_of(
         for measure, one in zip(measures, attributes, strict=True)
     )
     if len(set(keys)) < len(keys):
-        raise InvalidParameter("Two columns are the same here; leave one out. Nothing was charged.")
+        raise InvalidParameter("Two columns are the same; leave one out. Nothing was charged.")
     return Reading(
         question=replace(plan.question, keys=keys, measures=(Count(),)),
         sizes=tuple(one.size for one in attributes),

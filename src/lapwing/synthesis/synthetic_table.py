@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS: Final = 10_000_000
 WARNING: Final = (
-    "Synthetic rows are no real rows, and a query of them has no guarantee of accuracy. Combinations that the report "
+    "Synthetic rows are not real rows, and a query of them has no guarantee of accuracy. Combinations that the report "
     "does not show, such as three columns or rare values, may be far off without a limit. Query the table itself."
 )
 
@@ -166,7 +166,7 @@ def as_text(table: "Described | SyntheticTable") -> str:
         inside = f"{100 * one.inside:.0f} % of {one.measured.size:,} cells in their intervals (±{one.half_width:,})"
         lines.append(f"{' × '.join(one.columns)}: {inside}")
     if table.left_out:
-        lines.append(f"not looked at, too many cells: {'; '.join(' × '.join(names) for names in table.left_out)}")
+        lines.append(f"not checked, too many cells: {'; '.join(' × '.join(names) for names in table.left_out)}")
     return "\n".join([*lines, table.warning])
 
 

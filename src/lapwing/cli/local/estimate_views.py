@@ -25,7 +25,7 @@ MOST_LIKELIHOODS: Final = 2_000_000
 """Reports times values up to which the likeliest shares are worth the time."""
 MOST_DRAWN: Final = 40
 """Bars of a chart of texts."""
-FAINT: Final = "cannot be told from 0"
+FAINT: Final = "too close to 0 to tell"
 MISFIT: Final = 1.5
 """From here on, other texts than the candidates have so large a share that the user should know."""
 RECORD_COLUMNS: Final = (

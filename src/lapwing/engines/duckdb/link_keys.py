@@ -42,8 +42,8 @@ def not_unique(key: Key, table: Table, catalog: Catalog) -> DataFault:
     leading = catalog.leading_to(table)[key]
     return DataFault(
         f"The file {table.source} of table {table.name} has several rows with the same {', '.join(key)}. The link of "
-        f"{', '.join(leading)} leads there and needs exactly one row: leave one row, or link by a key that no two "
-        "rows share"
+        f"{', '.join(leading)} needs exactly one row for each key. Leave one row, or link by a key that no two rows "
+        f"share"
     )
 
 

@@ -209,7 +209,7 @@ class PublicData:
         """Return the catalog's own table of this name: a described one is asked about like the one it describes."""
         declared = self._tables.get(table.name)
         if declared is None:
-            raise InvalidParameter(f"The catalog has no public table {table.name}; ask about one that it has.")
+            raise InvalidParameter(f"The catalog has no public table {table.name}; name one that it has.")
         return declared
 
     def _opened(self, table: PublicTable) -> _Read:
@@ -251,7 +251,7 @@ class PublicData:
             if _identities(other) & _identities(path):
                 raise DataFault(
                     f"The file {table.source} of the public table {table.name} is the source of the protected table "
-                    f"{protected.name}; what is protected is not public"
+                    f"{protected.name}, and a protected file cannot be public"
                 )
 
     def fetch(self, read: _Read, query: str) -> list[tuple[Any, ...]]:

@@ -113,7 +113,9 @@ def columns(
     folded = [name.casefold() for name in names]
     twice = sorted({name for name in needed if folded.count(name.casefold()) > 1})
     if twice:
-        raise DataFault(f"{table.source} has several columns called {', '.join(twice)}, but for case; rename them")
+        raise DataFault(
+            f"{table.source} has several columns called {', '.join(twice)} that differ only in case; rename them"
+        )
     return Location(relation=relation, types={name: types[name.casefold()] for name in needed})
 
 

@@ -246,8 +246,8 @@ def _started(master: str, further: Mapping[str, str]) -> _Application:
     if _running:
         if _running[0].master != master:
             raise Fault(
-                f"This process asks the Spark master {_running[0].master} already, and Spark allows one of them at a "
-                f"time. Close the sessions that do, or ask {master} in another process."
+                f"This process already uses the Spark master {_running[0].master}, and Spark allows one master at a "
+                f"time. Close the sessions that use it, or use {master} in another process."
             )
         return _running[0]
     with warnings.catch_warnings():
@@ -263,8 +263,8 @@ def _started(master: str, further: Mapping[str, str]) -> _Application:
             ) from None
     if SparkContext._active_spark_context is not None:
         raise Fault(
-            "This process has a Spark application of its own, with settings and logs of its own. Ask from another "
-            "process, or stop it first."
+            "This process has a Spark application of its own, with settings and logs of its own. Run the query in "
+            "another process, or stop that application first."
         )
     java = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and (java is None or shutil.which(f"{java}/bin/java") is None):
@@ -290,8 +290,8 @@ def _started(master: str, further: Mapping[str, str]) -> _Application:
     if others := foreign(dict(context.getConf().getAll())):
         context.stop()
         raise Fault(
-            f"spark-defaults.conf sets {', '.join(others)}; what is proven of Lapwing's queries holds for Spark's "
-            "defaults. Take these settings out, or let SPARK_CONF_DIR name a folder of Lapwing's own"
+            f"spark-defaults.conf sets {', '.join(others)}; Lapwing's proofs hold only for Spark's defaults. Remove "
+            f"these settings, or set SPARK_CONF_DIR to a folder for Lapwing"
         )
     _running.append(_Application(master=master, context=context))
     return _running[0]

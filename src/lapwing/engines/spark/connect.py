@@ -38,7 +38,8 @@ def require_address(address: str) -> None:
     options = dict(option.partition("=")[::2] for option in given.split(";") if option)
     if "token" in options:
         raise CatalogError(
-            "dataset.cluster holds a token, which a catalog must not; let SPARK_CONNECT_AUTHENTICATE_TOKEN have it."
+            "dataset.cluster holds a token, which a catalog must not; put the token into "
+            "SPARK_CONNECT_AUTHENTICATE_TOKEN."
         )
     unknown = sorted(options.keys() - set(_OPTIONS))
     parts = urlsplit(f"{ADDRESS}{place}")
@@ -109,7 +110,7 @@ def is_lost(session: Any) -> bool:
 def _problem(version: str, ours: str, told: dict[str, str]) -> str | None:
     """Return what is wrong with a server that tells these settings, None if nothing is."""
     if version != ours:
-        return f"runs Spark {version}, and what is proven holds for the one that is installed here, {ours}"
+        return f"runs Spark {version}; Lapwing's proofs hold only for the version that is installed here, {ours}"
     for process in ("driver", "executor"):
         closed = CLOSED[f"spark.{process}.defaultJavaOptions"]
         options = " ".join(told.get(f"spark.{process}.{kind}JavaOptions", "") for kind in ("default", "extra")).split()
@@ -119,5 +120,5 @@ def _problem(version: str, ours: str, told: dict[str, str]) -> str | None:
         if told.get(name, usual) != CLOSED[name]:
             return f"keeps a record of queries that shows numbers of rows; start it with --conf {name}={CLOSED[name]}"
     if others := foreign(told):
-        return f"sets {', '.join(others)}; what is proven of Lapwing's queries holds for Spark's defaults"
+        return f"sets {', '.join(others)}; Lapwing's proofs hold only for Spark's defaults"
     return None

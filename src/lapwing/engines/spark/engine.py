@@ -254,7 +254,9 @@ class Spark:
         layers = ", ".join(self._layer(one, reads=False) for one in reversed(table.lineage))
         if repeated_keys(table, key, layers, self._cluster.rows):
             names = " and ".join(map(identifier, key))
-            raise DataFault(f"The key {names} of table {table.name}, to which links lead, is not unique among its rows")
+            raise DataFault(
+                f"The key {names} of table {table.name}, which links refer to, is not unique among its rows"
+            )
 
 
 def _require_supported(catalog: Catalog) -> None:

@@ -181,8 +181,9 @@ def _require_readable(table: Table, types: Mapping[str, str | None]) -> None:
         for one, kinds in wanted:
             if kind is None or (kind.partition("(")[0] if kind not in INTEGERS else kind) not in kinds:
                 raise DataFault(
-                    f"Spark does not read column {name} of {table.source} as {one}, as table {table.name} declares it, "
-                    "in a way that is proven. Declare the type that it has, or fetch the files as a snapshot for DuckDB"
+                    f"Spark does not read column {name} of {table.source} as {one}, as table {table.name} declares "
+                    f"it, in a way that Lapwing can prove exact. Declare the type that it has, or fetch the files as "
+                    f"a snapshot for DuckDB"
                 )
 
 

@@ -64,7 +64,7 @@ def _of_delta(table: Table, folder: Path) -> tuple[list[str], str]:
         raise _unreadable(table) from None
     if reader > 1:  # column mapping comes with 2, deletion vectors with 3
         raise DataFault(
-            f"The Delta table {table.name} asks for a reader of version {reader}, which may hide rows of its files or "
+            f"The Delta table {table.name} needs a reader of version {reader}, which may hide rows of its files or "
             f"map columns; {_SNAPSHOT}"
         )
     return files, where

@@ -177,8 +177,8 @@ class NetworkClassifier:
         buffers = require_whole("buffers", self.buffers, least=0, most=MOST_BUFFERS)
         if buffers and bands > 1:
             raise InvalidParameter(
-                f"bands is {bands} and buffers is {buffers}: noise is correlated in one way or in the other. Leave out "
-                "one of them. Nothing was charged."
+                f"bands is {bands} and buffers is {buffers}. Noise is correlated in only one of the two ways: leave "
+                f"out one of them. Nothing was charged."
             )
         if buffers:
             spacing = round(Fraction(people, batch))
@@ -186,13 +186,13 @@ class NetworkClassifier:
         if not replaced:
             if batch * bands > people:
                 raise InvalidParameter(
-                    f"bands is {bands}: every step takes {batch} of a group of {people // bands}. Take fewer bands or "
-                    "a smaller batch. Nothing was charged."
+                    f"bands is {bands}, so every step takes {batch} of a group of {people // bands}. Use fewer bands "
+                    f"or a smaller batch. Nothing was charged."
                 )
             return PoissonSample(people=people, parts=max(1, batch * bands * RATE_PARTS // people), bands=bands)
         if bands > 1:
             raise InvalidParameter(
-                "Bands need neighbours that are added or removed: for batches of a fixed size nothing is proven here. "
+                "Bands need neighbours that are added or removed. There is no proof for batches of a fixed size. "
                 "Leave out bands, or give buffers instead. Nothing was charged."
             )
         return SubsetSample(people=people, size=batch)

@@ -136,22 +136,23 @@ def begun(network: Network, key: Array, features: int, classes: int) -> Weights:
     weights = network.start(key, features, classes)
     leaves = jax.tree.leaves(weights)
     if not leaves or any(getattr(leaf, "dtype", None) != jnp.float32 for leaf in leaves):
-        raise InvalidParameter("A network's weights must be arrays of float32, one at least. Nothing was charged.")
+        raise InvalidParameter("A network's weights must be arrays of float32, at least one. Nothing was charged.")
     size = sum(int(leaf.size) for leaf in leaves)
     if size > MOST_WEIGHTS:
         raise InvalidParameter(
-            f"The network has {size:,} weights; at most {MOST_WEIGHTS:,} are trained. Nothing was charged."
+            f"The network has {size:,} weights; at most {MOST_WEIGHTS:,} are allowed. Nothing was charged."
         )
     row = jnp.zeros(features, dtype=jnp.float32)
     if not calls_nothing_back(network, weights, row):
         raise InvalidParameter(
-            "The network calls back to Python, which would see rows and could fail on one of them; make its scores of "
-            "JAX's own operations. Nothing was charged."
+            "The network calls back to Python, which would see rows and could fail on one of them. Compute its scores "
+            "with JAX operations only. Nothing was charged."
         )
     shape = jax.eval_shape(network.scores, weights, row).shape
     if shape != (classes,):
         raise InvalidParameter(
-            f"The network makes scores of shape {shape} of a row; it must be ({classes},). Nothing was charged."
+            f"The network returns scores of shape {shape} for a row; the shape must be ({classes},). Nothing was "
+            f"charged."
         )
     return weights
 

@@ -69,8 +69,8 @@ def noise_for(mu_squared: Fraction, delta: Fraction, steps: int, sample: Poisson
     kept = [at for at, found in known.items() if found <= 1]
     if not kept:
         raise InvalidParameter(
-            f"No noise up to {_MOST:g} clips makes {steps} steps cost so little; pay more, or take fewer steps or a "
-            "smaller batch. Nothing was charged."
+            f"No noise up to {_MOST:g} clips brings {steps} steps down to this cost; pay more, or use fewer steps or "
+            f"a smaller batch. Nothing was charged."
         )
     return min(kept)
 

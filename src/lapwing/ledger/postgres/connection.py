@@ -20,17 +20,17 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 _MEANINGS: Final[tuple[tuple[type[psycopg.Error], str], ...]] = (
     (errors.LockNotAvailable, "was locked by others for too long. Run the query again later"),
     (errors.QueryCanceled, "took too long to answer. Run the query again later"),
-    (errors.DeadlockDetected, "was locked by another program in another order. Run the query again later"),
+    (errors.DeadlockDetected, "was locked by another program. Run the query again later"),
     (errors.InsufficientPrivilege, "may not be used by this user. Grant it the schema lapwing and all of its tables"),
     (errors.ReadOnlySqlTransaction, "cannot be written: its server is a standby, or set to be read only. Connect to "
      "the primary server"),
-    (errors.DiskFull, "cannot grow: the disk of its server is full. Make room and ask again"),
+    (errors.DiskFull, "cannot grow, because the disk of its server is full. Make room and run the query again"),
     (errors.DuplicateTable, "cannot be made: the schema lapwing has tables of another program. Give another database"),
     (errors.UndefinedTable, "has lost tables. Restore the newest copy of the database"),
     (errors.ProgrammingError, "is not understood by its server, or its address not by PostgreSQL's client. Correct "
      "the address in the catalog"),
-    (errors.OperationalError, "cannot be reached, or does not let this user in. Look whether PostgreSQL runs, and "
-     "after address, user and password (~/.pgpass, a service file or PGPASSWORD)"),
+    (errors.OperationalError, "cannot be reached, or rejects this user. Check that PostgreSQL runs, and check "
+                              "address, user and password (~/.pgpass, a service file or PGPASSWORD)"),
 )  # fmt: skip
 """What errors mean, the first that fits."""
 

@@ -69,7 +69,9 @@ def restore(
             new_mark.create(host_file)  # unless there is one
             with marks.hold(host_file, PATIENCE) as mark:
                 if mark.read() != (known or EMPTY):
-                    raise LedgerFault(f"The ledger {name} is in use. Nothing was changed. Stop what uses it first.")
+                    raise LedgerFault(
+                        f"The ledger {name} is in use. Nothing was changed. Stop the programs that use it first."
+                    )
                 begin(connection, PATIENCE)
                 state = _filled(connection, name, wanted)
                 commit(connection, name)
@@ -94,9 +96,9 @@ def _filled(connection: Connection, name: str, wanted: Sequence[Entry]) -> State
 def _require_empty(log: PostgresLog, name: str) -> None:
     if log.locked_head() != EMPTY or next(log.entries(since=0), None) is not None:
         raise LedgerFault(
-            f"There is a ledger {name} in the database. Nothing was changed. If it is beyond repair, give another name "
-            "in the catalog, or let the database's administrator rename it. Leave the mark where it is: it says how "
-            "far the ledger had come."
+            f"There is already a ledger {name} in the database. Nothing was changed. If it is beyond repair, give "
+            f"another name in the catalog, or ask the database's administrator to rename it. Leave the mark in place: "
+            f"it proves the ledger's last entry."
         )
 
 

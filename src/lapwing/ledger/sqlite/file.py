@@ -21,15 +21,15 @@ from lapwing.machine.drafts import sync_folder
 APPLICATION: Final = int.from_bytes(b"LAPW", "big")
 STEPS: Final = steps_of("sqlite")
 _MEANINGS: Final = {
-    "SQLITE_BUSY": "was locked by another program for too long. Close that program, or ask again later",
-    "SQLITE_LOCKED": "was locked by another program for too long. Close that program, or ask again later",
-    "SQLITE_FULL": "cannot grow: the disk, or its allowance, is full. Make room and ask again",
+    "SQLITE_BUSY": "was locked by another program for too long. Close that program, or run the query again later",
+    "SQLITE_LOCKED": "was locked by another program for too long. Close that program, or run the query again later",
+    "SQLITE_FULL": "cannot grow, because the disk or its quota is full. Make room and run the query again",
     "SQLITE_READONLY": "cannot be written. Make the file and its folder writable for this user",
     "SQLITE_CANTOPEN": "cannot be opened. Make the file and its folder readable and writable for this user",
     "SQLITE_PERM": "cannot be opened. Make the file and its folder readable and writable for this user",
     "SQLITE_NOTADB": "is not a database. Give the path of a ledger, or restore the newest copy together with its mark",
     "SQLITE_CORRUPT": "is damaged. " + RESTORE.removesuffix("."),
-    "SQLITE_IOERR": "could not be read or written. Check the disk and ask again",
+    "SQLITE_IOERR": "could not be read or written. Check the disk and run the query again",
 }
 
 
@@ -47,7 +47,7 @@ def fault_of(name: str, error: sqlite3.Error | OSError) -> LedgerFault:
     if isinstance(error, sqlite3.Error):
         code = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT")  # no code: a text that is not UTF-8
         meaning = next((text for prefix, text in _MEANINGS.items() if code.startswith(prefix)), None)
-        meaning = meaning or f"failed ({code}). Close every program that uses it, and ask again"
+        meaning = meaning or f"failed ({code}). Close every program that uses it, and run the query again"
         return LedgerFault(f"The ledger {name} {meaning}. Nothing was answered.")
     reason = (error.strerror or type(error).__name__).lower()
     return LedgerFault(
@@ -62,7 +62,7 @@ def followed(path: Path) -> Path:
         return path.resolve()
     except (OSError, RuntimeError, ValueError) as error:
         raise LedgerFault(
-            f"The path of the ledger {path.name} leads nowhere, as links in a circle do. Give the path of a file."
+            f"The path of the ledger {path.name} is a circle of links. Give the path of a file."
         ) from error
 
 

@@ -253,7 +253,7 @@ def _check_limit(device: Device, before: Reported) -> None:
     """Refuse a report if all tasks together, with one report more of this one, exceed the limit or have no bound."""
     if before.until() >= MOST_REPORTS:
         raise LimitReached(
-            f"The device sent {MOST_REPORTS:,} reports to this task, and counts no more; nothing was sent."
+            f"The device has already sent {MOST_REPORTS:,} reports to this task, the maximum; nothing was sent."
         )
     digest = before.task.digest
     others = replace(device, reported={key: each for key, each in device.reported.items() if key != digest})
@@ -347,7 +347,8 @@ def _read(content: bytes) -> Device:
         )
     except (TaskRefused, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise DeviceRefused(
-            f"The device's file is damaged, empty, or not of format {FORMAT}, so nobody knows what it revealed. "
+            f"The device's file is damaged, empty, or not of format {FORMAT}, so nobody knows how much this device "
+            f"has revealed. "
             "Nothing was sent. Do not use an older copy or a new file: it counts too little, and draws remembered "
             "answers again, which reveals more."
         ) from None

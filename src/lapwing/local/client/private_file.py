@@ -32,7 +32,7 @@ def whole(path: str) -> bytes:
             _check_mode(file.fileno())
             return file.read()
     except FileNotFoundError:
-        raise DeviceRefused("There is no such file: this device knows of no report.") from None
+        raise DeviceRefused("There is no such file, so this device has sent no report.") from None
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def _is_at(handle: int, path: str) -> bool:
 
 def _check_mode(handle: int) -> None:
     if os.fstat(handle).st_mode & _OTHERS:
-        raise DeviceRefused("Others may read the device's file; take that from them (chmod 600). Nothing was sent.")
+        raise DeviceRefused("Other users can read the device's file; run chmod 600 on it. Nothing was sent.")
 
 
 def put(path: str, content: bytes) -> None:

@@ -53,7 +53,7 @@ def read_task(text: str) -> Task:
             else tomllib.loads(text, parse_float=Decimal)
         )
     except (ValueError, ArithmeticError, RecursionError):
-        raise TaskRefused("The task is neither TOML nor JSON, or says something twice.") from None
+        raise TaskRefused("The task is neither TOML nor JSON, or has a key twice.") from None
     return task_of(document)
 
 

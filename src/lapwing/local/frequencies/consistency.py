@@ -50,7 +50,7 @@ def likeliest(mechanism: Randomizer, reports: Reports) -> Likeliest:
         InvalidParameter: For no reports, or for too many different ones.
     """
     if not len(reports):
-        raise InvalidParameter("There are no reports, so no shares are likelier than others.")
+        raise InvalidParameter("There are no reports, so there are no most likely shares.")
     if reports.ndim == 1:
         reports, counts = np.unique(reports, return_counts=True)
     else:

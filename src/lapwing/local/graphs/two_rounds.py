@@ -129,7 +129,9 @@ class TwoRoundTriangles:
         for name in ("degree_epsilon", "bit_epsilon", "triangle_epsilon"):
             object.__setattr__(self, name, epsilon_of(getattr(self, name)))
         if 2 * self.turned >= GRID:
-            raise InvalidParameter(f"bit_epsilon is {float(self.bit_epsilon):g}; below 0.001 bits say nothing.")
+            raise InvalidParameter(
+                f"bit_epsilon is {float(self.bit_epsilon):g}; below 0.001 the bits carry no information."
+            )
 
     @classmethod
     def for_epsilon(cls, epsilon: Number, people: int) -> Self:
@@ -219,7 +221,7 @@ class TwoRoundTriangles:
         """Return what is public after round one, from one report of each person, in any order."""
         ordered = sorted(reports, key=lambda report: report.person)
         if [report.person for report in ordered] != list(range(self.people)):
-            raise InvalidParameter(f"There must be one report of each of the {self.people:,} people.")
+            raise InvalidParameter(f"There must be one report from each of the {self.people:,} people.")
         if any(len(report.bits) != report.person for report in ordered):
             raise InvalidParameter("A report has a bit for each lower number, and no others.")
         return NoisyGraph(

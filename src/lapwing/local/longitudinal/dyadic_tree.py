@@ -111,7 +111,9 @@ class DyadicTree(Mechanism):
             InvalidParameter: For more periods, or a history of another length.
         """
         if self.periods > _MOST_IN_A_LAW or len(history) != self.periods:
-            raise InvalidParameter(f"The law is written out for a history of all periods, {_MOST_IN_A_LAW} at most.")
+            raise InvalidParameter(
+                f"The distribution is written out for histories of at most {_MOST_IN_A_LAW} periods."
+            )
         steps = np.diff(np.array(history), prepend=0)
         moments = [*np.flatnonzero(steps), *[None] * self.changes][: self.changes]
         law: dict[tuple[int, tuple[int, ...]], Fraction] = {}

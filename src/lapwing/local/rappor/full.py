@@ -58,7 +58,7 @@ class Rappor(Mechanism):
         whole_number(self.bits, "bits", least=2 * self.hashes, most=device.MOST_BITS)
         whole_number(self.cohorts, "cohorts", least=1, most=device.MOST_COHORTS)
         if self.noise.instantaneous and not self.remembers:
-            raise InvalidParameter("A device that keeps nothing needs one layer of noise; leave zero and one out.")
+            raise InvalidParameter("A device that stores nothing needs one layer of noise; leave zero and one out.")
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, int]) -> Self:

@@ -195,7 +195,9 @@ def _randomizer_law(local: Number | Randomizer) -> _Local:
         pair = _PairRates(ratio, share, apart) if apart is not None else None
         return _Local(ratio=ratio, share=share, rates=rates, pair=pair)
     if not isinstance(local, int | float | Decimal | Fraction):
-        raise InvalidParameter(f"How well shuffling hides {type(local).__name__} is not known; give its epsilon.")
+        raise InvalidParameter(
+            f"Lapwing does not know how much shuffling amplifies {type(local).__name__}; give its epsilon."
+        )
     low, high = _exp(epsilon_of(local))
     coin, three = Rates(low / (low + 1), 1 / (low + 1)), 1 / (low + 2)
     return _Local(ratio=high, share=1 / (high + 1), rates=coin, pair=_PairRates(low, three, three))
