@@ -152,7 +152,7 @@ def test_a_server_is_asked_like_a_file(world: World, folder: Path, monkeypatch: 
     assert "% spent" in shown[5].stdout
     assert "free: it was bought before" in shown[8].displays[0]["text/plain"]
     assert "line 2, column 3" in (shown[9].error or "")
-    assert "Say by dataset= which" in (shown[10].error or "")
+    assert "Choose a data set with dataset=" in (shown[10].error or "")
 
 
 def test_it_is_not_loaded_unasked(folder: Path) -> None:

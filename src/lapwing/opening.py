@@ -37,7 +37,7 @@ def open_session(
     if not catalog.tables:
         names = ", ".join(graph.name for graph in catalog.graphs)
         raise CatalogError(
-            f"The catalog protects no people, only edges of {names}; open these by lapwing.graphs.connect."
+            f"The catalog protects no people, only edges of {names}; open these with lapwing.graphs.connect."
         )
     access = open_access(catalog, registration(catalog), parts=Parts.of_catalog(catalog), entropy=entropy)
     held = (catalog, access.engine, access.ledger, access.entropy, access.principal, access.public)
@@ -79,10 +79,10 @@ def connect(
 
         return RemoteSession(ServerConnection(str(catalog), token), dataset)
     if remote:
-        raise InvalidParameter("A server answers those with a token only; give it by token=.")
+        raise InvalidParameter("A server needs a token; give it with token=.")
     if token is not None or dataset is not None:
         raise InvalidParameter(
-            f"{str(catalog)!r:.60} is no such address: token and dataset go with the address of a server, like "
+            f"{str(catalog)!r:.60} is not the address of a server, which token and dataset need; write one like "
             "https://dp.example.org."
         )
     return open_session(load(Path(catalog)))

@@ -59,7 +59,7 @@ def _opened(catalog: Catalog, aim: Budget) -> Ledger:
     """Open the ledger by what the catalog says, or by what it is to say: a death may have come between the two."""
     if not is_begun(catalog.ledger, catalog.folder):
         raise InvalidParameter(
-            "Nobody has used this data set yet, so that it has no ledger; change the budget in its catalog."
+            "Nobody has used this data set yet, so it has no ledger; change the budget in its catalog."
         )
     try:
         return open_ledger(catalog.ledger, catalog.folder, registration(catalog))

@@ -103,7 +103,7 @@ def test_so_many_questions_fit_at_the_width_that_was_promised(
 
 def test_the_table_is_said_and_the_reason(folder: Path, run: Run) -> None:
     said = " ".join(init(run, 40).err.split())
-    assert "40 questions, each a COUNT of visits, at most 3 rows of each person_id:" in said
+    assert "40 queries, each a COUNT of visits, at most 3 rows of each person_id:" in said
     assert "measure gdp, the most accurate for this plan." in said
     assert said.index("gdp epsilon 3, delta 1e-6 Gaussian ±58") < said.index("zcdp epsilon 3, delta 1e-6 Gaussian")
     assert "pure epsilon 3, delta 0 Laplace ±120" in said

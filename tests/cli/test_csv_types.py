@@ -176,7 +176,7 @@ def drafted(outcome: Outcome) -> list[str]:
 def test_init_shows_a_draft_and_writes_nothing(file: Path, run: Run) -> None:
     outcome = refused(file, run)
     assert drafted(outcome) == ["--types", "person_id=integer,visits=integer,cost=float,day=date"]
-    assert "One row may have decided it" in outcome.err
+    assert "A single row may decide a guess" in outcome.err
     refused(file, run, "--bounds", "visits=0:10")
 
 
@@ -211,8 +211,8 @@ def test_what_is_text_for_want_of_a_type_is_said(file: Path, run: Run) -> None:
     ("more", "said"),
     [
         (("--types", "visits"), "--types 'visits' names no column; write COLUMN=TYPE"),
-        (("--types", ""), "lists nothing; write COLUMN=TYPE"),
-        (("--types", '"visits'), "double quote without its partner"),
+        (("--types", ""), "has no values; write COLUMN=TYPE"),
+        (("--types", '"visits'), "unpaired double quote"),
         (("--types", "visits=integer,visits=float"), "given twice for 'visits'"),
         (("--types", "visits=integer", "--types", "visits=float"), "given twice for 'visits'"),
         (("--types", "visits=number"), 'types.visits: "number" is unknown; write one of integer'),
@@ -228,7 +228,7 @@ def test_bad_types_write_nothing(file: Path, run: Run, more: tuple[str, ...], sa
 
 
 def test_types_go_with_a_file_to_serve(run: Run) -> None:
-    assert "--types goes with --privacy-unit" in run("serve", "--types", "visits=integer").err
+    assert "--types needs --privacy-unit" in run("serve", "--types", "visits=integer").err
 
 
 # ---- protecting again ------------------------------------------------------------------------------------------------

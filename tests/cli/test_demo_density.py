@@ -21,7 +21,7 @@ def test_a_day_goes_by(tmp_path: Path, capsys: pytest.CaptureFixture[str], monke
     density.play(tmp_path, people=3_000)
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 100
-    assert "(the truth: for teaching only" in shown
+    assert "(computed from the truth, for teaching only" in shown
     for time in density.SHOWN:
         assert f"\n{time}   people in each cell" in shown
     share = re.search(r"inside the ± in ([0-9.]+) % of 4,800 counts", shown)

@@ -17,7 +17,7 @@ PROTECTED = ("--privacy-unit", "person_id", "--max-rows", "3")
 def test_the_first_question_protects_the_file(folder: Path, run: Run) -> None:
     first = run("query", "visits.parquet", COUNT, "--epsilon", "0.5", *PROTECTED)
     assert (first.status, first.out.splitlines()[0]) == (0, "n,n_low,n_high")
-    assert "budget of all answers together is epsilon 3 (" in first.err
+    assert "budget of all results together is epsilon 3 (" in first.err
     again = run("query", "visits.parquet", COUNT, "--epsilon", "0.5")
     assert (again.out, "free: it was bought before" in again.err) == (first.out, True)
     assert run("explain", "visits.parquet", COUNT, "--epsilon", "0.25").status == 0
@@ -68,13 +68,13 @@ def test_a_csv_file_is_text_unless_its_types_are_said(folder: Path, run: Run) ->
         [
             (("visits.parquet", COUNT), "visits.parquet is not protected yet. Give --privacy-unit"),
             (("visits.parquet", COUNT, "--privacy-unit", "person_id"), "--max-rows is missing"),
-            (("visits.parquet",), "What is asked of visits.parquet?"),
+            (("visits.parquet",), "There is no query of visits.parquet."),
             (
                 ("visits.xls", COUNT, *PROTECTED),
                 "visits.xls is no data file that Lapwing can read. The name must end in",
             ),
-            (("SELECT", "COUNT(*)", "FROM", "visits"), "put it in double quotes"),
-            ((COUNT, "--budget", "4"), "--budget goes with a file of data"),
+            (("SELECT", "COUNT(*)", "FROM", "visits"), "Put it in double quotes"),
+            ((COUNT, "--budget", "4"), "--budget needs a data file"),
             (("visits.parquet", COUNT, "--budget", "0"), "--budget is '0'"),
             (("visits.parquet", COUNT, "--budget", "1,2"), "The delta of --budget is '2'"),
             (("visits.parquet", COUNT, *PROTECTED, "--server", "http://127.0.0.1:1"), "leave out the file"),
@@ -109,9 +109,9 @@ def test_a_shell_opens_a_file_too(folder: Path, run: Run, monkeypatch: pytest.Mo
     only(
         [0, 3],
         [
-            ("1,34,55.2,a", "holds 1, 34, 55.2"),
-            ("x,2024-01-05", "holds 2024-01-05"),
-            ("id,3.5.2024", "holds 3.5.2024"),
+            ("1,34,55.2,a", "has 1, 34, 55.2"),
+            ("x,2024-01-05", "has 2024-01-05"),
+            ("id,3.5.2024", "has 3.5.2024"),
             ("country,1990,1991", None),
             ("id,age", None),
         ],

@@ -8,7 +8,7 @@ from lapwing.engines.duckdb.indexing import Indexing
 from tests.support.cli.command import BY_PLAN, Run, write_visits
 
 ABSENT = "visits: there is no index.\n"
-CURRENT = "visits: there is an index, and questions use it.\n"
+CURRENT = "visits: there is an index, and queries use it.\n"
 
 
 def test_an_index_is_built_seen_and_dropped(visits: Path, run: Run) -> None:

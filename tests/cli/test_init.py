@@ -117,7 +117,7 @@ def test_values_with_commas_and_bounds_in_time(folder: Path, run: Run) -> None:
             (("--max-length", "none=5"), "no column"),
             (("--bounds", "cost=0:1", "--bounds", "cost=0:2"), "twice"),
             (("--values", "plan"), "COLUMN=A,B"),
-            (("--values", "plan="), "lists nothing"),
+            (("--values", "plan="), "has no values"),
             (("--measure", "other"), "'other'"),
             (("--people", "0"), "people"),
             (("--max-rows", "0"), "max_rows_per_unit"),

@@ -84,7 +84,13 @@ def test_every_question_has_its_reason_and_enter_is_enough(folder: Path, typed: 
     catalog = load(folder / "lapwing.toml")
     assert (catalog.tables[0].privacy_unit, catalog.tables[0].max_rows_per_unit) == ("person_id", 10)
     assert (catalog.budget.epsilon, catalog.budget.delta) == (Fraction(3), Fraction(1, 10**6))
-    for words in ("Whose row is it?", "this is who is protected", "[person_id] >", "the odds that somebody", "[3] >"):
+    for words in (
+        "Whose row is it?",
+        "Lapwing protects each of them",
+        "[person_id] >",
+        "the odds that somebody",
+        "[3] >",
+    ):
         assert words in outcome.err
 
 
@@ -238,7 +244,7 @@ def test_the_number_of_questions_chooses_what_adds_up(
 ) -> None:
     outcome = typed(["", "", "", ".", ".", "", "", "", "", planned, "0"], "visits.parquet")
     assert outcome.status == 0, outcome.err
-    assert "How many questions will be asked, about?" in outcome.err
+    assert "About how many queries do you expect?" in outcome.err
     budget = load(folder / "lapwing.toml").budget
     assert (budget.measure, budget.delta) == (measure, Fraction(delta))
     assert (f"--questions {planned}" in outcome.err) == bool(planned)

@@ -47,7 +47,7 @@ def test_budget_shows_every_part(wards: Path, run: Run) -> None:
     assert ["2", "ε", "0.6", "ε", "0.4", "40", "%"] in lines
     assert "remaining  ε 0.4 for a question about all parts" in said
     assert "(part 2)" in said
-    assert "2 more questions at the cost of the last would fit" in said
+    assert "2 more queries at the cost of the last would fit" in said
     document = json.loads(run("budget", "--format", "json").out)
     assert [part["spent"]["amount"] for part in document["parts"]] == ["0.3", "0.6", "0.3"]
     assert [part["spent_delta_keys"] for part in document["parts"]] == ["0", "0", "0"]

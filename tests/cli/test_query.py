@@ -100,7 +100,7 @@ def test_intervals_for_the_population(visits: Path, run: Run) -> None:
         assert float(sample[f"{column}_high"]) >= float(data[f"{column}_high"])
     assert "intervals are for the population" in outcome.err
     shown = run("query", BY_PLAN, "--epsilon", "1", "--population", "--format", "table")
-    assert "follows of n;" in " ".join(shown.err.split())
+    assert "can be given for n;" in " ".join(shown.err.split())
     assert "±" in shown.out
     document = json.loads(run("query", BY_PLAN, "--epsilon", "1", "--population", "--format", "json").out)
     assert document["intervals"]["n"]["low"] == [None, None]

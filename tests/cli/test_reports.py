@@ -20,7 +20,7 @@ def test_explain_shows_the_whole_promise(visits: Path, run: Run) -> None:
         "each person_id",
         "at most 3 rows",
         "epsilon 0.5 for this query",
-        "27 such questions fit",
+        "27 such queries fit",
         "rounded Gaussian",
     )
     for words in (*expected, "sensitivity", "scale", "depends on the data", "sum of cost"):
@@ -64,7 +64,7 @@ def test_budget_shows_what_is_left(visits: Path, run: Run) -> None:
     run("query", COUNT, "--epsilon", "0.5")
     said = run("budget").out
     assert "3.7 % spent, 96.3 % left" in said
-    assert "26 more questions at the cost of the last" in said
+    assert "26 more queries at the cost of the last" in said
     assert "if this total had been the budget from the start" in said.replace("\n           ", " ")
     assert "COUNT(*)" in said
 

@@ -304,7 +304,7 @@ def test_what_was_charged_how_long_it_took_and_the_schema(visits: Path, piped: P
         f".history\n.epsilon 0.1\n.timer on\n{COUNT};\n.timer off\n{COUNT} WHERE cost > 1;\n.history 1\n.schema"
     )
     assert outcome.status == 0, visits
-    assert "No query was charged yet" in outcome.err
+    assert "Lapwing has not charged a query yet" in outcome.err
     assert len(re.findall(r"^time +[0-9.]+ s$", outcome.err, re.M)) == 1
     assert " ".join(outcome.out.split()).count("WHERE cost > 1") == 1
     assert "visits: protects each person_id" in outcome.out

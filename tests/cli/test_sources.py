@@ -101,4 +101,4 @@ def test_files_are_not_refreshed(folder: Path, run: Run) -> None:
     run("init", "visits.parquet", "--privacy-unit", "person", "--epsilon", "3", "--max-rows", "3")
     refused = run("data", "refresh")
     assert refused.status == 2
-    assert "files are read where they are" in " ".join(refused.err.split())
+    assert "Lapwing reads files where they are" in " ".join(refused.err.split())

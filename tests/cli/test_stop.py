@@ -43,7 +43,7 @@ def test_three_faults_stop_until_the_curator_resumes(visits: Path, run: Run, mon
     assert run("query", COUNT, "--epsilon", "0.1").status == 0
     assert "faults" not in run("budget").out
     assert run("data", "faults").out == run("data", "faults", "--catalog", "lapwing.toml").out
-    assert "No question has failed" in run("data", "faults").out
+    assert "No query has failed" in run("data", "faults").out
     fail(run, 1, monkeypatch)
     assert "2 more stop the data set" in run("data", "faults").out
     assert "faults     1 of 3 that stop the data set; the curator may look: `lapwing data faults`" in run("budget").out
@@ -56,7 +56,7 @@ def test_three_faults_stop_until_the_curator_resumes(visits: Path, run: Run, mon
     shown = run("data", "faults").out
     assert shown.count("failed") == 3
     assert "The data set is stopped" in shown
-    assert "it would be refused: 3 questions failed" in " ".join(run("explain", *ASK[1:]).out.split())
+    assert "it would be refused: 3 queries failed" in " ".join(run("explain", *ASK[1:]).out.split())
     before = json.loads(run("budget", "--format", "json").out)
     assert (before["faults"], before["stopped"]) == (3, True)
     assert [row["unanswered"] for row in before["history"]] == [None, "fault", "fault", "fault"]

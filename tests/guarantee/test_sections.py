@@ -51,7 +51,7 @@ def test_replaced_rows_are_one_step_away(tmp_path: Path) -> None:
     assert "are its rows these or those? All results together" in text
     assert f"make the odds of it at most {FACTOR}" in text
     assert "is it there" not in text
-    assert "the rows of one unit are other ones" in text
+    assert "two data sets that differ in the rows of one unit" in text
 
 
 FACTOR = f"{figures.epsilon(odds_factor_up(Fraction(3)))} times as large"

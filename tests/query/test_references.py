@@ -304,7 +304,7 @@ WRONG = {
     ("[tables.returns.references.sales]", "[tables.returns.references.returns]"): (
         "is this table itself; write the same column on both sides"
     ),
-    ('r_ticket = "ticket"', 'r_ticket = "item"'): "a column is there more than once",
+    ('r_ticket = "ticket"', 'r_ticket = "item"'): "a column appears more than once",
     ('r_ticket = "ticket"', 'r_ticket = "paid"'): "has bounds or a step",
     ('r_ticket = "ticket"', 'r_ticket = "tickets"'): 'there is no column "tickets"',
     ('max_rows_per_unit = 5\nunit = "person"', "max_rows_per_unit = 5"): "have different units",

@@ -148,7 +148,7 @@ def test_on_the_command_line(world: World, tmp_path: Path, run: Run) -> None:
     world.service.audit_mark.look()
     verified = run("audit-log", "verify", "--people", place)
     assert verified.status == 0, verified.err
-    assert "an unbroken chain, as far as its mark" in verified.out
+    assert "an unbroken chain up to its mark" in verified.out
     catalog = str(tmp_path / "open" / "lapwing.toml")
     export = tmp_path / "audit.jsonl"
     export.write_bytes(world.ask("GET", "/v1/audit", "audrey").content)
@@ -159,6 +159,6 @@ def test_on_the_command_line(world: World, tmp_path: Path, run: Run) -> None:
     assert run("audit-log", "accept", "--people", place).out.endswith("nothing is missing.\n")
     cut(world.service.store, 3)
     assert "lacks lines" in run("audit-log", "verify", "--people", place).err
-    assert "taken as it is" in run("audit-log", "accept", "--people", place).out
+    assert "accepted as it is" in run("audit-log", "accept", "--people", place).out
     assert run("audit-log", "verify", "--people", place).status == 0
     assert run("audit-log", "verify", "--people", str(tmp_path / "none.db")).status == 2

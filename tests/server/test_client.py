@@ -387,12 +387,12 @@ def test_a_lost_number_is_found(shared: World, monkeypatch: pytest.MonkeyPatch) 
     ("address", "token", "reason"),
     [
         ("http://dp.example.org", "t", "unencrypted"),
-        ("https://", "t", "no address"),
+        ("https://", "t", "not the address"),
         ("https://user:pass@dp.example.org", "t", "give a token"),
-        ("https://dp.example.org?x=1", "t", "no address"),
-        ("https://dp.example.org", "", "no token"),
-        ("https://dp.example.org", "a\nb", "no token"),
-        ("lapwing.toml", "t", "go with the address"),
+        ("https://dp.example.org?x=1", "t", "not the address"),
+        ("https://dp.example.org", "", "empty or malformed"),
+        ("https://dp.example.org", "a\nb", "empty or malformed"),
+        ("lapwing.toml", "t", "the address of a server"),
     ],
 )
 def test_addresses_that_are_refused(address: str, token: str, reason: str) -> None:
@@ -401,7 +401,7 @@ def test_addresses_that_are_refused(address: str, token: str, reason: str) -> No
 
 
 def test_errors_of_the_way(shared: World) -> None:
-    with pytest.raises(lw.InvalidParameter, match="by token="):
+    with pytest.raises(lw.InvalidParameter, match="with token="):
         lw.connect(shared.address)
     with pytest.raises(lw.NotAuthorised, match="valid"):
         lw.connect(shared.address, token="lapwing_wrong")

@@ -88,7 +88,7 @@ def test_an_answer_that_cannot_be_kept_is_free_when_it_is_asked_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
-        raise Fault("The service's file people.db cannot be used; look after its disk and its rights.")
+        raise Fault("The service's file people.db cannot be used; check its disk and its permissions.")
 
     with monkeypatch.context() as patched:
         patched.setattr(AnswerStore, "keep", full)

@@ -328,7 +328,7 @@ def test_a_killed_service_says_what_became_of_each(tmp_path: Path) -> None:
             if one.status() == "done":
                 assert len(one.wait()) == 1
                 continue
-            with pytest.raises(lw.ServiceFault, match=r"Nothing was charged|Look at your history") as fault:
+            with pytest.raises(lw.ServiceFault, match=r"Nothing was charged|Check your history") as fault:
                 one.wait()
             uncharged += "history" not in str(fault.value)
         assert uncharged >= 30 - outcomes["done"] - 1  # one ran at once

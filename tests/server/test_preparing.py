@@ -170,5 +170,5 @@ def test_one_check_runs_at_a_time(registry: World, monkeypatch: pytest.MonkeyPat
 
     table = {**CATALOG["tables"]["visits"], "source": "more/trips.csv", "privacy_unit": "person"}
     catalog = {**CATALOG, "dataset": {"name": "busy", "ledger": "sqlite:busy.db"}, "tables": {"trips": table}}
-    with pytest.raises(TooManyRequests, match="Other data are being checked"):
+    with pytest.raises(TooManyRequests, match="Lapwing is checking other data"):
         preparation.checked(catalog, None, by="carol")

@@ -170,7 +170,7 @@ def test_what_fails_from_afar_changes_nothing(
     assert "takes the right `admin`" in refresh(who="audrey").err
     assert "--unreadable goes with a catalog on this machine" in refresh("--unreadable", "null").err
     with _turn(session.catalog):
-        assert "being fetched at this moment; nothing was done" in refresh().err
+        assert "already fetching the data; nothing was done" in refresh().err
     (tmp_path / "clinic.db").unlink()
     assert "There is no database clinic.db" in refresh().err
     assert session.budget().version == 1

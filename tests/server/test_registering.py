@@ -136,7 +136,7 @@ def outside(data: Path) -> list[tuple[dict[str, Any], str]]:
         "../data/../data-old/visits.parquet",
         "sub/../../data-old/visits.parquet",
     ]
-    sources = [(with_("visits", source=name), "leads out") for name in names]
+    sources = [(with_("visits", source=name), "is outside") for name in names]
     sources += [
         (with_("visits", source="https://example.org/visits.parquet"), "address"),
         (with_("visits", source="s3://bucket/visits.parquet"), "address"),
@@ -148,10 +148,10 @@ def outside(data: Path) -> list[tuple[dict[str, Any], str]]:
         (with_("visits", source="none.parquet"), "no file"),
     ]
     ledgers = ["../data-old/x.db", str(other / "x.db"), "ledger.db", "folder/x.db"]
-    sources += [(with_("dataset", ledger=f"sqlite:{name}"), "leads out") for name in ledgers]
+    sources += [(with_("dataset", ledger=f"sqlite:{name}"), "is outside") for name in ledgers]
     sources += [
         (with_("dataset", ledger="sqlite:fresh.registered.toml"), "does not end"),
-        (with_("dataset", ledger="sqlite:no/such/x.db"), "folder that is not there"),
+        (with_("dataset", ledger="sqlite:no/such/x.db"), "folder that does not exist"),
         (with_("dataset", ledger="postgres://host/db?ledger=x"), "in a file"),
         (with_("dataset", engine="postgres"), "dataset.engine"),
     ]
@@ -404,7 +404,7 @@ def test_the_folder_is_named_if_there_are_several(tmp_path: Path, data: Path) ->
     other.mkdir()
     write_visits(other, people=20)
     with serving(service_in(tmp_path, replace(QUICK, folders=(data, other)))) as world:
-        assert "Say in which folder" in register(world).document["detail"]
+        assert "Choose the folder" in register(world).document["detail"]
         assert register(world, folder=str(tmp_path)).status == 422
         assert register(world, folder=str(other)).status == 201
     assert (other / "fresh.registered.toml").exists()

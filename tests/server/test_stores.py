@@ -55,7 +55,7 @@ def test_what_was_written_survives_a_crash_of_the_server(own_postgres: Postgres)
         people.add("carol", "curator", None, by="carol")
         secret, _ = people.issue("carol", label="", scopes={"read"}, seconds=DAY, by="carol")
         own_postgres.stop(immediate=True)
-        with pytest.raises(Fault, match="look after the database"):
+        with pytest.raises(Fault, match="check the database"):
             people.caller(secret)
         own_postgres.start()
         assert people.caller(secret).name == "carol"

@@ -157,18 +157,18 @@ def _share(shares: Sequence[Fraction]) -> float:
 def _notes(value: Derived, inside: Sequence[Derived], mechanisms: Mapping[Measure, NoiseLaw]) -> list[str]:
     """Say what a reader of the column should know; inside: the values that it is made of."""
     if [part for part in inside if isinstance(part, IntervalEnd)]:
-        return ["computed from ends of 95 % intervals, so that it has no interval of its own"]
+        return ["computed from ends of 95 % intervals, so it has no interval of its own"]
     notes = []
     if isinstance(value, MeasureValue) and isinstance(mechanisms[value.measure], PublicNumber):
         return ["public: the number of people in the catalog"]
     if [part for part in inside if isinstance(part, Average)]:
         notes.append("NULL where the noisy count of a mean is below 1")
     if isinstance(value, KnownMean):
-        notes.append(f"over the {value.people:,} that the catalog says there are")
+        notes.append(f"over the {value.people:,} in the catalog")
     if isinstance(value, Average | KnownMean):
         notes.append("inside the bounds of its argument")
     if value.shape in NUMERIC and not value.has_interval:
-        notes.append("no interval follows")
+        notes.append("no interval can be given")
     return notes
 
 

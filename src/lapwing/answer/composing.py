@@ -139,7 +139,7 @@ def _equal_pairs(rows: NoisyCells, answer: "Answer", join: SourceJoin) -> tuple[
         raise QueryRefused(
             reason,
             cause=RefusalCause.RESULT_TOO_LARGE,
-            remedy="The answers are bought: each of them is free when it is asked by itself.",
+            remedy="You have bought these results, so each is free when you query it separately.",
         )
     firsts = np.repeat(starts - (np.cumsum(counts) - counts), counts)
     return np.repeat(np.arange(rows.size), counts), order[np.arange(total) + firsts]
@@ -182,7 +182,7 @@ def _facts(output: Output, answers: "Sequence[Answer]") -> ColumnFacts:
     alone = isinstance(output.value, SourceValue | UnionValue)
     notes = [note for of_source in found for note in of_source.notes] if alone else []
     if noisy and output.value.shape in NUMERIC and not output.value.has_interval:
-        notes.append("no interval follows")
+        notes.append("no interval can be given")
     return ColumnFacts(
         name=output.name,
         measures=tuple(dict.fromkeys(measure for of_source in found for measure in of_source.measures)),

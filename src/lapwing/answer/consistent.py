@@ -122,7 +122,7 @@ def adjusted(
         InvalidParameter: For an answer that is made of others.
     """
     if not question.measures and not question.keys:
-        reason = "An answer that is made of others has no consistent view"
+        reason = "A result that is computed from others has no consistent view"
         raise InvalidParameter(f"{reason}; take `consistent()` of each of its `sources`.")
     constraints = limits(tuple(measures))
     if question.sets and not question.combined:  # which are not margins of tables that hold every combination

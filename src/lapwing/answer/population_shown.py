@@ -70,10 +70,10 @@ class PopulationShown:
         found = self.interval(Fraction(95, 100))
         # NaN and NaT are those that differ from themselves.
         without = [name for name, (low, _) in found.items() if len(low) and bool((low != low).all())]
-        said = ["intervals are for the population, if its people were drawn independently and the question was fixed"]
+        said = ["intervals are for the population, if its people were drawn independently and the query was fixed"]
         if without:
             more = "" if self._sampling is not None else "; of counts and sums one does if you say how many were drawn"
-            said.append(f"no interval for the population follows of {', '.join(without)}{more}")
+            said.append(f"no interval for the population can be given for {', '.join(without)}{more}")
         return said
 
 

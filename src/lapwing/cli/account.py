@@ -68,7 +68,9 @@ def command(
         NeighbouringOption, typer.Option(help="Whether a unit is added or removed, or replaced by another.")
     ] = NeighbouringOption.add_remove,
     form: UsualFormat = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help=f"{HELP} Of the profile and the loss.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help=f"{HELP} Set the columns of the profile and of the loss.")
+    ] = None,
     reserved: Annotated[
         bool, typer.Option("--reserved", help="With --delta: also the delta_keys that suits this list, and its cost.")
     ] = False,
@@ -139,7 +141,9 @@ def _spelled(numbers: dict[str, Fraction]) -> dict[str, Fraction]:
     """Return the numbers, none of which may be called as an argument that is no number of a mechanism."""
     for name in ("kind", "times"):
         if name in numbers:
-            raise InvalidParameter(f"{name}= is no number of a mechanism; count and kind stand first, without a name.")
+            raise InvalidParameter(
+                f"{name}= is not a parameter of a mechanism; COUNT and KIND come first, without a name."
+            )
     return numbers
 
 

@@ -47,7 +47,9 @@ def ask(
     except KeyboardInterrupt:
         ignore_interrupts()
         if not isinstance(session, lw.Session):
-            raise Stopped("Interrupted; the server goes on with the question. Ask again: that is free if so.") from None
+            raise Stopped(
+                "Interrupted. The server continues the query; run it again to see the result, free of charge."
+            ) from None
         # Release says itself whether a question was paid when it was stopped; between its steps only the ledger knows.
         history = session.history(most=-1)
         raise Interrupted(charged=bool(history) and history[-1].time >= started) from None
@@ -64,8 +66,8 @@ def format_of(output: Path) -> Format:
     suffix = output.suffix.lower()
     if suffix and suffix not in BY_SUFFIX:
         raise InvalidParameter(
-            f"{output} ends in {suffix!r}, which names no format; "
-            "end it in .csv, .json, .arrow, .parquet, .md or .xlsx, or give --format. Nothing was charged."
+            f"{output} ends in {suffix!r}, which is not a known format; end it in .csv, .json, .arrow, .parquet, .md "
+            f"or .xlsx, or give --format. Nothing was charged."
         )
     return BY_SUFFIX.get(suffix, Format.csv)
 
@@ -73,7 +75,7 @@ def format_of(output: Path) -> Format:
 def require_writable(output: Path, session: "Session | RemoteSession") -> None:
     """Refuse, before anything is charged, a file that cannot be written or that Lapwing itself needs."""
     if isinstance(session, lw.Session) and _is_needed(output.resolve(), session.catalog):
-        raise InvalidParameter(f"{output} belongs to the data set; write the answer to another file.")
+        raise InvalidParameter(f"{output} belongs to the data set; write the result to another file.")
     if output.is_dir() or not os.access(output if output.exists() else output.absolute().parent, os.W_OK):
         raise InvalidParameter(
             f"{output} cannot be written; choose a file in a folder that exists. Nothing was charged."

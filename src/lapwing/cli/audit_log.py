@@ -15,7 +15,7 @@ from lapwing.errors import Fault, InvalidParameter
 from lapwing.machine.drafts import draft_of
 
 app = typer.Typer(
-    help="The audit log of a service: changes of people, rights and data.",
+    help="Show and check the audit log of a service: changes of people, rights and data.",
     epilog=examples("lapwing audit-log list --last 20", "lapwing audit-log verify"),
     rich_markup_mode=None,
 )
@@ -29,11 +29,11 @@ def audit_log() -> None:
 @app.command(
     "list",
     epilog=examples("lapwing audit-log list --last 20", "lapwing audit-log list --server https://dp.example.org"),
-    short_help="Show its lines.",
+    short_help="Show the lines of the log.",
 )
 def show_lines(
     last: Annotated[
-        int | None, typer.Option("--last", metavar="N", min=1, help="The newest N lines; all, unless given.")
+        int | None, typer.Option("--last", metavar="N", min=1, help="Show only the newest N lines.")
     ] = None,
     form: ReportFormat = Report.table,
     people: PeopleStore = None,
@@ -74,7 +74,7 @@ def export(
         with draft_of(lines, file) as draft:
             os.link(draft, file)
     except FileExistsError:
-        raise InvalidParameter(f"{file.name} is there already, and may hold more lines; name a new file.") from None
+        raise InvalidParameter(f"{file.name} already exists, and may have more lines; name a new file.") from None
     note("written", f"{len(lines):,} lines to {file}")
 
 
@@ -101,7 +101,7 @@ def verify(
 
         newest = AuditMark(store, base).verify()
         print_text(
-            f"{visible(store.name)}: {newest.sequence:,} lines, an unbroken chain, as far as its mark. The newest is "
+            f"{visible(store.name)}: {newest.sequence:,} lines, an unbroken chain up to its mark. The newest is "
             f"{newest.hash}.\n"
         )
 
@@ -120,7 +120,8 @@ def accept(people: PeopleStore = None, catalog: CatalogFile = DEFAULT_CATALOG) -
         print_text(
             f"{visible(store.name)}: nothing is missing.\n"
             if had is None
-            else f"{visible(store.name)}: taken as it is; it had come to line {had.sequence:,}. The log says so.\n"
+            else f"{visible(store.name)}: accepted as it is. Its newest line was {had.sequence:,}, and the log "
+            f"records this.\n"
         )
 
 
@@ -148,7 +149,7 @@ def _verify_export(file: Path) -> None:
         lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         place, newest = first_broken(iter(lines)), lines[-1]["hash"] if lines else "none"
     except (OSError, ValueError, KeyError, TypeError):
-        raise InvalidParameter(f"{file.name} is no audit log; give what `/v1/audit` returned, whole.") from None
+        raise InvalidParameter(f"{file.name} is not an audit log; give the whole response of `/v1/audit`.") from None
     if place is not None:
         raise Fault(f"{file.name} is broken: its line {place:,} cannot follow the one before.")
     print_text(

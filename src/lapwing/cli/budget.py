@@ -29,10 +29,10 @@ Examples:
   lapwing budget --last 100
   lapwing budget --format json --catalog visits.lapwing.toml"""
 app = typer.Typer(help="Show what is spent, what is left, and for what.", epilog=EXAMPLE, rich_markup_mode=None)
-app.command("raise", epilog=raise_budget.EXAMPLE, short_help="Make the budget larger (for the curator).")(
+app.command("raise", epilog=raise_budget.EXAMPLE, short_help="Raise the budget (for the curator).")(
     raise_budget.command
 )
-app.command("spend", epilog=spend.EXAMPLE, short_help="Charge what is released otherwise (for the curator).")(
+app.command("spend", epilog=spend.EXAMPLE, short_help="Charge a release outside Lapwing (for the curator).")(
     spend.command
 )
 
@@ -127,7 +127,7 @@ def _raised(view: "BudgetView") -> list[tuple[str, str]]:
         sure = f"epsilon {figures.size(view.raised.epsilon)}, delta {figures.delta(view.raised.delta)}"
         facts.append(("raised", f"it was epsilon {was}; {view.raised.holds}, what is proven is {sure}"))
     if view.closed:
-        facts.append(("closed", "nothing is charged any more; what was bought stays free"))
+        facts.append(("closed", "Lapwing charges nothing any more; earlier results stay free"))
     return facts
 
 
@@ -136,9 +136,9 @@ def _policy(view: "BudgetView") -> list[tuple[str, str]]:
     facts = [("yours", figures.allowance(one, view.total)) for one in view.allowances]
     if view.most is not None:
         part = figures.share(float(view.most.amount / view.total.amount))
-        facts.append(("at once", f"one question may cost at most {part} of the budget"))
+        facts.append(("at once", f"a query may cost at most {part} of the budget"))
     if view.stopped_by_curator:
-        facts.append(("stopped", "by the curator: no new question is answered; what was bought stays free"))
+        facts.append(("stopped", "by the curator: no new queries; earlier results stay free"))
     return facts
 
 
@@ -146,7 +146,7 @@ def _spent(view: "BudgetView") -> list[tuple[str, str]]:
     """Return what is spent: no epsilon without the words that say when it holds."""
     if not view.spent.amount and not view.delta_keys_spent:
         return [("spent", "nothing")]
-    lost = [("", "with all that entries may have cost which were lost before a restore")] if view.lost else []
+    lost = [("", "with the highest possible cost of entries that were lost before a restore")] if view.lost else []
     cap, whenever = view.as_if_cap, view.whenever
     spent = ("spent", f"{figures.loss(view.spent)}: epsilon {figures.epsilon(cap.epsilon)}{_with(cap)}, {cap.holds}")
     if cap == whenever:
@@ -175,8 +175,8 @@ def _faults(view: "BudgetView") -> list[tuple[str, str]]:
         [
             (
                 "late",
-                f"{view.late} late answers of a service; {EVENTS_ALLOWED} faults and late answers stop it for those "
-                "who are not trusted with time: `lapwing data faults`",
+                f"{view.late} late results of a service; {EVENTS_ALLOWED} faults and late results stop it for people "
+                f"who are not trusted with time: `lapwing data faults`",
             )
         ]
         if view.late
@@ -184,7 +184,7 @@ def _faults(view: "BudgetView") -> list[tuple[str, str]]:
     )
     if not view.faults:
         return late
-    effect = "no new question is answered until the curator runs" if view.stopped else "the curator may look:"
+    effect = "no new query until the curator runs" if view.stopped else "the curator may look:"
     command = "`lapwing data resume`" if view.stopped else "`lapwing data faults`"
     return [("faults", f"{view.faults} of {FAULTS_ALLOWED} that stop the data set; {effect} {command}"), *late]
 
@@ -200,15 +200,15 @@ def _parts(view: "BudgetView", by_part: "PartsAccount") -> RenderableType:
         part_left = figures.share(float(left[part].amount / view.total.amount))
         table.add_row(text(part), figures.loss(spent[part]), figures.left(left[part]), part_left)
     if len(spent) > len(shown):
-        table.add_row(text(f"{len(spent) - len(shown):,} more, none dearer"))
+        table.add_row(text(f"{len(spent) - len(shown):,} more, each with a lower or the same cost"))
     return Fitted(table)
 
 
 def _more(view: "BudgetView") -> str:
     last = view.history[-1]
     count = view.fits(last.loss, last.parts, last.delta)
-    questions = {0: "no further question", 1: "1 more question"}.get(count, f"{count:,} more questions")
-    return f"{questions} at the cost of the last would fit; what was bought stays free"
+    questions = {0: "no further query", 1: "1 more question"}.get(count, f"{count:,} more queries")
+    return f"{questions} at the cost of the last would fit; earlier results stay free"
 
 
 def history_of(view: "BudgetView", delta: "Fraction", most: int) -> RenderableType:

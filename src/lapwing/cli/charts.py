@@ -118,7 +118,7 @@ def bars_of(answer: Drawable, confidence: Fraction) -> tuple[str, list[Bar]]:
     intervals, rows = answer.interval(confidence), answer.rows()
     name = next((name for name in answer.columns if name in intervals and intervals[name][0].dtype.kind != "M"), None)
     if name is None:
-        raise InvalidParameter("There is no chart: no column of this result is a noisy number.")
+        raise InvalidParameter("Lapwing cannot draw a chart, because no column of this result is a noisy number.")
     keys = [column for column in answer.columns if column not in intervals]
     low, high = intervals[name]
     values = [row[name] for row in rows]

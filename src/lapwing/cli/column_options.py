@@ -168,8 +168,8 @@ def _split(option: str, text: str, rest: str) -> list[str]:
     except csv.Error:
         example = "'plan=\"a,b\",c'" if option != "--types" else "'\"a,b=integer\",c=date'"
         raise InvalidParameter(
-            f"{option} {text[:80]!r} has a double quote without its partner; quote it whole, like {example}."
+            f"{option} {text[:80]!r} has an unpaired double quote; quote the whole item, like {example}."
         ) from None
     if len(rows) != 1 or not rows[0]:
-        raise InvalidParameter(f"{option} {text[:80]!r} lists nothing; write {SHAPES[option]}.")
+        raise InvalidParameter(f"{option} {text[:80]!r} has no values; write {SHAPES[option]}.")
     return rows[0]

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 CAUSES: Final = {"fault": "failed", "death": "process died"}
 
 app = typer.Typer(
-    help="The data behind the catalog (for the curator).",
+    help="Check, accept and close the data of a catalog (for the curator).",
     epilog=examples("lapwing data accept", "lapwing data faults"),
     rich_markup_mode=None,
 )
@@ -58,7 +58,7 @@ def data() -> None:
 
 @app.command(
     epilog=examples("lapwing data check", "lapwing data check --format json --catalog visits.lapwing.toml"),
-    short_help="Read all data, and say what is wrong with them.",
+    short_help="Read all data and show what is wrong with them.",
 )
 def check(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Read every row by the catalog's types, and say what it holds: what cannot be read, is missing or out of bounds.
@@ -92,7 +92,7 @@ def check(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATA
 
 @app.command(
     epilog=examples("lapwing data accept", "lapwing data accept --unreadable null"),
-    short_help="Make the data as they are now the current version.",
+    short_help="Accept the present data as the current version.",
 )
 def accept(
     unreadable: Unreadable = None,
@@ -133,7 +133,7 @@ def accept(
 def refresh(
     unreadable: Unreadable = None,
     whole: Annotated[
-        bool, typer.Option("--whole", help="Read all rows, also where the source knows what came since.")
+        bool, typer.Option("--whole", help="Read all rows, even if the source can deliver only new ones.")
     ] = False,
     catalog: CatalogFile = DEFAULT_CATALOG,
     server: Server = None,
@@ -152,12 +152,12 @@ def refresh(
     described = load(catalog)
     if not described.from_sources:
         raise InvalidParameter(
-            "No table of the catalog comes from a source: files are read where they are. `lapwing data accept` takes "
-            "changed ones as a new version."
+            "No table of the catalog comes from a source: Lapwing reads files where they are. `lapwing data accept` "
+            "accepts changed files as a new version."
         )
     _fetch(described, whole=whole)
     if not any(is_address(table.source) for table in described.tables):
-        print_text("Public tables were fetched; whoever opens the catalog from now on has them.\n")
+        print_text("Public tables were fetched. Everybody who opens the catalog from now on has them.\n")
         return
     begun = is_begun(described.ledger, described.folder)
     with open_session(catalog, None, None) as session:
@@ -168,7 +168,7 @@ def refresh(
 
 @app.command(
     epilog=examples("lapwing data faults --format json"),
-    short_help="Show the questions that failed after they were charged.",
+    short_help="Show the queries that failed after their charge.",
 )
 def faults(
     form: ReportFormat = Report.table,
@@ -190,7 +190,7 @@ def faults(
     if rows:
         show(*_page(rows, view.stopped))
     else:
-        print_text("No question has failed since the curator last looked.\n")
+        print_text("No query has failed since the curator last looked.\n")
     if view.late:
         print_text(
             f"Results of a service were late {_times(view.late)} since then. {EVENTS_ALLOWED} faults and late results "
@@ -199,10 +199,11 @@ def faults(
 
 
 @app.command(
-    epilog=examples("lapwing data resume"), short_help="Say that the faults were looked at, and answer questions again."
+    epilog=examples("lapwing data resume"),
+    short_help="Confirm that you looked at the faults, and answer queries again.",
 )
 def resume(catalog: CatalogFile = DEFAULT_CATALOG, server: Server = None, dataset: Dataset = None) -> None:
-    """Say that the faults were looked at, and answer questions again.
+    """Confirm that you looked at the faults, and answer queries again.
 
     Look at `lapwing data faults` first, and mend what they have in common: too little memory or disk, or somebody who
     asks what is meant to fail. Lapwing refunds nothing.
@@ -212,7 +213,7 @@ def resume(catalog: CatalogFile = DEFAULT_CATALOG, server: Server = None, datase
         count = session.resume()
     if count:
         faults = "1 fault counts" if count == 1 else f"{count} faults count"
-        what = f"{count} faults and late answers count" if late else faults
+        what = f"{count} faults and late results count" if late else faults
         print_text(f"{what} no more. The data set answers queries again. All charges stay charged.\n")
     else:
         print_text("No question has failed since the curator last looked; nothing was changed.\n")
@@ -220,7 +221,7 @@ def resume(catalog: CatalogFile = DEFAULT_CATALOG, server: Server = None, datase
 
 @app.command(epilog=examples("lapwing data close --yes"), short_help="Close the data set for ever.")
 def close(
-    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     catalog: CatalogFile = DEFAULT_CATALOG,
     server: Server = None,
     dataset: Dataset = None,
@@ -234,7 +235,7 @@ def close(
         if not yes:
             _confirm(name)
         closed = session.close_for_ever()
-    print_text("The data set is closed.\n" if closed else "The data set was closed already; nothing was changed.\n")
+    print_text("The data set is closed.\n" if closed else "The data set was already closed; nothing was changed.\n")
 
 
 def _refreshed(session: "Session | RemoteSession", unreadable: UnreadableOption | None, *, whole: bool) -> int:
@@ -299,7 +300,9 @@ def _page(rows: "tuple[FaultRow, ...]", stopped: bool) -> "list[RenderableType]"
         more = f" and {len(fault.charges) - 1} more" if len(fault.charges) > 1 else ""
         when = fault.time[:16].replace("T", " ")
         table.add_row(text(when), text(first.principal), text(CAUSES[fault.cause]), text(f"{first.asked}{more}"))
-    effect = "The data set is stopped. Once you have looked, `lapwing data resume`." if stopped else _left(len(rows))
+    effect = (
+        "The data set is stopped. Once you have looked, run `lapwing data resume`." if stopped else _left(len(rows))
+    )
     return [Fitted(table), Text(), text(effect)]
 
 
@@ -309,7 +312,9 @@ def _times(count: int) -> str:
 
 def _left(count: int) -> str:
     left = FAULTS_ALLOWED - count
-    return f"{left} more {'stops' if left == 1 else 'stop'} the data set. Once you have looked, `lapwing data resume`."
+    return (
+        f"{left} more {'stops' if left == 1 else 'stop'} the data set. Once you have looked, run `lapwing data resume`."
+    )
 
 
 def _document(fault: "FaultRow") -> dict[str, object]:

@@ -88,7 +88,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
     noise = ", each with its own noise" if preview.measures else ""
     match preview.cells:
         case None if preview.selection is None:
-            cells = f"as many rows as the statistic has{noise}"
+            cells = f"the number of rows depends on the statistic{noise}"
         case None:
             cells = f"a row for each key that enough units hold{noise}"
         case 1:
@@ -117,14 +117,14 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
 def _cost(preview: "Preview") -> str:
     """Return what a question would take of what its caller may use, and why it would be refused, if it would be."""
     if preview.stored:
-        return "free: the answer was bought before" if preview.price.amount else "free: all of it is public"
+        return "free: you bought this result before" if preview.price.amount else "free: all of it is public"
     if preview.refusal is not None:
         return f"it would be refused: {preview.refusal}"
     return f"{share(preview.share_of_remaining)} of what is left; {_such_questions(preview.fits)}"
 
 
 def _such_questions(count: int) -> str:
-    return "1 such question fits" if count == 1 else f"{count:,} such questions fit"
+    return "1 such question fits" if count == 1 else f"{count:,} such queries fit"
 
 
 def _elsewhere(preview: "Preview", other: "LedgerPreview") -> str:

@@ -70,7 +70,7 @@ BudgetOption = Annotated[
         "--budget",
         metavar="EPSILON[,DELTA]",
         parser=budget_of,
-        help="DATA: what all answers together may reveal; 3 unless given.",
+        help="DATA: what all results together may reveal; default 3.",
         show_default=False,
     ),
 ]
@@ -165,13 +165,13 @@ def split_asked(texts: Sequence[str]) -> tuple[Path | None, str]:
         case [data, sql] if _is_data(Path(data)):
             return Path(data), sql
         case [data]:
-            raise InvalidParameter(f"What is asked of {data[:80]}? Write the question after it, in double quotes.")
+            raise InvalidParameter(f"There is no query of {data[:80]}. Write the query after it, in double quotes.")
         case [data, sql] if Path(data).suffix and " " not in data:
             raise InvalidParameter(
                 f"{data[:80]} is no data file that Lapwing can read. The name must end in {', '.join(DATA[:3])}, "
                 f"{DATA[7]} or one of these with .gz or .zst."
             )
-    raise InvalidParameter("The question is one text: put it in double quotes, after a file of data if there is one.")
+    raise InvalidParameter("The query must be one text. Put it in double quotes, after a data file if there is one.")
 
 
 def _is_data(path: Path) -> bool:
@@ -193,7 +193,7 @@ def open_asked(
     """
     if protection.said and (data is None or not _is_data(data)):
         raise InvalidParameter(
-            f"{protection.said[0]} goes with a file of data, like visits.csv; a catalog says it itself."
+            f"{protection.said[0]} needs a data file, like visits.csv; a catalog already has this setting."
         )
     if data is None or not _is_data(data):
         return options.open_session(data or place.catalog, place.server, place.dataset)
@@ -266,15 +266,15 @@ def _protected(data: Path, protection: Protection, question: Question | None) ->
         whole = f"epsilon {epsilon_text(budget.epsilon)}" + (
             f", delta {delta_text(budget.delta)}" if budget.delta else ""
         )
-        note("written", f"{beside}: the budget of all answers together is {whole} (--budget says another)")
+        note("written", f"{beside}: the budget of all results together is {whole} (--budget changes it)")
         if odd := like_values([column.name for column in session.catalog.tables[0].columns]) if is_text(data) else "":
             note(
                 "note",
-                f"The first line holds {odd}, like a row: a CSV file begins with the names of its columns, which are "
-                f"public. If it is a row, put a line of names before it, and remove {beside}.",
+                f"The first line has {odd}, like a row. A CSV file begins with the names of its columns, which are "
+                f"public. If the line is a row, put a line of names before it, and remove {beside}.",
             )
         if is_text(data) and not types and protection.codebook is None:
-            note("note", "A CSV file holds no types, so every column is text; --types age=integer says others.")
+            note("note", "A CSV file has no types, so every column is text; set types with --types age=integer.")
     return session
 
 
@@ -289,7 +289,7 @@ def _judged_types(data: Path) -> dict[str, str] | None:
     guessed = {name: kind for name, kind in guessed_types(data, found_text(data)).items() if kind != "string"}
     if guessed and not is_json(data):
         line = f"--types {shlex.quote(types_line(guessed))}"
-        note("note", f"Guessed from the first rows, where one may have decided, and not used: {line}")
+        note("note", f"Guessed from the first rows, where a single row may decide, and not used: {line}")
     return None
 
 
@@ -316,7 +316,7 @@ def _require_answered(question: Question, catalog: "Catalog") -> None:
     )
     if not fits(Account.opened(catalog.budget.loss), priced.together):
         raise BudgetExhausted(
-            "The question costs more than the whole budget of the file. Nothing was written; ask for less, or say a "
+            "The query costs more than the whole budget of the file. Nothing was written. Request less, or set a "
             "larger --budget."
         )
 

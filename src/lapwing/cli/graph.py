@@ -25,11 +25,11 @@ EXAMPLE: Final = options.examples(
     "lapwing graph explain edge_count --epsilon 0.5",
     "lapwing graph ask mixing_matrix --by town --epsilon 0.5 --graph friends",
 )
-app = typer.Typer(help="Statistics of graphs: who knows whom.", epilog=EXAMPLE, rich_markup_mode=None)
+app = typer.Typer(help="Query graphs: who knows whom.", epilog=EXAMPLE, rich_markup_mode=None)
 
 Name = Annotated[
     str | None,
-    typer.Option("--graph", metavar="NAME", help="Which graph; needed if there are several.", show_default=False),
+    typer.Option("--graph", metavar="NAME", help="The graph; needed if there are several.", show_default=False),
 ]
 Asked = Annotated[str, typer.Argument(metavar="STATISTIC", help="One of `lapwing graph list`.", show_default=False)]
 Price = Annotated[
@@ -39,13 +39,13 @@ Delta = Annotated[
     Fraction | None,
     options.amount(
         options.above_zero("--delta"),
-        "Of the budget's delta_keys: buys a bound, and mostly a narrower ±, for triangles and wedges.",
+        "A part of delta_keys, which buys a bound and mostly a narrower ± for triangles and wedges.",
         show_default=False,
     ),
 ]
 Confidence = Annotated[
     Fraction | None,
-    options.amount(options.between("--confidence"), "Of the intervals; 0.95 unless given.", "--confidence"),
+    options.amount(options.between("--confidence"), "Confidence of the intervals; default 0.95.", "--confidence"),
 ]
 
 
@@ -57,12 +57,12 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", h
 ARGUMENTS: Final = {
     "by": (str, "COLUMN", "The groups of a mixing_matrix, or of most_connected."),
     "by_other": (str, "COLUMN", "The groups of the second table of nodes, if there are two."),
-    "level": (int, "N", "The most that each node adds; Lapwing chooses it unless given."),
-    "leaves": (int, "N", "Of stars: how many leaves."),
-    "up_to": (int, "N", "The last cell of a histogram of its own."),
-    "direction": (str, "in|out", "Which degrees, of a directed graph."),
+    "level": (int, "N", "The most that each node adds; by default, Lapwing chooses it."),
+    "leaves": (int, "N", "The number of leaves, for stars."),
+    "up_to": (int, "N", "The largest degree with a cell of its own in a histogram."),
+    "direction": (str, "in|out", "Which degrees to use, in a directed graph."),
     "at": (str, "SHARES", 'Of degree_quantiles, like "0.5, 0.9".'),
-    "count": (int, "N", "How many groups, of most_connected."),
+    "count": (int, "N", "The number of groups, for most_connected."),
 }
 """What statistics take, by name: the type, what stands for it in the help, and what it is."""
 
@@ -92,7 +92,7 @@ def graph() -> None:
     """Ask for statistics of graphs: edges, degrees, triangles, with an edge or a whole node protected."""
 
 
-@app.command("list", epilog=options.examples("lapwing graph list"), short_help="List graphs and what may be asked.")
+@app.command("list", epilog=options.examples("lapwing graph list"), short_help="List the graphs and their statistics.")
 def show_list(catalog: options.CatalogFile = options.DEFAULT_CATALOG) -> None:
     """List the graphs of a catalog, what each protects, and its statistics. Reads no data."""
     from lapwing.catalog.toml import load  # here, so that `lapwing --help` loads no engine
@@ -153,7 +153,10 @@ def explain(
     facts = [
         ("asks", preview.question),
         ("hides", preview.protects),
-        ("cost", f"{figures.loss(preview.loss)} of {figures.loss(total)}; {preview.fits:,} like it fit"),
+        (
+            "cost",
+            f"{figures.loss(preview.loss)} of {figures.loss(total)}; the budget pays for {preview.fits:,} like it",
+        ),
         *([("delta", figures.delta(preview.delta))] if preview.delta else []),
         *(("beside", f"{figures.loss(loss)} of the budget of {other}") for other, loss in preview.beside.items()),
     ]

@@ -30,17 +30,17 @@ ENDINGS: Final = {".html": PageFormat.html, ".json": PageFormat.json}
 
 
 def command(
-    form: Annotated[PageFormat | None, typer.Option("--format", help="How to write it; text unless given.")] = None,
+    form: Annotated[PageFormat | None, typer.Option("--format", help="The format; default text.")] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write to a file; .html and .json choose the format."),
+        typer.Option("--output", "-o", metavar="FILE", help="Write to a file; .html or .json sets the format."),
     ] = None,
     seal: Annotated[
         bool, typer.Option("--seal", help="Show the hash of the ledger's newest entry: for auditors, not to publish.")
     ] = False,
     language: Annotated[
         str | None,
-        typer.Option("--language", metavar="TAG", help="Numbers, dates and texts of a language, such as de."),
+        typer.Option("--language", metavar="TAG", help="The language of numbers, dates and texts, such as de."),
     ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
     server: Server = None,

@@ -27,30 +27,32 @@ CONDITION: Final = "as long as {failures:,} guesses fail at most"
 
 
 def command(
-    people: Annotated[int, typer.Option(metavar="N", help="How many, drawn independently, one row each.", min=1)],
+    people: Annotated[
+        int, typer.Option(metavar="N", help="The number of people, drawn independently, with one row each.", min=1)
+    ],
     questions: Annotated[
-        int | None, typer.Option(metavar="K", help="Show how wide the intervals of K results are.", min=1)
+        int | None, typer.Option(metavar="K", help="Show the interval width of K results.", min=1)
     ] = None,
     width: Annotated[
         Fraction | None,
         amount(
             reader("--width", "above 0 and below 1", lambda value: 0 < value < 1),
-            "Instead: show how many questions keep to this ±, of values from 0 to 1.",
+            "Instead: show how many queries reach this ±, for values from 0 to 1.",
         ),
     ] = None,
     confidence: Annotated[
         Fraction | None,
         amount(
             reader("--confidence", "above 0 and below 1", lambda value: 0 < value < 1),
-            "That all answers are right at once; 0.95 unless given.",
+            "The confidence that all results hold at once; default 0.95.",
         ),
     ] = None,
     failures: Annotated[
-        int, typer.Option(metavar="B", help="How many guesses may fail, where guesses are checked.", min=1)
+        int, typer.Option(metavar="B", help="The number of guesses that may fail, where you check guesses.", min=1)
     ] = 10,
     form: UsualFormat = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=f"{HELP} Of the width over the number of questions.")
+        Path | None, typer.Option(metavar="FILE", help=f"{HELP} Plot the width over the number of queries.")
     ] = None,
 ) -> None:
     """Show how many questions a sample answers for its population, or how well. Needs no data and no catalog."""
@@ -104,5 +106,5 @@ def _page(people: int, rows: list[dict[str, object]], confidence: Fraction) -> l
             text("no promise" if promised is None else f"{float(str(promised)):.4g}"),
             text(str(row["condition"])),
         )
-    facts = labelled(("people", f"{people:,}"), ("holds", f"with {level(confidence)}, for all answers at once"))
+    facts = labelled(("people", f"{people:,}"), ("holds", f"with {level(confidence)}, for all results at once"))
     return [facts, Fitted(table)]

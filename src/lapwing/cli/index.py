@@ -20,13 +20,14 @@ Examples:
   lapwing index build
   lapwing index drop --catalog visits.lapwing.toml"""
 MEANING: Final = {
-    "current": "there is an index, and questions use it",
-    "unusable": "there is an index of other data, another catalog or another version, or it is damaged; it is not used",
+    "current": "there is an index, and queries use it",
+    "unusable": "there is an index, but it is damaged, or made for other data, another catalog or another version; it "
+    "is not used",
     "absent": "there is no index",
 }
 
 app = typer.Typer(
-    help="Rows kept ready for questions (for the curator).",
+    help="Store rows so that queries run faster (for the curator).",
     epilog=EXAMPLE,
     rich_markup_mode=None,
 )
@@ -37,7 +38,7 @@ def index() -> None:
     """Look after the rows that are kept ready beside the data (for the curator)."""
 
 
-@app.command(epilog=EXAMPLE, short_help="Write the index of every table that has none.")
+@app.command(epilog=EXAMPLE, short_help="Write an index for every table without one.")
 def build(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Clean and bound every table's rows once, and keep them in a file beside the data, for all questions to come.
 
@@ -60,7 +61,7 @@ def drop(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
             print_text(f"{visible(table.name)}: {'the index is removed' if existed else 'there was no index'}.\n")
 
 
-@app.command(epilog=EXAMPLE, short_help="Say which tables have an index that questions use.")
+@app.command(epilog=EXAMPLE, short_help="Show which tables have an index that queries use.")
 def status(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Say of every table whether it has an index, and whether questions use it. Changes nothing."""
     with _tables(catalog) as (engine, tables):

@@ -68,8 +68,8 @@ lines without --types, which is refused, the first are, to show you a draft of t
 
 MISSING: Final = {
     "--privacy-unit": 'name the column that says whose row it is, or "row" if each row is a unit of its own',
-    "--epsilon": "say how much all results together may reveal, like 3",
-    "--max-rows": "say how many rows one unit may have at most, from what the table is about, like 10",
+    "--epsilon": "give the most that all results together may reveal, like 3",
+    "--max-rows": "give the most rows that one unit may have, like 10",
 }
 """Of options that are needed, what to say."""
 
@@ -89,15 +89,13 @@ class Rows:
 
     table: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="Which table of the database that SOURCE is the address of.", show_default=False
-        ),
+        typer.Option(metavar="NAME", help="The table in the database at the address SOURCE.", show_default=False),
     ] = None
     where: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN=…",
-            help="Of a source, only the rows of these values (A,B,…), or from LOWER:UPPER. Public. May be repeated.",
+            help="Read only rows of a source with these values (A,B,…), or from LOWER:UPPER. Public. May be repeated.",
         ),
     ] = None
 
@@ -130,7 +128,7 @@ class Protection:
     ] = None
     epsilon: Annotated[
         Fraction | None,
-        amount(above_zero("--epsilon"), "The most that all answers together may reveal.", show_default=False),
+        amount(above_zero("--epsilon"), "The most that all results together may reveal.", show_default=False),
     ] = None
     delta: Annotated[
         Fraction | None, amount(part_of_one("--delta"), "The budget's delta; without it, the budget is pure.")
@@ -138,11 +136,11 @@ class Protection:
     max_rows: Annotated[
         int | None,
         typer.Option(
-            metavar="K", help="Rows of a unit beyond it do not exist for any question; needed unless the unit is a row."
+            metavar="K", help="Queries use at most this many rows of a unit; needed unless the unit is a row."
         ),
     ] = None
     rows_at_most: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="How many rows there may be in all, with room to grow.")
+        int | None, typer.Option(min=1, metavar="N", help="The most rows in the table, with room to grow.")
     ] = None
 
 
@@ -155,7 +153,7 @@ class Columns:
         list[str] | None,
         typer.Option(
             metavar="COLUMN=TYPE,…",
-            help="Types of a CSV file or of JSON lines, which hold none; columns not named are text. May be repeated.",
+            help="Types for CSV files and JSON lines, which have none; other columns are text. May be repeated.",
         ),
     ] = None
     bounds: Annotated[
@@ -168,14 +166,15 @@ class Columns:
     ] = None
     max_length: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN=BYTES", help="How long texts may be, 256 unless given. Repeat for more columns."),
+        typer.Option(metavar="COLUMN=BYTES", help="The longest text, in bytes; default 256. Repeat for more columns."),
     ] = None
     codebook: Codebook = None
     missing: Missing = None
     other: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLUMN=NAME", help="One more key, for all texts that are not listed and missing ones. Repeat it."
+            metavar="COLUMN=NAME",
+            help="One more key for all texts that are missing or not listed. Repeat for more columns.",
         ),
     ] = None
 
@@ -223,17 +222,15 @@ class Accounting:
     measure: Annotated[
         Measure | None,
         typer.Option(
-            help="The unit in which the ledger adds up: gdp unless given, pure without a delta.", show_default=False
+            help="The privacy measure of the ledger; default gdp, or pure without a delta.", show_default=False
         ),
     ] = None
     questions: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="N", help="How many questions are planned: compares the measures, and takes the best."
-        ),
+        typer.Option(min=1, metavar="N", help="The planned number of queries; Lapwing then chooses the best measure."),
     ] = None
     neighbouring: Annotated[
-        NeighbouringOption, typer.Option(help="Hide whether a unit is present, or which unit it is.")
+        NeighbouringOption, typer.Option(help="Whether a unit is added or removed, or replaced by another.")
     ] = NeighbouringOption.add_remove
     delta_keys: Annotated[
         Fraction | None,
@@ -247,13 +244,14 @@ class TextFile:
     """How a file of text is written."""
 
     delimiter: Annotated[
-        str | None, typer.Option(metavar="CHARACTER", help="Between the fields of a CSV file; as its first line says.")
+        str | None,
+        typer.Option(metavar="CHARACTER", help="Between the fields of a CSV file; by default from its first line."),
     ] = None
     quote: Annotated[
         str | None, typer.Option(metavar="CHARACTER", help="Around fields of a CSV file that hold a delimiter.")
     ] = None
     encoding: Annotated[
-        str | None, typer.Option(metavar="NAME", help="How a CSV file's characters are written: utf-8, windows-1252, …")
+        str | None, typer.Option(metavar="NAME", help="The encoding of a CSV file: utf-8, windows-1252, …")
     ] = None
     unreadable: Unreadable = None
 
@@ -264,7 +262,8 @@ class Surroundings:
     """What stands beside the table: how many units there are, public tables, and a cluster."""
 
     people: Annotated[
-        int | None, typer.Option(metavar="N", help="How many units there are, if that is public: to judge delta by.")
+        int | None,
+        typer.Option(metavar="N", help="The number of units, if it is public; Lapwing checks delta against it."),
     ] = None
     public: Annotated[
         list[str] | None,
@@ -275,7 +274,9 @@ class Surroundings:
     ] = None
     cluster: Annotated[
         str | None,
-        typer.Option(metavar="MASTER", help="Ask where the files are, on Spark: spark://host:7077, or local[*] here."),
+        typer.Option(
+            metavar="MASTER", help="Run queries where the files are, on Spark: spark://host:7077, or local[*] here."
+        ),
     ] = None
 
 
@@ -287,7 +288,7 @@ class Output:
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The catalog to write.")] = (
         DEFAULT_CATALOG
     )
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a catalog that is there.")] = False
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing catalog.")] = False
 
 
 @grouped
@@ -538,7 +539,7 @@ def _refuse_without_types(source: Path, said: "Answers") -> NoReturn:
     guessed = guessed_types(source, said.text(source))
     told = {name: kind for name, kind in guessed.items() if kind != "string"} or dict(list(guessed.items())[:1])
     told = guessed if is_json(source) else told  # which names no other columns
-    complain(f"A draft of types, guessed from the first rows of {source.name}. One row may have decided it: judge")
+    complain(f"A draft of types, guessed from the first rows of {source.name}. A single row may decide a guess: judge")
     complain("each by what the column is for, not by what it holds.")
     complain(f"  --types {visible(shlex.quote(types_line(told)))}")
     raise InvalidParameter(

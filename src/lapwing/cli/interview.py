@@ -125,9 +125,9 @@ def _encoding(source: Path, said: Answers) -> Answers:
     if said.encoding is not None or (seems := seems_encoded(source)) == "utf-8":
         return said
     encoding = _ask(
-        "How are its characters written?",
-        f"The file is not in UTF-8. Windows and Excel in Western Europe write windows-1252; there is "
-        f"{', '.join(ENCODINGS)}. If names look wrong below, begin again with another.",
+        "What is the encoding of the file?",
+        f"The file is not in UTF-8. Windows and Excel in Western Europe write windows-1252. Choose one of "
+        f"{', '.join(ENCODINGS)}. If names look wrong below, start again with another.",
         seems,
         lambda answer: one_of(answer, ENCODINGS),
     )
@@ -145,8 +145,8 @@ def ask_types(source: Path, said: Answers) -> Answers:
     _show(source, [replace(column, type=guessed.get(column.name, column.type)) for column in columns])
     more = _ask(
         "Are these types right?",
-        "Only Parquet holds types; these are guessed from the first rows. One row may have decided: judge each by "
-        "what the column is for, not by what it holds. Enter takes them; or correct some, like "
+        "Only Parquet files have types; Lapwing guessed these from the first rows. A single row may decide a guess, "
+        "so judge each type by the meaning of the column. Press Enter to accept, or correct some, like "
         "age=integer,cost=decimal:0.01",
         "yes",
         lambda answer: {} if answer.casefold() in ("y", "yes") else _checked_types(answer, guessed),
@@ -174,8 +174,8 @@ def _whose(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
     if said.privacy_unit is None:
         whose = _ask(
             "Whose row is it?",
-            "Name the column that says which person (or household, or firm) a row is about: this is who is protected, "
-            "with all rows. Write row if each row is somebody else.",
+            "Name the column that says which person (or household, or firm) a row is about. Lapwing protects each of "
+            "them with all their rows. Write row if each row is a different person.",
             likely,
             unit,
         )
@@ -183,8 +183,8 @@ def _whose(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
     if said.max_rows is None and said.privacy_unit != ROW:
         rows = _ask(
             f"How many rows may one {said.privacy_unit} have?",
-            "More than that do not exist for any question. The larger the number, the more noise; the smaller, the "
-            "more is left out. Take it from what the table is about, such as visits in a year.",
+            "Queries use at most this many. A larger number means more noise; a smaller one leaves more rows out. "
+            "Take it from the meaning of the table, such as visits in a year.",
             str(USUAL_ROWS),
             _whole,
         )
@@ -205,9 +205,9 @@ def _stand_for_none(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
 
     missing = _ask(
         "Which stored values stand for missing ones?",
-        "The codebook says it, such as -99 for no answer, or NA in every column that R wrote. They would count as "
+        "The codebook lists them, such as -99 for no answer, or NA in files from R. Without this they count as "
         "numbers and texts, and -99 as the lower bound. Write NA for every column, or age=-99,999; income=0 for some. "
-        "Enter says none.",
+        "Press Enter for none.",
         "",
         read,
     )
@@ -220,8 +220,8 @@ def _others(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
         return said
     other = _ask(
         "What to call all other values?",
-        f"Rows whose {' or '.join(listed[:3])} is missing or not listed are in no group, and so in no answer that is "
-        "grouped by it. With a name, such as other, they are one more group. Enter leaves them out.",
+        f"Rows whose {' or '.join(listed[:3])} is missing or not listed are in no group, so no result that is grouped "
+        f"by it has them. With a name, such as other, they form one more group. Press Enter to leave them out.",
         "",
         lambda answer: [f"{name}={answer}" for name in listed] if answer else None,
     )
@@ -237,9 +237,9 @@ def _bounds(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
         return said
     _explain(
         "Between which bounds?",
-        "SUM and AVG need bounds, and so do days between dates; values outside count as the nearest bound. Say what "
-        "the column may mean, such as 0:110 for an age: bounds taken from the data would give somebody away. Enter "
-        f"leaves a column without, and {SKIP_REST} all that follow.",
+        "SUM and AVG need bounds, and so do days between dates. Values outside count as the nearest bound. Take "
+        "bounds from the meaning of the column, such as 0:110 for an age, because bounds from the data would reveal "
+        "somebody. Press Enter for no bounds; {SKIP_REST} skips all columns that follow.",
     )
     found = []
     for column in open_ones:
@@ -269,7 +269,7 @@ def _values(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
     _explain(
         "Which values?",
         "GROUP BY needs the values of a column, such as a,b,c. Every result shows all of them, even those that nobody "
-        f"has. List only values that are public. Enter leaves a column without, and {SKIP_REST} all that follow.",
+        "has. List only public values. Press Enter for none; {SKIP_REST} skips all columns that follow.",
     )
     found = []
     for column in open_ones:
@@ -292,17 +292,17 @@ def _list(column: "FileColumn") -> Callable[[str], str]:
 def _sizes(said: Answers, table: str) -> Answers:
     if said.rows_at_most is None:
         rows = _ask(
-            f"How many rows will {table} have at most?",
-            "A public figure with room to grow. A service fixes by it when answers leave, so that nobody learns from "
-            "the clock. Enter says nothing.",
+            f"What is the most rows that {table} will ever have?",
+            "Give a public figure with room to grow. A service sets the time of results by it, so that nobody learns "
+            "from the clock. Press Enter to skip.",
             "",
             lambda answer: None if answer == "" else _whole(answer),
         )
         said = replace(said, rows_at_most=rows)
     if said.people is None:
         people = _ask(
-            "How many people are in it, about?",
-            "Only if that is public: delta is judged by it. Enter says nothing.",
+            "About how many people are in it?",
+            "Answer only if the number is public. Lapwing checks delta against it. Press Enter to skip.",
             "",
             lambda answer: None if answer == "" else _whole(answer),
         )
@@ -313,18 +313,18 @@ def _sizes(said: Answers, table: str) -> Answers:
 def _budget(said: Answers) -> Answers:
     if said.epsilon is None:
         epsilon = _ask(
-            "What may all answers together reveal? (epsilon)",
+            "How much may all results together reveal? (epsilon)",
             "After all queries, the odds that somebody is in the data change at most by a factor of e to the epsilon. "
-            "With 3 that is 20 times, with 1 it is 2.7 times, and 10 hardly protects. Smaller is more private, and "
-            "less exact.",
+            "With 3 that is 20 times, with 1 it is 2.7 times. An epsilon of 10 hardly protects. A smaller one is more "
+            "private and less exact.",
             plain(USUAL_EPSILON),
             above_zero("Epsilon"),
         )
         said = replace(said, epsilon=epsilon)
     if said.delta is None:
         delta = _ask(
-            "And what may that miss? (delta)",
-            "A delta far below one in the number of people makes many questions much more exact; 0 promises epsilon "
+            "How often may that limit fail? (delta)",
+            "A delta far below one in the number of people makes many queries much more exact. With 0, epsilon holds "
             "without exception.",
             plain(_usual_delta(said.people)),
             part_of_one("Delta"),
@@ -332,9 +332,10 @@ def _budget(said: Answers) -> Answers:
         said = replace(said, delta=delta)
     if said.delta and said.measure is None and said.questions is None:
         questions = _ask(
-            "How many questions will be asked, about?",
-            "Up to about ten, a ledger that adds up epsilons is more exact, and has no delta: pure. Beyond, one that "
-            "adds up noise: gdp. It cannot be changed later, and binds nobody to the number. Enter takes gdp.",
+            "About how many queries do you expect?",
+            "Up to about ten, a ledger that adds up epsilons is more exact and needs no delta (pure). Beyond ten, a "
+            "ledger that adds up noise is better (gdp). You cannot change this later, and the number is not a limit. "
+            "Press Enter for gdp.",
             "",
             lambda answer: None if answer == "" else _whole(answer),
         )
@@ -346,9 +347,9 @@ def _keys(said: Answers, unlisted: Sequence[str]) -> Answers:
     if said.delta_keys is not None or not said.delta or not unlisted:
         return said
     part = _ask(
-        "And for finding values that are not listed? (delta_keys)",
-        f"A part of delta lets GROUP BY find those values of {', '.join(unlisted[:5])}"
-        f"{' and others' if len(unlisted) > 5 else ''} that many share. 0 keeps such columns from GROUP BY.",
+        "How much of delta is for finding values that are not listed? (delta_keys)",
+        f"With a part of delta, GROUP BY can find the values of {', '.join(unlisted[:5])}"
+        f"{' and others' if len(unlisted) > 5 else ''} that many people share. With 0, you cannot group by them.",
         plain(said.delta / 10),
         part_of_one("The part of delta"),
     )
@@ -398,7 +399,7 @@ def _answer(label: str, default: str | None, read: Callable[[str], Answer]) -> A
             raise
         if not line:
             complain("")
-            raise InvalidParameter("The answers ended before the questions did. Nothing was written.")
+            raise InvalidParameter("The input ended before the last question. Nothing was written.")
         answer = line.strip()
         if not answer and default is None and not label:
             complain("There is no default; please answer.")
@@ -420,14 +421,14 @@ def one_of(answer: str, choices: Collection[str]) -> str:
         InvalidParameter: For any other.
     """
     if answer.casefold() not in choices:
-        raise InvalidParameter(f"{answer[:40]!r} is none of {', '.join(choices)}.")
+        raise InvalidParameter(f"{answer[:40]!r} is not one of {', '.join(choices)}.")
     return answer.casefold()
 
 
 def _whole(answer: str) -> int:
     digits = re.sub(r"[,_ ]", "", answer)
     if not digits.isascii() or not digits.isdecimal() or int(digits) < 1:
-        raise InvalidParameter(f"{answer[:40]!r} is no whole number of 1 or more; write one like 100000.")
+        raise InvalidParameter(f"{answer[:40]!r} is not a whole number of 1 or more; write one like 100000.")
     return int(digits)
 
 

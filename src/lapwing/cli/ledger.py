@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 app = typer.Typer(
-    help="The record of what was spent.",
+    help="Verify, copy and restore the record of spending.",
     epilog=examples("lapwing ledger verify --catalog visits.lapwing.toml", "lapwing ledger backup visits.ledger.jsonl"),
     rich_markup_mode=None,
 )
@@ -40,7 +40,9 @@ def ledger() -> None:
 def verify(
     file: Annotated[
         Path | None,
-        typer.Option("--file", metavar="FILE", help="A copy, instead of the ledger: takes no catalog and no ledger."),
+        typer.Option(
+            "--file", metavar="FILE", help="Check a copy instead of the ledger; needs neither catalog nor ledger."
+        ),
     ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
@@ -74,7 +76,9 @@ def export(
 
 @app.command(epilog=examples("lapwing ledger backup visits.ledger.jsonl"))
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An older copy of the same ledger is replaced.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The command replaces an older copy of the same ledger.")
+    ],
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
     """Copy the ledger to a file while others use it, and check the copy. It has the form of an export."""
@@ -87,12 +91,12 @@ def backup(
 
 @app.command(epilog=examples("lapwing ledger restore visits.ledger.jsonl"))
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A copy, as `lapwing ledger backup` writes it.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A copy from `lapwing ledger backup`.")],
     newest: Annotated[
         bool, typer.Option("--newest", help="Without a mark: declare that nothing was charged after this copy.")
     ] = False,
     lost: Annotated[
-        bool, typer.Option("--lost", help="Declare that entries are lost: all of the budget counts as spent then.")
+        bool, typer.Option("--lost", help="Declare that entries are lost; the whole budget then counts as spent.")
     ] = False,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
@@ -107,14 +111,18 @@ def restore(
     from lapwing.release.account import principal, registration
 
     if newest and lost:
-        raise InvalidParameter("A copy is either the newest or entries are lost; give --newest or --lost.")
+        raise InvalidParameter(
+            "Either the copy is the newest, or entries are lost. Give only one of --newest and --lost."
+        )
     described = load(catalog)
     declared: Declared | None = "newest" if newest else "lost" if lost else None
     entries = tuple(exporting.entries_of(file))
     state = restore_in(described.ledger, described.folder, entries, registration(described), declared, principal())
     left = "nothing is left of the budget" if lost else f"{figures.loss(state.account.remaining)} is left"
     name = visible(described.ledger_path.name)
-    print_text(f"{name}: {len(entries):,} entries restored; {left}. The ledger says so, in entry {state.sequence:,}.\n")
+    print_text(
+        f"{name}: {len(entries):,} entries restored; {left}. Entry {state.sequence:,} of the ledger records this.\n"
+    )
 
 
 def _verify_copy(file: Path) -> None:
@@ -149,7 +157,7 @@ def _opened(catalog: Path) -> Iterator[tuple["Catalog", "Ledger"]]:
 
     described = load(catalog)
     if not is_begun(described.ledger, described.folder):
-        raise LedgerFault(f"There is no ledger {described.ledger_path.name} yet; the first question makes it.")
+        raise LedgerFault(f"There is no ledger {described.ledger_path.name} yet; the first query creates it.")
     book = open_ledger(described.ledger, described.folder, registration(described))
     try:
         yield described, book

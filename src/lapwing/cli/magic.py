@@ -131,13 +131,13 @@ def _connected(where: str) -> Session | RemoteSession:
 
 def _parser() -> MagicArgumentParser:
     parser = MagicArgumentParser(  # type: ignore[no-untyped-call]
-        prog="%%lapwing", usage="%%lapwing [options] [name <<]", description="Answer the SQL of a cell."
+        prog="%%lapwing", usage="%%lapwing [options] [name <<]", description="Run the SQL of a cell."
     )
     add: Callable[..., object] = parser.add_argument
     add("--epsilon", metavar="EPSILON", help="the cost of the query")
     add("--error", metavar="ERROR", help="instead of a cost: the wanted 95 %% half-width of every COUNT and SUM")
-    add("--delta", metavar="DELTA", help="for private keys: what choosing them may take")
-    add("--label", metavar="TEXT", help="what the history calls the question; in quotes")
+    add("--delta", metavar="DELTA", help="for private keys: the part of delta_keys that choosing them may use")
+    add("--label", metavar="TEXT", help="the name of the query in the history; in quotes")
     add("--explain", action="store_true", help="show the cost and the promised errors only; free")
     add("--value", metavar="NAME", action="append", default=[], help="$NAME in the question is the variable NAME")
     return parser

@@ -33,7 +33,7 @@ def advise(catalog: Catalog, questions: int) -> tuple[Choice, ...]:
 def as_page(catalog: Catalog, questions: int, advised: Sequence[Choice]) -> list[RenderableType]:
     """Return the comparison for people; the catalog is the one that the advice was asked for."""
     table = catalog.tables[0]
-    planned = "1 question," if questions == 1 else f"{questions:,} questions, each"
+    planned = "1 question," if questions == 1 else f"{questions:,} queries, each"
     page = new_table("measure", "promise", "noise", "± at 95 %", numbers=["± at 95 %"])
     for choice in advised:
         width = figures.margin(float(choice.half_width))

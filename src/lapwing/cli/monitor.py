@@ -37,7 +37,7 @@ FIRST: Final = examples(
 )
 CONFIDENCE: Final = Fraction(95, 100)
 
-app = typer.Typer(help="Release numbers again and again while events come in.", epilog=FIRST, rich_markup_mode=None)
+app = typer.Typer(help="Release numbers repeatedly while events come in.", epilog=FIRST, rich_markup_mode=None)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the monitor.", show_default=False)]
 Level = Annotated[
     Fraction | None, amount(between("--confidence"), "Of the intervals; 0.95 unless given.", show_default=False)
@@ -72,9 +72,14 @@ class Events:
     time: Annotated[str | None, _optional("The column that says when an event happened.", metavar="COLUMN")] = None
     most: Annotated[
         int | None,
-        _optional("Events of one person that count in all, or stays; the table's rows unless given.", metavar="COUNT"),
+        _optional(
+            "The most events (or stays) of one person that count in all; default: the table's row limit.",
+            metavar="COUNT",
+        ),
     ] = None
-    per_tick: Annotated[int | None, _optional("Events of one person that count at one tick.", metavar="COUNT")] = None
+    per_tick: Annotated[
+        int | None, _optional("The most events of one person that count at one tick.", metavar="COUNT")
+    ] = None
 
 
 @final
@@ -82,16 +87,17 @@ class Events:
 class Schedule:
     """When ticks are, and for how long."""
 
-    every: Annotated[str | None, _optional("The period, like '15 minutes', if the question does not say EVERY.")] = None
+    every: Annotated[str | None, _optional("The period, like '15 minutes', if the query has no EVERY.")] = None
     horizon: Annotated[str | None, _optional("How long, like '1 day'.", "--for")] = None
-    repeat: Annotated[int, typer.Option(metavar="COUNT", help="How many horizons, each of which begins anew.")] = 1
+    repeat: Annotated[int, typer.Option(metavar="COUNT", help="The number of horizons, each of which starts anew.")] = 1
     doubling: Annotated[
-        bool, typer.Option("--doubling", help="Horizons without an end, each twice as long, each paid when it begins.")
+        bool,
+        typer.Option("--doubling", help="Horizons without end: each is twice as long, and you pay when it begins."),
     ] = False
     lifetime: Annotated[bool, typer.Option("--lifetime", help="--most is for all horizons together, for one cost.")] = (
         False
     )
-    starting: Annotated[str | None, _optional("When, UTC; at the next full period unless given.")] = None
+    starting: Annotated[str | None, _optional("The start, in UTC; default: the next full period.")] = None
 
 
 @final
@@ -99,14 +105,16 @@ class Schedule:
 class Counting:
     """What a tick counts, and when it is released."""
 
-    over: Annotated[str | None, _optional("Count the last hours, days, … and not all since the start.")] = None
+    over: Annotated[str | None, _optional("Count only the last hours or days, not everything since the start.")] = None
     present: Annotated[bool, typer.Option("--present", help="Count people where they are.")] = False
-    within: Annotated[str | None, _optional("With --present: gone if nothing is heard for so long.")] = None
-    lateness: Annotated[str | None, _optional("How long after its end a tick is released.")] = None
-    late: Annotated[LateOption, typer.Option(help="Where an event counts that comes later still.")] = LateOption.next
+    within: Annotated[
+        str | None, _optional("With --present: the time without events after which a person counts as gone.")
+    ] = None
+    lateness: Annotated[str | None, _optional("The delay of a tick after its end.")] = None
+    late: Annotated[LateOption, typer.Option(help="How to count an event that comes even later.")] = LateOption.next
 
 
-@app.command(epilog=FIRST, short_help="Make a monitor, and pay for its whole horizon.")
+@app.command(epilog=FIRST, short_help="Create a monitor, and pay for its whole horizon.")
 @grouped
 def create(
     name: Name,
@@ -114,7 +122,7 @@ def create(
         str | None,
         typer.Argument(
             metavar="[QUESTION]",
-            help="SQL over one table, with EVERY … FOR …; without, what the catalog says in [monitors.NAME].",
+            help="SQL over one table, with EVERY … FOR …; default: [monitors.NAME] of the catalog.",
             show_default=False,
         ),
     ] = None,
@@ -127,11 +135,11 @@ def create(
     counting: Counting,
     source: Annotated[
         str | None,
-        _optional("The address of a table that grows, or service; the table's source unless given.", "--from"),
+        _optional("The address of a growing table, or service; default: the table's source.", "--from"),
     ] = None,
     people: Annotated[
         Path | None,
-        _optional("Of persons and days: a catalog in whose ledger a person is charged for all days.", metavar="FILE"),
+        _optional("With persons and days: a catalog whose ledger charges each person for all days.", metavar="FILE"),
     ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
@@ -163,7 +171,7 @@ def create(
         show(_facts(made))
 
 
-@app.command("list", epilog=examples("lapwing monitor list"), short_help="List monitors, and how they stand.")
+@app.command("list", epilog=examples("lapwing monitor list"), short_help="List monitors and their state.")
 def list_(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """List the monitors of a data set, and say how each stands."""
     from lapwing.errors import LapwingError
@@ -182,7 +190,7 @@ def list_(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
 @app.command("show", epilog=examples("lapwing monitor show density"), short_help="Show the newest tick; free.")
 def show_(
     name: Name,
-    tick: Annotated[int | None, _optional("Of this number; the newest unless given.", metavar="NUMBER")] = None,
+    tick: Annotated[int | None, _optional("The number of the tick; default: the newest.", metavar="NUMBER")] = None,
     confidence: Level = None,
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="Intervals that hold together, at all ticks of the horizon.")
@@ -209,13 +217,13 @@ def show_(
             _print(shown, shown.consistent() if consistent else shown.answer, level, form)
 
 
-@app.command(epilog=examples("lapwing monitor run density"), short_help="Run it: release each tick when it is due.")
+@app.command(
+    epilog=examples("lapwing monitor run density"), short_help="Run a monitor: release each tick when it is due."
+)
 def run(
     name: Name,
-    replay: Annotated[
-        bool, typer.Option("--replay", help="Take all ticks as due now, for events of the past.")
-    ] = False,
-    commit: Annotated[int, typer.Option(metavar="COUNT", help="Ticks that are made durable together, if due.")] = 1,
+    replay: Annotated[bool, typer.Option("--replay", help="Treat all ticks as due now, for past events.")] = False,
+    commit: Annotated[int, typer.Option(metavar="COUNT", help="The number of due ticks to store together.")] = 1,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
     """Read events as they come and release each tick when it is due, until the horizon is reached (for the curator).
@@ -251,7 +259,7 @@ def watch(
     name: Name,
     confidence: Level = None,
     poll: Annotated[
-        Fraction | None, amount(above_zero("--poll"), "Seconds between two looks; 1 unless given.", show_default=False)
+        Fraction | None, amount(above_zero("--poll"), "Seconds between two updates; default 1.", show_default=False)
     ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
@@ -269,17 +277,19 @@ def watch(
 
 @app.command(
     epilog=examples("lapwing monitor alert density crowd --column people --above 5000 --ticks 3"),
-    short_help="Say when a number passes a threshold.",
+    short_help="Alert when a number passes a threshold.",
 )
 def alert(
     name: Name,
     alert_name: Annotated[str, typer.Argument(metavar="ALERT", help="Of the alert.", show_default=False)],
     column: Annotated[str | None, _optional("Of noisy numbers.", metavar="COLUMN")] = None,
-    above: Annotated[Fraction | None, amount(_any("--above"), "Say when it is above this.", show_default=False)] = None,
-    below: Annotated[Fraction | None, amount(_any("--below"), "Or below this.", show_default=False)] = None,
-    ticks: Annotated[int, typer.Option(metavar="COUNT", help="Only after COUNT ticks in a row.")] = 1,
-    surely: Annotated[bool, typer.Option("--surely", help="Only where all of the interval is.")] = False,
-    webhook: Annotated[str | None, _optional("Where to send it, as JSON.", metavar="ADDRESS")] = None,
+    above: Annotated[Fraction | None, amount(_any("--above"), "Alert above this value.", show_default=False)] = None,
+    below: Annotated[Fraction | None, amount(_any("--below"), "Alert below this value.", show_default=False)] = None,
+    ticks: Annotated[int, typer.Option(metavar="COUNT", help="Alert only after COUNT ticks in a row.")] = 1,
+    surely: Annotated[bool, typer.Option("--surely", help="Alert only if the whole interval passes.")] = False,
+    webhook: Annotated[
+        str | None, _optional("The address that receives the alert, as JSON.", metavar="ADDRESS")
+    ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the alert.")] = False,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
@@ -316,7 +326,7 @@ def alarms(name: Name, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
             print_text(f"{alarm}\n")
 
 
-@app.command(epilog=examples("lapwing monitor stop density"), short_help="Release nothing more, for ever.")
+@app.command(epilog=examples("lapwing monitor stop density"), short_help="Stop a monitor for ever.")
 def stop(name: Name, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """End a monitor for ever (for the curator). What was charged stays charged, and what was released can be read."""
     from lapwing.monitors import open_monitor
@@ -373,4 +383,4 @@ def _print(tick: "Tick", answer: "Answer", level: Fraction, form: TableFormat) -
             text(f"tick {tick.number:,} at {tick.time:%Y-%m-%d %H:%M:%S} UTC", "bold"),
             as_table(answer, level),
         )
-        note("intervals", f"at {level_text(level)} each; read it as often as you like: it is paid for")
+        note("intervals", f"at {level_text(level)} each; paid for, so reading is free")

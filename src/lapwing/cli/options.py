@@ -187,7 +187,7 @@ Codebook = Annotated[
     typer.Option(
         "--codebook",
         metavar="FILE",
-        help="A codebook in CSV, JSON or TOML: types, bounds, values, missing values. Other options win over it.",
+        help="A codebook in CSV, JSON or TOML: types, bounds, values, missing values. Other options override it.",
         show_default=False,
     ),
 ]
@@ -196,7 +196,7 @@ Missing = Annotated[
     typer.Option(
         "--missing",
         metavar="COLUMN=A,B,…",
-        help="Stored values that are missing ones, like age=-99,NA, or '*=NA' for every column. May be repeated.",
+        help="Stored values that mean missing, like age=-99,NA, or '*=NA' for every column. May be repeated.",
         show_default=False,
     ),
 ]
@@ -215,7 +215,8 @@ Epsilon = Annotated[
 Error = Annotated[
     Fraction | None,
     amount(
-        above_zero("--error"), "Instead of a cost: the wanted half-width of the 95 % intervals of every COUNT and SUM."
+        above_zero("--error"),
+        "Instead of a cost: the ± (half-width of the 95 % interval) that every COUNT and SUM may have.",
     ),
 ]
 AssumingCount = Annotated[
@@ -223,19 +224,19 @@ AssumingCount = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Rows in a cell, of which an AVG is assumed to be: says its error, and the cost of --error.",
+        help="Assumed rows per group for AVG: predicts its error, and the cost of --error.",
     ),
 ]
 Delta = Annotated[
     Fraction | None,
-    amount(between("--delta"), "For keys that are not public: what choosing them may take of the budget's delta_keys."),
+    amount(between("--delta"), "For keys that are not public: the part of delta_keys that choosing them may use."),
 ]
 Values = Annotated[
     list[str] | None,
     typer.Option(
         "--value",
         metavar="VALUE",
-        help="For each ? of the question in order, or name=VALUE for each $name; may be repeated.",
+        help="A value for each ? of the query in order, or name=VALUE for each $name; may be repeated.",
         show_default=False,
     ),
 ]
@@ -257,7 +258,7 @@ Label = Annotated[
     str | None,
     typer.Option("--label", metavar="TEXT", help="A name for the query in the history.", show_default=False),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say also what adds up in the ledger.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also show the loss that adds up in the ledger.")]
 ReportFormat = Annotated[Report, typer.Option("--format", help="How to write it.")]
 AS_USUAL: Final = typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False)
 UsualFormat = Annotated[TableFormat | None, AS_USUAL]
@@ -273,13 +274,13 @@ Server = Annotated[
         "--server",
         envvar="LAPWING_SERVER",
         metavar="URL",
-        help=f"Ask a server instead; its token is read from {TOKEN}.",
+        help=f"Use a server instead; set its token in {TOKEN}.",
         show_default=False,
     ),
 ]
 Dataset = Annotated[
     str | None,
-    typer.Option("--dataset", metavar="NAME", help="With --server: which data set.", show_default=False),
+    typer.Option("--dataset", metavar="NAME", help="With --server: the data set.", show_default=False),
 ]
 
 
@@ -311,8 +312,8 @@ def token_for_server() -> str:
     token = os.environ.get(TOKEN)
     if not token:
         raise InvalidParameter(
-            f"A server needs a token, in the environment variable {TOKEN}. `export {TOKEN}=$(lapwing login NAME)` gets "
-            "one for a password; or ask the curator."
+            f"A server needs a token in the environment variable {TOKEN}. Get one with your password by `export "
+            f"{TOKEN}=$(lapwing login NAME)`, or ask the curator."
         )
     return token
 

@@ -46,17 +46,17 @@ class Intervals:
 
     level: Annotated[
         Fraction | None,
-        options.amount(options.between("--confidence"), "Of the intervals; 0.95 unless given.", "--confidence"),
+        options.amount(options.between("--confidence"), "Confidence of the intervals; default 0.95.", "--confidence"),
     ] = None
     population: Annotated[
-        bool, typer.Option("--population", help="Of the intervals: for the population that the people are a sample of.")
+        bool, typer.Option("--population", help="Intervals for the population from which the people are a sample.")
     ] = False
     sampling: Annotated[
         str | None,
         typer.Option(
             "--sampling",
             metavar="N|poisson",
-            help="With --population: how many people were drawn, for counts and sums.",
+            help="With --population: the number of people drawn, for counts and sums.",
         ),
     ] = None
 
@@ -113,7 +113,7 @@ def command(
     writing: Writing,
     place: options.Place,
     queue: Annotated[
-        bool, typer.Option("--queue", help="With --server: wait for it however long it takes; Ctrl-C cancels it.")
+        bool, typer.Option("--queue", help="With --server: wait until the query ends; Ctrl-C cancels it.")
     ] = False,
     protection: Protection,
 ) -> None:
@@ -173,7 +173,7 @@ def _write(
     except BrokenPipeError:
         raise
     except OSError as failure:
-        raise Fault(f"The answer could not be written: {failure.strerror}. {paid_for(answer)}") from None
+        raise Fault(f"The result could not be written: {failure.strerror}. {paid_for(answer)}") from None
 
 
 def _drawn(intervals: Intervals, plot: Path | None) -> "Callable[[Answer | RemoteAnswer], AnswerShown] | None":

@@ -41,7 +41,7 @@ def text_of(argument: str) -> str:
     try:
         return content.decode("utf-8", "strict" if len(content) < MOST_BYTES else "replace")
     except UnicodeDecodeError:
-        raise InvalidParameter("The question on standard input is not UTF-8 text; save it as UTF-8.") from None
+        raise InvalidParameter("The query on standard input is not UTF-8 text; save it as UTF-8.") from None
 
 
 def require_at_most_one(epsilon: Fraction | None, error: Fraction | None) -> None:

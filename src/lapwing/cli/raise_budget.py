@@ -41,9 +41,9 @@ IF: Final = "the column `after` holds only if the raise was decided before any r
 def command(
     epsilon: Annotated[Fraction, amount(above_zero("--epsilon"), "The new epsilon of the budget.")],
     delta: Annotated[
-        Fraction | None, amount(part_of_one("--delta"), "The new delta; as it is unless given.", show_default=False)
+        Fraction | None, amount(part_of_one("--delta"), "The new delta; default: no change.", show_default=False)
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     catalog: CatalogFile = DEFAULT_CATALOG,
     server: Server = None,
     dataset: Dataset = None,

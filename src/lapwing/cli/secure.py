@@ -53,7 +53,7 @@ def join(
     from lapwing.secure.identity import make_identity
 
     certificate = make_identity(folder or Path(name), name, address)
-    note("written", f"{certificate}: give this one file to the organiser. The key beside it never leaves the folder.")
+    note("written", f"{certificate}: give only this file to the organiser. The key next to it never leaves the folder.")
 
 
 @final
@@ -69,20 +69,26 @@ class Answers:
     ] = None
     part: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Instead: a number of several, for their sums; repeat.", show_default=False),
+        typer.Option(
+            metavar="NAME",
+            help="Instead: the name of one of several numbers, for their sums; repeat.",
+            show_default=False,
+        ),
     ] = None
     upper: Annotated[
         Fraction | None, amount(above_zero("--upper"), "Each --part is from 0 to this.", show_default=False)
     ] = None
     l1: Annotated[
-        Fraction | None, amount(above_zero("--l1"), "The parts of a client add up to this at most.", show_default=False)
+        Fraction | None,
+        amount(above_zero("--l1"), "The most that the parts of a client may add up to.", show_default=False),
     ] = None
     l2: Annotated[
-        Fraction | None, amount(above_zero("--l2"), "Instead: the root of their squares' sum.", show_default=False)
+        Fraction | None,
+        amount(above_zero("--l2"), "Instead: the most for the root of the sum of their squares.", show_default=False),
     ] = None
     steps: Annotated[
         int | None,
-        typer.Option(metavar="COUNT", help="Of the grid of numbers; 1,000 unless given.", show_default=False),
+        typer.Option(metavar="COUNT", help="The steps of the grid of numbers; default 1,000.", show_default=False),
     ] = None
 
 
@@ -91,7 +97,7 @@ class Answers:
         'lapwing secure init --question "How do you come?" --value walk --value bus --epsilon 1',
         "  --server north/server.crt --server south/server.crt --server west/server.crt",
     ),
-    short_help="Write a task: what is asked, of which servers.",
+    short_help="Write a task: the question and its servers.",
 )
 @grouped
 def init(
@@ -110,10 +116,13 @@ def init(
     ] = None,
     least_clients: Annotated[int, typer.Option(metavar="COUNT", help="Release nothing with fewer clients.")] = 100,
     checked: Annotated[
-        bool, typer.Option("--checked", help="Drop what is no answer; then two of three servers see all.")
+        bool,
+        typer.Option(
+            "--checked", help="Drop invalid answers; two of three servers together could then see all answers."
+        ),
     ] = False,
     joint: Annotated[
-        bool, typer.Option("--joint", help="One noise for all three servers, which two of them together know.")
+        bool, typer.Option("--joint", help="One noise for all three servers; two of them together know it.")
     ] = False,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The task's file.")] = Path(
         "task.json"
@@ -138,7 +147,7 @@ def init(
     )
     _write_new(output, task.to_text(), 0o644)
     _write_new(_key_file(output), key + "\n", 0o600)
-    note("written", f"{output} for everybody, {_key_file(output)} only for you")
+    note("written", f"give {output} to everybody; {_key_file(output)} is only for you")
     note("promise", task.promise)
     note("noise", _noise_of(task))
     if task.delta > MOST_DELTA:
@@ -152,12 +161,12 @@ def serve(
     epsilon: Annotated[
         Fraction | None,
         amount(
-            above_zero("--epsilon"), "Budget for all tasks of this folder; the task's unless given.", show_default=False
+            above_zero("--epsilon"), "Budget for all tasks of this folder; default: the task's.", show_default=False
         ),
     ] = None,
     delta: Annotated[
         Fraction | None,
-        amount(part_of_one("--delta"), "The same of delta; the task's unless given.", show_default=False),
+        amount(part_of_one("--delta"), "The same for delta; default: the task's.", show_default=False),
     ] = None,
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Listen there; by default the task's.", show_default=False)
@@ -179,7 +188,9 @@ def serve(
     certificate = (folder / CERTIFICATE).read_text(encoding="ascii")
     mine = [each for each in task.servers if each.certificate == certificate]
     if not mine:
-        raise InvalidParameter(f"The task has another certificate than {folder / CERTIFICATE}; it is not for this one.")
+        raise InvalidParameter(
+            f"The task names another certificate than {folder / CERTIFICATE}, so it is not for this server."
+        )
     promised = task.epsilon if epsilon is None else epsilon, task.delta if delta is None else delta
     server = AddingServer(folder, task, budget_of(task.measure, *promised))
     try:
@@ -202,18 +213,18 @@ def serve(
 )
 def send(
     file: TaskFile,
-    device: Annotated[Path, typer.Option(metavar="FILE", help="Keep there what this device has answered.")] = Path(
-        DEVICE
-    ),
+    device: Annotated[
+        Path, typer.Option(metavar="FILE", help="The file in which this device records its answers.")
+    ] = Path(DEVICE),
     limit: Annotated[
         Fraction | None,
         amount(
-            above_zero("--limit"), "The most that this device may reveal in all, kept for later.", show_default=False
+            above_zero("--limit"), "The most that this device may reveal in all; stored for later.", show_default=False
         ),
     ] = None,
     delta_limit: Annotated[
         Fraction | None,
-        amount(between("--delta-limit"), "The same of delta; 1e-5 if only --limit was ever given.", show_default=False),
+        amount(between("--delta-limit"), "The same for delta; default 1e-5 once --limit is set.", show_default=False),
     ] = None,
     accept_delta: Annotated[
         Fraction | None,
@@ -223,7 +234,7 @@ def send(
         str | None,
         typer.Option(metavar="URL", help="Send sealed parts through this relay.", show_default=False),
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Send what a server did not get.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Send the parts again that a server did not get.")] = False,
     people: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="For tests: answers of many people, one a line.", show_default=False),
@@ -268,7 +279,7 @@ def relay(
     listen: Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Where to listen.")] = "127.0.0.1:8480",
     folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the relay stores envelopes.")] = Path("relay"),
     rate: Annotated[
-        float, typer.Option(metavar="N", min=0, help="Requests a second of one address; 0 for no limit.")
+        float, typer.Option(metavar="N", min=0, help="Requests per second from one address; 0 for no limit.")
     ] = 20.0,
     tls_cert: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A certificate with its chain, in PEM form.")
@@ -311,12 +322,14 @@ def relay(
         passing.close()
 
 
-@app.command(epilog=examples("lapwing secure close task.json"), short_help="Take no more answers; release totals.")
+@app.command(
+    epilog=examples("lapwing secure close task.json"), short_help="Close a task to answers and release its totals."
+)
 def close(
     file: TaskFile,
     key: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The organiser's key; beside the task unless given.", show_default=False),
+        typer.Option(metavar="FILE", help="The organiser's key; default: next to the task.", show_default=False),
     ] = None,
     confidence: Level = None,
     form: Annotated[Report, typer.Option("--format", help="How to write it.")] = Report.table,
@@ -355,7 +368,9 @@ def _asked(answers: Answers) -> "Asked":
         raise InvalidParameter("--steps is of the grid of numbers; leave it out.")
     whole = upper is not None and (l1 is None) != (l2 is None)
     if whole != bool(parts) or (not parts and (upper, l1, l2) != (None, None, None)):
-        raise InvalidParameter("Several --part need --upper, and either --l1 or --l2; nothing else takes them.")
+        raise InvalidParameter(
+            "Several --part need --upper, and either --l1 or --l2. These options are only for --part."
+        )
     if values:
         return Values(tuple(values))
     grid = 1000 if steps is None else steps
@@ -380,7 +395,7 @@ def _write_new(path: Path, content: str, mode: int) -> None:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
         raise InvalidParameter(
-            f"The file {path} is there already, and answers to its task would not count for another one. "
+            f"The file {path} already exists, and answers to its task would not count for another one. "
             "Choose another --output."
         ) from None
     with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -56,8 +56,8 @@ class Foundation:
         str | None,
         typer.Option(
             metavar="FILE | ADDRESS",
-            help="People, tokens and policies: a file, or a PostgreSQL database as postgres://user@host/db. Where the "
-            "first ledger is, unless given.",
+            help="The store of people, tokens and policies: a file, or postgres://user@host/db. Default: next to the "
+            "first ledger.",
             show_default=False,
         ),
     ] = None
@@ -65,7 +65,7 @@ class Foundation:
         list[Path] | None,
         typer.Option(
             metavar="FOLDER",
-            help="Let curators register data sets whose files lie in it; may be repeated.",
+            help="Let curators register data sets from files in this folder; may be repeated.",
             show_default=False,
         ),
     ] = None
@@ -88,7 +88,7 @@ class Certificates:
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where callers find it, for the pages that tell them; needed behind a proxy, as https://dp.example.org.",
+            help="The public address of the service, like https://dp.example.org; needed behind a proxy.",
             show_default=False,
         ),
     ] = None
@@ -99,10 +99,12 @@ class Certificates:
 class Limits:
     """What requests and answers are limited to."""
 
-    max_request: Annotated[int, typer.Option(metavar="BYTES", min=1024, help="The largest request.")] = 1 << 20
-    request_time: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="For a request to arrive.")] = 10.0
+    max_request: Annotated[int, typer.Option(metavar="BYTES", min=1024, help="The most bytes of a request.")] = 1 << 20
+    request_time: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="The time for a request to arrive.")
+    ] = 10.0
     answer_time: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="For a request to wait for its answer.")
+        float, typer.Option(metavar="SECONDS", min=0.1, help="The time that a request waits for its result.")
     ] = 120.0
     threads: Annotated[
         int | None,
@@ -110,13 +112,13 @@ class Limits:
             metavar="N",
             min=1,
             max=64,
-            help="Questions at once, of each worker; unless given as many as processors, and at least 2.",
+            help="Queries at once in each worker; default: the number of processors, at least 2.",
             show_default=False,
         ),
     ] = None
     rate: Annotated[
         float,
-        typer.Option(metavar="N", min=0, help="Requests a second of one person at one worker; 0 for no limit."),
+        typer.Option(metavar="N", min=0, help="Requests per second of one person at one worker; 0 for no limit."),
     ] = 50.0
     keep_answers: Annotated[
         int | None,
@@ -124,7 +126,7 @@ class Limits:
             metavar="DAYS",
             min=1,
             max=36_500,
-            help="For how long answers can be opened again; for ever, unless given.",
+            help="How long results can be opened again; default: for ever.",
             show_default=False,
         ),
     ] = None
@@ -132,8 +134,8 @@ class Limits:
         bool,
         typer.Option(
             "--padding/--no-padding",
-            help="Answer people who are not trusted with time at moments fixed before the charge. Without it, how long "
-            "an answer takes can tell them about single people.",
+            help="Send results at times fixed before the charge, to people who are not trusted with time. Without it, "
+            "the time of a result can reveal single people.",
         ),
     ] = True
 
@@ -190,11 +192,11 @@ class Reports:
         }
         for option, present in stated.items():
             if present and not self.tasks:
-                raise InvalidParameter(f"{option} is of the reports of respondents: give the task by --task.")
+                raise InvalidParameter(f"{option} is for reports of respondents; give the task with --task.")
         if self.tasks and workers > 1:
             raise InvalidParameter(
-                "One process takes the reports of a task. Serve with --workers 1, or serve tasks by a process of their "
-                "own, `lapwing local collect`."
+                "Only one process can collect the reports of a task. Serve with --workers 1, or use `lapwing local "
+                "collect` for the tasks."
             )
 
     def collecting(self) -> AbstractContextManager[dict[str, "Collector"]]:
@@ -223,30 +225,32 @@ class Operation:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A TOML file of an identity provider (OpenID Connect), with which people sign in to the console.",
+            help="The TOML settings of an identity provider (OpenID Connect) for sign-in to the console.",
             show_default=False,
         ),
     ] = None
     refresh: Annotated[
         int | None,
         typer.Option(
-            metavar="SECONDS", min=1, help="Fetch what comes from sources anew, that often.", show_default=False
+            metavar="SECONDS", min=1, help="How often to fetch data from their sources again.", show_default=False
         ),
     ] = None
     parallel: Annotated[
         int,
-        typer.Option(metavar="N", min=0, help="Queries of one person under way at one worker; 0 for no limit."),
+        typer.Option(metavar="N", min=0, help="Running queries of one person at one worker; 0 for no limit."),
     ] = 64
     webhook: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
             envvar="LAPWING_WEBHOOK",
-            help="Send alarms there, as JSON: a full disk, a stopped data set, a process that died.",
+            help="Send alarms as JSON to this address: a full disk, a stopped data set, a dead process.",
             show_default=False,
         ),
     ] = None
-    grace: Annotated[int, typer.Option(metavar="SECONDS", min=0, help="For open requests, when the service ends.")] = 30
+    grace: Annotated[
+        int, typer.Option(metavar="SECONDS", min=0, help="The time for open requests when the service stops.")
+    ] = 30
 
 
 @final
@@ -255,7 +259,8 @@ class Protection:
     """What protects a file of data, in the place of a catalog; all of it must be public knowledge."""
 
     privacy_unit: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Protect a file: whose row it is.", show_default=False)
+        str | None,
+        typer.Option(metavar="COLUMN", help="With a file: the column that says whose row it is.", show_default=False),
     ] = None
     epsilon: Annotated[Fraction | None, amount(above_zero("--epsilon"), "With a file: its budget.")] = None
     delta: Annotated[Fraction | None, amount(part_of_one("--delta"), "With a file: its delta.")] = None
@@ -302,7 +307,7 @@ class Protection:
         beside = [option for option, value in described.items() if value is not None]
         if beside:
             raise InvalidParameter(
-                f"{beside[0]} goes with --privacy-unit and a file of data; a catalog says it itself."
+                f"{beside[0]} needs --privacy-unit and a data file; a catalog already has this setting."
             )
         if any(ending(path) or path.is_dir() for path in paths):
             raise InvalidParameter(
@@ -348,7 +353,9 @@ def command(
     )
     settings = _settings(foundation, limits, operation)
     if operation.openid is not None and endpoint.callers_address == listener.UNSAID:
-        raise InvalidParameter("With --openid, say by --public-url where callers find it: they are sent back there.")
+        raise InvalidParameter(
+            "With --openid, give the public address by --public-url, because the provider sends people back there."
+        )
     usual = [] if foundation.data else [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]
     catalogs = protection.catalogs(sources or usual)
     reports.require_served(foundation.workers)
@@ -409,16 +416,16 @@ def _say_where(service: "Service", endpoint: "Endpoint") -> None:
 
     curator = ensure_curator(service.people)
     if curator is not None:
-        _say(f"{curator} was made the curator; the people are in {service.store.name}")
+        _say(f"{curator} is the curator; the people are in {service.store.name}")
         log("curator made", person=curator)
     names = [served.name for served in service.datasets.everything()]
     _say(f"Serving {', '.join(names)} at {endpoint.callers_address}")
     if endpoint.callers_address == UNSAID:
-        _say("Say by --public-url where callers find it: its pages name no address to send tokens to.")
+        _say("Give the public address by --public-url; without it, the pages cannot show where to send tokens.")
     else:
         _say(f"Open {endpoint.callers_address}/console in a browser")
         if curator is not None:
-            _say(f"or log in by `lapwing login {curator} --server {endpoint.callers_address}`")
+            _say(f"or log in with `lapwing login {curator} --server {endpoint.callers_address}`")
     log("serving", datasets=names)
 
 

@@ -39,7 +39,9 @@ def command(
         raise InvalidParameter("Give the loss by one of --pure, --mu and --rho. Nothing was charged.")
     with open_session(catalog, None, None) as session:
         if not isinstance(session, Session):
-            raise InvalidParameter("A server charges its own questions only; spend where the catalog is.")
+            raise InvalidParameter(
+                "A server charges only its own queries. Run this command on the machine of the catalog."
+            )
         charged = session.spend(losses[0], why)
         total = session.budget(history=False).total
-    print_text(f"Charged {charged} of {total} for it; it can be released now.\n")
+    print_text(f"Charged {charged} of {total}. You can release it now.\n")

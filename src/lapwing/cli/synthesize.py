@@ -37,7 +37,8 @@ class MethodOption(StrEnum):
 def command(
     columns: Annotated[list[str], typer.Argument(metavar="COLUMN", help="Two or more.", show_default=False)],
     epsilon: Annotated[
-        Fraction, options.amount(options.above_zero("--epsilon"), "The cost of all together.", show_default=False)
+        Fraction,
+        options.amount(options.above_zero("--epsilon"), "The cost of all tables together.", show_default=False),
     ],
     output: Annotated[
         Path,
@@ -46,27 +47,30 @@ def command(
         ),
     ],
     table: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which table; needed if there are several.", show_default=False)
+        str | None, typer.Option(metavar="NAME", help="The table; needed if there are several.", show_default=False)
     ] = None,
     method: Annotated[
-        MethodOption, typer.Option(help="Tables one after another, a tree of pairs, or the workload at once.")
+        MethodOption,
+        typer.Option(help="How to choose tables: one after another, a tree of pairs, or the whole workload."),
     ] = MethodOption.aim,
     workload: Annotated[
         int, typer.Option(metavar="N", min=1, max=4, help="The workload: all tables of N columns.")
     ] = 2,
     rows: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="About as many as there are, unless given.", show_default=False),
+        typer.Option(
+            metavar="N", min=1, help="The number of rows; default: about as many as the data have.", show_default=False
+        ),
     ] = None,
-    bins: Annotated[int, typer.Option(metavar="N", help="Into how many a bounded column is cut at most.")] = 16,
+    bins: Annotated[int, typer.Option(metavar="N", help="The most bins of a bounded column.")] = 16,
     where: Annotated[
-        str | None, typer.Option(metavar="CONDITION", help="Of which rows, in SQL.", show_default=False)
+        str | None, typer.Option(metavar="CONDITION", help="A condition on the rows, in SQL.", show_default=False)
     ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write every measured number beside the synthetic one, with its interval: .csv or .json.",
+            help="Write every measured number next to the synthetic one, with its interval: .csv or .json.",
             show_default=False,
         ),
     ] = None,
@@ -109,7 +113,7 @@ def command(
     show(labelled(*facts), Text(), Fitted(tables))
     note("cost", f"{figures.loss(synthetic.cost)}; {figures.share(1 - view.share_spent)} of the budget left")
     if synthetic.left_out:
-        note("note", f"{len(synthetic.left_out):,} tables of the workload have too many cells, and were not looked at.")
+        note("note", f"{len(synthetic.left_out):,} tables of the workload have too many cells, and were not checked.")
     note("note", synthetic.warning)
 
 

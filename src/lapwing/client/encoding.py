@@ -124,4 +124,4 @@ def _catalog_value(value: object) -> object:
             return _typed(value)
         case None | bool() | int() | float() | str():
             return value
-    raise InvalidParameter(f"A catalog holds no {type(value).__name__}; give what TOML has, or a Decimal.")
+    raise InvalidParameter(f"A catalog cannot have a {type(value).__name__}; give a type of TOML, or a Decimal.")

@@ -100,7 +100,7 @@ class RemoteAnswer:
         self, level: Fraction, of: str, sampling: int | str | None
     ) -> dict[str, tuple[EndArray, EndArray]]:
         if of != "population":
-            raise InvalidParameter(f"of is {of!r:.40}; it must be data or population, and sampling is of a population.")
+            raise InvalidParameter(f"of is {of!r:.40}; it must be data or population, and sampling needs population.")
         drawn = "" if sampling is None else f"&sampling={quote(str(sampling), safe='')}"
         path = f"/v1/answers/{self.id}?confidence={quote(written(level))}&of=population{drawn}"
         if path not in self._populations:
@@ -150,7 +150,9 @@ class RemoteAnswer:
             ServiceFault: If the server that stored the answer did not write its description down.
         """
         if self._facts is None:
-            raise ServiceFault("The server kept this answer without its description. Ask again: that is free.")
+            raise ServiceFault(
+                "The server has only the numbers of this result. Run the query again for the rest; it is free."
+            )
         return facts_of(self._facts)
 
     def plot(self, column: str | None = None, *, confidence: Number = USUAL_CONFIDENCE) -> Plot:
@@ -259,7 +261,7 @@ class Pending:
         while self.status() in UNDER_WAY:
             left = LATER if until is None else until - time.monotonic()
             if left <= 0:
-                raise ServiceFault(f"The question has not ended within {seconds:g} seconds, and goes on.")
+                raise ServiceFault(f"The query has not ended within {seconds:g} seconds; it continues.")
             time.sleep(min(pause, left))
             pause = min(2 * pause, LATER)
         if self._document["status"] == "done":

@@ -47,16 +47,16 @@ class ServerConnection:
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise InvalidParameter(
-                f"{address[:100]!r} is no address of a server; write one like https://dp.example.org."
+                f"{address[:100]!r} is not the address of a server; write one like https://dp.example.org."
             )
         if parts.username or parts.password:
-            raise InvalidParameter("The address holds a name or a password; give a token by token= instead.")
+            raise InvalidParameter("The address has a name or a password; give a token with token= instead.")
         if parts.scheme == "http" and not is_this_machine(parts.hostname):
             raise InvalidParameter(
                 f"The token would go to {parts.hostname} unencrypted. Use https, or http on this machine only."
             )
         if token is not None and not (token and token.isascii() and token.isprintable()):
-            raise InvalidParameter("token is empty or no token; give the one that the server issued.")
+            raise InvalidParameter("token is empty or malformed; give the token that the server issued.")
         self.address = f"{parts.scheme}://{parts.netloc}"
         self._path = parts.path.rstrip("/")
         self._kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
@@ -197,16 +197,16 @@ def _unreachable(
 ) -> ServiceFault:
     if isinstance(error, ssl.SSLCertVerificationError):
         return ServiceFault(
-            f"The certificate of the server at {address} is not trusted ({error.verify_message}). Nothing was sent. If "
-            "it is signed by an authority of your own, name that one's certificate in SSL_CERT_FILE."
+            f"The certificate of the server at {address} is not trusted ({error.verify_message}). Nothing was sent. "
+            f"If your own authority signed it, name the authority's certificate in SSL_CERT_FILE."
         )
     reason = f"The server at {address} cannot be reached, or broke off ({type(error).__name__})."
     if method == "GET" or isinstance(error, ConnectionRefusedError):
-        return ServiceFault(f"{reason} Look at the address, and whether the service runs.")
+        return ServiceFault(f"{reason} Check the address, and whether the service runs.")
     if not question:
         return ServiceFault(f"{reason} We cannot tell whether the service did this. Check before you send it again.")
     return ServiceFault(
-        f"{reason} `budget().history` shows whether a query was charged. Run it again: that is free if it was."
+        f"{reason} `budget().history` shows whether a query was charged. If it was, running it again is free."
     )
 
 
@@ -215,7 +215,9 @@ def _error(status: int, content: bytes) -> LapwingError:
     try:
         return error_of(json.loads(content))
     except (ValueError, KeyError, TypeError):
-        return ServiceFault(f"The server answered with status {status}, and not as Lapwing does; ask who runs it.")
+        return ServiceFault(
+            f"The server answered with status {status}, and not like a Lapwing server; ask its operator."
+        )
 
 
 def error_of(document: Mapping[str, Any]) -> LapwingError:
@@ -263,7 +265,7 @@ def chosen_dataset(connection: ServerConnection, dataset: str | None) -> str:
     seen = [str(served["name"]) for served in connection.listed("/v1/datasets", "name")]
     if dataset is None and len(seen) != 1:
         listed = f"one of {', '.join(seen)}" if seen else "none, because you may see none; ask the curator"
-        raise InvalidParameter(f"Say by dataset= which data set is meant (on the command line, --dataset): {listed}.")
+        raise InvalidParameter(f"Choose a data set with dataset= (on the command line, --dataset): {listed}.")
     return seen[0] if dataset is None else dataset
 
 

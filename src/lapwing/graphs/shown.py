@@ -37,8 +37,8 @@ def cut_note(level: int | None, what: str) -> tuple[str, ...]:
     if level is None:
         return ()
     return (
-        f"{LOWER_BOUND}: Lapwing limits what each node adds to {level:,}. The ± is around the limited {what}, and "
-        f"covers nothing that the limit leaves out",
+        f"{LOWER_BOUND}: Lapwing limits what each node adds to {level:,}. The ± is around {what} with "
+        "this limit, and covers nothing that the limit leaves out",
     )
 
 

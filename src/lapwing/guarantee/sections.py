@@ -31,8 +31,8 @@ from lapwing.privacy.raises import RAISED
 MOST_VALUES: Final = 20
 WHO_READS: Final = (say("Everybody who can read the files of data and catalog on their machine."),)
 NEIGHBOURS: Final = {
-    "add_remove": say("two data sets of which one has one unit more, with all its rows"),
-    "replace_one": say("two data sets in which the rows of one unit are other ones"),
+    "add_remove": say("two data sets of which one has an additional unit, with all its rows"),
+    "replace_one": say("two data sets that differ in the rows of one unit"),
 }
 WONDERED: Final = {
     "add_remove": say("Somebody wonders about one unit: is it there?"),
@@ -171,7 +171,7 @@ def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
         dataset=catalog.name,
     )
     parts = () if view.by_part is None else (_in_parts(view),)
-    closed = (say("The data set is closed: nothing more is answered."),) if view.closed else ()
+    closed = (say("The data set is closed. Lapwing answers no more queries."),) if view.closed else ()
     warnings = delta_warnings(view.delta, [table.people for table in catalog.tables])
     shown = (say("Warning: {warning}", warning=warning.sentence) for warning in warnings)
     return PageSection(
@@ -347,7 +347,7 @@ def _protected(table: Table) -> PageSection:
 
 
 def _public(table: PublicTable) -> PageSection:
-    text = say("Nobody is protected in this table: all that it holds may be seen in results, costs and errors.")
+    text = say("Nobody in this table is protected. Results, costs and errors may show all of it.")
     title = say("The public table {name}", name=table.name)
     return PageSection(title=title, paragraphs=(text,), table=_columns(table.columns))
 
@@ -420,7 +420,8 @@ def _left_out(catalog: Catalog) -> Iterator[str]:
     )
     if len(catalog.tables) > 1:
         yield say(
-            "Where tables have units of different kinds, each is protected for itself, and who is both, less well."
+            "Where tables have units of different kinds, each is protected separately. A person who is both is "
+            "protected less."
         )
     if catalog.budget.delta:
         yield say("δ is the chance that anything may happen; it has to be far below one in the number of units.")

@@ -76,7 +76,7 @@ class Accounts:
         checked(name, "The name of a service account")
         with self._store.transaction() as connection:
             if connection.execute("SELECT 1 FROM people WHERE lower(name) = ?", (name.lower(),)).fetchone():
-                raise InvalidParameter(f"There is somebody of the name {name} already, in these or other cases.")
+                raise InvalidParameter(f"The name {name} is already taken, in upper or lower case.")
             _require_owner(connection, owner)
             row = (name, role, now(), owner, _end(days))
             connection.execute("INSERT INTO people (name, role, created, owner, expires) VALUES (?, ?, ?, ?, ?)", row)
@@ -128,7 +128,7 @@ class Accounts:
 def _end(days: float) -> float:
     if not 0 < days <= LONGEST_DAYS:
         raise InvalidParameter(
-            f"A service account lasts for more than 0 and at most {LONGEST_DAYS} days; then renew it."
+            f"A service account lasts for more than 0 and at most {LONGEST_DAYS} days; renew it then."
         )
     return time.time() + days * DAY
 
@@ -141,4 +141,4 @@ def _require_owner(connection: StoreConnection, owner: str) -> None:
     """
     row = connection.execute("SELECT active, owner FROM people WHERE name = ?", (owner,)).fetchone()
     if row is None or row[1] is not None or not row[0]:
-        raise InvalidParameter("The owner of a service account is a person who may come in; name one.")
+        raise InvalidParameter("The owner of a service account must be an active person; name one.")

@@ -51,7 +51,7 @@ class TokenBuckets:
             left = self._filled(name, now)
             if left < 1:
                 raise TooManyRequests(
-                    f"These are more than {self._rate:g} requests a second. Nothing was charged. Ask again later."
+                    f"You sent more than {self._rate:g} requests in a second. Nothing was charged. Try again later."
                 )
             self._left[name] = left - 1, now
             if len(self._left) > MOST_BUCKETS:
@@ -120,7 +120,7 @@ class Callers:
         with self._lock:
             if self._pricing[caller.name] >= MOST_PRICES:
                 raise TooManyRequests(
-                    f"{MOST_PRICES} costs for you are being computed. Nothing was charged. Ask again later."
+                    f"Lapwing is already computing {MOST_PRICES} costs for you. Nothing was charged. Try again later."
                 )
             self._pricing[caller.name] += 1
         try:
@@ -138,7 +138,7 @@ class Callers:
             if "dataset" in request.path_params:
                 caller = caller.at(request.path_params["dataset"])
             if not caller.may(right):
-                raise NotAuthorised(f"This takes the right `{right}`: to {MEANINGS[right]}.")
+                raise NotAuthorised(f"You need the right `{right}`: to {MEANINGS[right]}.")
             return caller
 
         return demanded

@@ -83,7 +83,7 @@ class TypedValue(Body):
             read_as: Callable[[str], object] = READERS[name]
             return read_as(text)
         except (ValueError, ArithmeticError):
-            raise InvalidParameter(f"A value of a parameter is no {name}; {EXAMPLES[name]}.") from None
+            raise InvalidParameter(f"A value of a parameter is not a valid {name}; {EXAMPLES[name]}.") from None
 
 
 Value = StrictBool | StrictInt | StrictFloat | Text | TypedValue | None

@@ -126,22 +126,19 @@ class CatalogEditor:
         catalog, text = self.read(served, document, more_files=more_files)
         file = served.session.catalog.file
         if file is None:
-            raise InvalidParameter(
-                "This catalog is in no file, so that a change of it would be lost at the next start."
-            )
+            raise InvalidParameter("This catalog is not in a file, so a change would be lost at the next start.")
         with self._registry.exclusive(), self._datasets.changing:
             served = self._datasets.current(served)
             before = self.text(served)
             if state_of(before) != was:
                 raise CatalogMismatch(
-                    "The catalog is another one than was seen: somebody has changed it meanwhile. Nothing was changed. "
-                    "Look at it again."
+                    "Somebody changed the catalog in the meantime. Nothing was changed. Reload the catalog and try "
+                    "again."
                 )
             if _text_on_file(served.session.catalog) is None:
                 raise CatalogMismatch(
-                    f"{file.name} says something else than the catalog in force, so that somebody's change of it would "
-                    "be lost. Nothing was changed. Let the operator put it back, or start the service again, which "
-                    "takes what it says."
+                    f"{file.name} differs from the catalog in use, so somebody's change of the file would be lost. "
+                    f"Nothing was changed. Ask the operator to restore the file, or to restart the service with it."
                 )
             self.require_allowed(served, catalog)
             if self._padded:
@@ -161,7 +158,8 @@ class CatalogEditor:
             except OSError as error:
                 reason = (error.strerror or type(error).__name__).lower()
                 raise CatalogError(
-                    f"{file.name}: cannot be written ({reason}). Nothing was changed. Let the operator look at the file"
+                    f"{file.name}: cannot be written ({reason}). Nothing was changed. Ask the operator to check the "
+                    f"file"
                 ) from None
             was_and_now = (served.session.catalog.digest, before), (catalog.digest, text)
             number = self._versions.add(served.name, *was_and_now, by=by, file=file.name)
@@ -194,7 +192,7 @@ class CatalogEditor:
             except CatalogError:
                 raise CatalogError(
                     f"this version of Lapwing cannot read catalog {version.number} of this data set, so nobody knows "
-                    "whom it protected. Let the operator stop the service and change the file"
+                    f"whom it protected. Ask the operator to stop the service and change the file"
                 ) from None
 
     def _require_known_files(self, before: Catalog, catalog: Catalog, *, more_files: bool) -> None:
@@ -207,14 +205,14 @@ class CatalogEditor:
             if not more_files:
                 refuse(
                     place,
-                    f"{spelling.text(table.source)} is no file of this data set, and a curator of only some data sets "
-                    "cannot add files. Let a curator of the service write it",
+                    f"{spelling.text(table.source)} is not a file of this data set, and a curator of only some data "
+                    f"sets cannot add files. Ask a curator of the service to add it",
                 )
             if not self._registry.folders:
                 refuse(
                     place,
-                    f"{spelling.text(table.source)} is no file of this data set, and the service was started without "
-                    "folders in which others may be named (`lapwing serve --data FOLDER`)",
+                    f"{spelling.text(table.source)} is not a file of this data set, and the service has no folders "
+                    f"for other files (`lapwing serve --data FOLDER`)",
                 )
             path = path_inside(place, table.source, catalog.folder, self._registry.folders, endings=DATA)
             if not path.is_file():

@@ -39,7 +39,7 @@ def text_of(document: Mapping[str, Any]) -> str:
 def _section(path: tuple[str, ...], section: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a section: what it says itself, then the sections in it."""
     if len(path) > DEEPEST:
-        refuse(".".join(path[:DEEPEST]), "nested too deeply; write it as the documentation shows")
+        refuse(".".join(path[:DEEPEST]), "nested too deeply; docs/reference/catalog.md shows the form")
     inner = {key: value for key, value in section.items() if isinstance(value, Mapping) and not _is_value(path, key)}
     plain = {key: value for key, value in section.items() if key not in inner}
     if path and (plain or not inner):
@@ -70,14 +70,14 @@ def _value(path: tuple[str, ...], value: Any) -> str:
             return f"[{', '.join(_value(path, item) for item in value)}]"
         case Mapping():
             return _typed(place, value)
-    return refuse(place, "is a list of lists; a catalog has no such values")
+    return refuse(place, "is a list of lists, which a catalog cannot have")
 
 
 def _typed(place: str, value: Mapping[str, Any]) -> str:
     """Return a date, a time or a number that was written as an object."""
     remedy = 'write one of {"date": "2026-12-31"}, {"timestamp": "2026-12-31T12:00:00"}, {"decimal": "0.10"}'
     if len(value) != 1 or not value.keys() <= READERS.keys() or not all(isinstance(v, str) for v in value.values()):
-        refuse(place, f"is an object that stands for no value; {remedy}")
+        refuse(place, f"is an object that is not a value; {remedy}")
     ((kind, text),) = value.items()
     try:
         typed = READERS[kind](text[:100])
@@ -85,7 +85,7 @@ def _typed(place: str, value: Mapping[str, Any]) -> str:
             return spelling.value(typed)
     except (ValueError, ArithmeticError):
         pass
-    return refuse(place, f"is no {kind}; {remedy}")
+    return refuse(place, f"is not {kind}; {remedy}")
 
 
 def _key(key: str) -> str:
@@ -94,5 +94,5 @@ def _key(key: str) -> str:
 
 def _checked(place: str, text: str) -> str:
     if any("\ud800" <= character <= "\udfff" for character in text):
-        refuse(place, "has half a character, which no file can hold; write it as UTF-8")
+        refuse(place, "has half a character, which a file cannot store; write it as UTF-8")
     return text

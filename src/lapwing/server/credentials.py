@@ -76,7 +76,7 @@ def is_password(kept: str | None, password: str) -> bool:
 def _hashing() -> Iterator[None]:
     """Wait for the turn of a hash, if not too many wait."""
     if not _ROOM.acquire(blocking=False):
-        raise TooManyRequests("Too many passwords wait to be looked at. Ask again later.")
+        raise TooManyRequests("Too many sign-ins are waiting. Try again later.")
     try:
         with _AT_ONCE:
             yield

@@ -388,7 +388,5 @@ def _write_catalog(session: Session) -> str:
     try:
         write_budget(session.catalog, session.catalog.budget)
     except CatalogError as error:
-        return (
-            f"The ledger has the new budget, and the service uses it. Before it is started again, mend this: {error}."
-        )
+        return f"The ledger has the new budget, and the service uses it. Before you restart it, correct this: {error}."
     return "written"

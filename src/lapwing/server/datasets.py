@@ -161,8 +161,8 @@ class Datasets:
                 )
             if served.ledger == ledger_of(catalog):
                 raise InvalidParameter(
-                    f"The data set {catalog.name} shares its ledger with another that is served, and shares of the "
-                    "budget are given by data set. Put the tables into one catalog."
+                    f"The data set {catalog.name} shares its ledger with another data set of the service, but budget "
+                    f"shares are for one data set. Put the tables into one catalog."
                 )
 
     def everything(self) -> tuple[ServedDataset, ...]:
@@ -275,8 +275,8 @@ def require_servable(name: str) -> None:
     """
     if not NAME.fullmatch(name):
         raise InvalidParameter(
-            f"The data set {name!r} cannot be served by its name, which is to be a part of addresses: letters, "
-            "digits and _ . -. Change dataset.name in its catalog."
+            f"The name {name!r} of a data set cannot be part of an address. Use letters, digits and _ . - for "
+            f"dataset.name in its catalog."
         )
 
 

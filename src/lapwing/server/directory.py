@@ -110,4 +110,4 @@ def _named(person: str | None) -> str:
 
 
 def _nobody() -> InvalidParameter:
-    return InvalidParameter("Without --server nobody is logged in, so nobody's own are meant: name a person.")
+    return InvalidParameter("Without --server nobody is logged in; name a person.")

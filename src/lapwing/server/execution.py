@@ -252,8 +252,8 @@ class QuestionExecutor:
             return found
         if found.cost.deadline > self._patience:
             raise errors.QueryRefused(
-                f"The answer would leave after {found.cost.deadline:,g} seconds, and this service lets a request wait "
-                f"for {self._patience:g} at most",
+                f"Lapwing would send the result after {found.cost.deadline:,g} seconds, and this service lets a "
+                f"request wait for at most {self._patience:g}",
                 cause=errors.RefusalCause.TAKES_TOO_LONG,
                 remedy="Run the query in the background, and look for its result later.",
             )
@@ -268,8 +268,8 @@ class QuestionExecutor:
         """
         if self._parallel and self._of_person[person] >= self._parallel:
             raise errors.TooManyRequests(
-                f"{self._parallel} queries of yours are under way, which is the limit of this service. Nothing was "
-                "charged. Ask again when one of them has ended."
+                f"{self._parallel} of your queries are running, which is the limit of this service. Nothing was "
+                f"charged. Try again when one of them has ended."
             )
         self._of_person[person] += 1
         try:
@@ -454,8 +454,8 @@ class QuestionExecutor:
             future.cancel()  # drops what waits, and nothing else
         if future.cancelled():
             dropped_unasked = (_Left if leaving.done() else errors.ServiceFault)(
-                "The query waited for its turn until the request ended, or the service did. Nothing was charged. "
-                "Ask again, or let it wait in the queue."
+                "The query waited for its turn until the request ended, or the service did. Nothing was charged. Run "
+                "it again, or run it in the background."
             )
             dropped_unasked.charged = False
             raise dropped_unasked
@@ -522,7 +522,7 @@ class QuestionExecutor:
         except (errors.AllowanceExhausted, errors.BudgetExhausted, errors.DataChanged):
             raise errors.KeyConflict(
                 "A request with this Idempotency-Key began, and the service ended before it. Nobody knows whether it "
-                "was charged, so it is not asked again. Look at your history, and send a new key to ask."
+                "was charged, so Lapwing does not run it again. Check your history, and send a new key to run it."
             ) from None
 
     def _bought(

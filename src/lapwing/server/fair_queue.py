@@ -143,11 +143,9 @@ class Lines(Generic[Work]):
         if not self._open:
             raise _ending()
         if own >= self.each:
-            raise TooManyRequests(
-                f"{own} queries of yours wait for their turn already. Nothing was charged. Ask again later."
-            )
+            raise TooManyRequests(f"{own} of your queries are already waiting. Nothing was charged. Try again later.")
         if own and sum(map(len, self._waiting.values())) >= self._all:
-            raise TooManyRequests("Too many queries wait for their turn. Nothing was charged. Ask again later.")
+            raise TooManyRequests("Too many queries are waiting. Nothing was charged. Try again later.")
 
     def _whose_turn(self) -> str | None:
         free = (name for name in self._waiting if self._running[name] < self._most_running)
@@ -169,7 +167,7 @@ class Lines(Generic[Work]):
 
 
 def _ending() -> TooManyRequests:
-    return TooManyRequests("The service is about to end. Nothing was charged. Ask again later.")
+    return TooManyRequests("The service is about to stop. Nothing was charged. Try again later.")
 
 
 @final

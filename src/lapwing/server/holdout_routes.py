@@ -97,8 +97,8 @@ class HoldoutQuestions:
         left, least = min(amounts), limits.least * view.total.amount
         if left and left < questions * least:
             raise InvalidParameter(
-                f"For {questions:,} questions each would cost less than the least that this service takes for one; "
-                f"ask for {left // least:,} at most."
+                f"With {questions:,} queries, each would cost less than the lowest cost of a query here; use at most "
+                f"{left // least:,} queries."
             )
         return view.total.from_amount(left)
 
@@ -168,7 +168,7 @@ def _own(service: Service, caller: Caller, holdout: str) -> tuple[Holdout, Serve
     """Return a holdout of one's own: nobody asks that of another, as its count is a promise to its owner."""
     held, served = _visible(service, caller, holdout)
     if held.person != caller.name:
-        raise errors.NotAuthorised("A holdout is asked by whoever made it; make one of your own.")
+        raise errors.NotAuthorised("Only the person who created a holdout can query it; create your own.")
     return held, served
 
 

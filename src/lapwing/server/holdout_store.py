@@ -103,7 +103,7 @@ class HoldoutStore:
             counted = "SELECT COUNT(*) FROM holdouts WHERE person = ? AND dataset = ?"
             if connection.execute(counted, (person, dataset)).fetchone()[0] >= MOST_HOLDOUTS:
                 raise InvalidParameter(
-                    f"You have {MOST_HOLDOUTS:,} holdouts of this data set, which is the most. Ask one that you have."
+                    f"You have {MOST_HOLDOUTS:,} holdouts of this data set, which is the limit. Use one that you have."
                 )
             connection.execute(
                 "INSERT INTO holdouts (id, person, dataset, created, secret, terms, questions)"
@@ -162,8 +162,7 @@ class HoldoutStore:
             )
             if counted.rowcount == 0:
                 raise BudgetExhausted(
-                    f"All {held.terms.questions:,} questions that the promise was made for were asked. Nothing was "
-                    "charged."
+                    f"All {held.terms.questions:,} queries of this holdout were used. Nothing was charged."
                 )
 
     def give_back(self, held: Holdout) -> None:

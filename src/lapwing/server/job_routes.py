@@ -86,7 +86,7 @@ def list_queued(
 ) -> Response:
     """List one's own queued questions, the newest first."""
     if everybody and not caller.may("audit"):
-        raise NotAuthorised("To see the queries of others takes the right `audit`.")
+        raise NotAuthorised("You need the right `audit` to see the queries of others.")
     jobs = service.jobs.of(None if everybody else caller.name, page.most, **page.beginning)
     shown, headers = cut(request, page.limit, jobs, lambda job: job.id)
     return json_response([_document(service, job) for job in shown], headers)

@@ -235,12 +235,12 @@ def done(id_: str, connection: StoreConnection, answer: str) -> bool:
 def lost(status: Status) -> ServiceFault:
     """Return the error of a question whose process ended."""
     if status == "waiting":
-        error = ServiceFault("The service ended before the query had its turn. Nothing was charged. Ask again.")
+        error = ServiceFault("The service stopped before the query had its turn. Nothing was charged. Run it again.")
         error.charged = False
         return error
     return ServiceFault(
-        "The service ended while the query was running. Look at your history: if it was charged and answered, "
-        "asking again is free; if it is not there, nothing was charged."
+        "The service stopped while the query was running. Check your history: if it was charged and has a result, "
+        "running it again is free. If it is not there, nothing was charged."
     )
 
 

@@ -51,7 +51,7 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
-            raise InvalidParameter("TLS takes both, --tls-cert and --tls-key; give the other one too.")
+            raise InvalidParameter("TLS needs both --tls-cert and --tls-key; give the other one too.")
         for file in (self.certificate, self.key):
             if file is not None and not file.is_file():
                 raise InvalidParameter(f"There is no file {file}; --tls-cert and --tls-key name files in PEM form.")
@@ -132,8 +132,10 @@ def listening(place: Endpoint) -> socket.socket:
         family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
         return socket.create_server((place.host, place.port), family=family, backlog=1024)
     except OSError as error:
-        reason = (error.strerror or "it is no address").lower()
-        raise InvalidParameter(f"No listening at {place.address}: {reason}. Give another --host or --port.") from None
+        reason = (error.strerror or "it is not an address").lower()
+        raise InvalidParameter(
+            f"Lapwing cannot listen at {place.address}: {reason}. Give another --host or --port."
+        ) from None
 
 
 def server(

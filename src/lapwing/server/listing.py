@@ -66,7 +66,7 @@ PageOf = Annotated[Page, Depends(page)]
 
 def no_such_item() -> InvalidParameter:
     """Return the error of a page that begins after nothing."""
-    return InvalidParameter("after names nothing in this list, or nothing any more. Begin again, without it.")
+    return InvalidParameter("after names an item that is not, or no longer, in this list. Start again without it.")
 
 
 def cut(

@@ -118,15 +118,15 @@ class RequestMiddleware:
             return await refused("request_timeout", 408, detail, Connection="close")
         coding = _coding(scope["headers"], body or b"")
         if coding:
-            detail = f"The body is in {coding}, and bodies are read as they are. Send it without a Content-Encoding."
+            detail = f"The body is in {coding}, which Lapwing does not decode. Send it without a Content-Encoding."
             return await refused("invalid_request", 415, detail)
         if body is None:
             return await refused("request_too_large", 413, f"A request may have at most {self._most_bytes:,} bytes.")
         if _has_nul(scope["path"], scope["query_string"], body):
-            detail = "The request holds the character NUL (U+0000), which no text may hold. Send it without."
+            detail = "The request holds the character NUL (U+0000), which no text may have. Send it without."
             return await refused("invalid_request", 400, detail)
         if (twice := _name_given_twice(body)) is not None:
-            detail = f"The body gives the field {twice[:60]!r} of one object twice, and nobody knows which one holds."
+            detail = f"The body has the field {twice[:60]!r} twice in one object. Send it once."
             return await refused("invalid_request", 400, detail)
         read = False
 

@@ -190,7 +190,9 @@ async def ticks(
     after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else after
     await asyncio.to_thread(_require_there, service, caller, dataset, monitor)
     if _STREAMS_READ[0] >= STREAMS:
-        raise TooManyRequests(f"{STREAMS} streams are read already; ask for ticks without a stream, or later.")
+        raise TooManyRequests(
+            f"{STREAMS} streams are already open. Request ticks without a stream, or try again later."
+        )
 
     async def stream() -> AsyncIterator[bytes]:
         _STREAMS_READ[0] += 1
@@ -291,7 +293,9 @@ def _events(body: bytes) -> list[dict[str, Any]]:
         lines = body.decode("utf-8").split("\n")
         return [json.loads(line) for line in lines if line.strip()]
     except (UnicodeError, ValueError, RecursionError):
-        raise InvalidParameter("The body is no NDJSON: a JSON object a line, in UTF-8. Nothing was taken.") from None
+        raise InvalidParameter(
+            "The body is not NDJSON: write one JSON object per line, in UTF-8. Nothing was accepted."
+        ) from None
 
 
 def _document(found: Monitor) -> MonitorDocument:

@@ -59,21 +59,21 @@ def require_good(password: str, name: str) -> None:
     why = _common(password.casefold(), name.casefold())
     if why:
         raise InvalidParameter(
-            f"The password is {why}, which is guessed early. Choose another: several words that nobody puts together, "
-            "or what a password manager makes."
+            f"The password is {why}, which is easy to guess. Choose several unrelated words, or a password from a "
+            f"password manager."
         )
 
 
 def _common(password: str, name: str) -> str:
     """Return what is common about a password; empty if nothing is."""
     if password.isdigit() and len(password) < DIGITS:
-        return "of digits alone"
+        return "only digits"
     if _runs(password) * MEAN_RUN <= len(password):
-        return "made of keys or letters in their order"
+        return "keys or letters in order"
     if any(_is_repeated(text) for text in (password, _letters(password))):
-        return "something short, repeated"
+        return "a repeated short text"
     if len(name) >= SHORTEST_NAME and len(password.replace(name, "")) < SHORTEST and name in password:
-        return "the name of its owner with a little more"
+        return "almost its owner's name"
     if any(re.sub(r"[\W\d_]", "", word) in WORDS for word in (password, _letters(password))):
         return "a common one"
     return ""

@@ -155,7 +155,7 @@ def checked(name: str, what: str) -> str:
         InvalidParameter: If it cannot be one.
     """
     if not NAME.fullmatch(name):
-        raise InvalidParameter(f"{what} must be of 1 to 64 letters, digits and _ . @ -, and begin with the first two.")
+        raise InvalidParameter(f"{what} must have 1 to 64 letters, digits and _ . @ -, and begin with the first two.")
     return name
 
 
@@ -175,7 +175,7 @@ class People:
         kept = None if password is None else _kept(password, name)
         with self._store.transaction() as connection:
             if connection.execute("SELECT 1 FROM people WHERE lower(name) = ?", (name.lower(),)).fetchone():
-                raise InvalidParameter(f"There is somebody of the name {name} already, in these or other cases.")
+                raise InvalidParameter(f"The name {name} is already taken, in upper or lower case.")
             row = (name, role, kept, now())
             connection.execute("INSERT INTO people (name, role, password, created) VALUES (?, ?, ?, ?)", row)
             _join(connection, name, team)
@@ -199,8 +199,8 @@ class People:
             _person(connection, name)
             if _is_account(connection, name) and (kept is not None or role == "curator"):
                 raise InvalidParameter(
-                    f"{name} is a service account: it has no password, and is no curator of the service. It may be one "
-                    "of some data sets."
+                    f"{name} is a service account: it has no password and cannot be a curator of the service. It can "
+                    f"be a curator of single data sets."
                 )
             for column, value in (
                 ("role", role),
@@ -214,7 +214,7 @@ class People:
             if team is not None or leave_team:
                 _join(connection, name, team)
             if not _has_curator(connection):
-                raise InvalidParameter("This would leave no curator; make somebody else one first.")
+                raise InvalidParameter("This would leave no curator; make somebody else a curator first.")
             changes = {"role": role, "active": active, "team": team, "leave_team": leave_team or None}
             changed = {what: value for what, value in changes.items() if value is not None}
             note(connection, by, "person changed", name, **changed, password=kept is not None)
@@ -366,9 +366,7 @@ class People:
             row = (id_, name, credentials.kept_of(secret), label, " ".join(_ordered(scopes)), now())
             last = connection.execute("SELECT expires FROM people WHERE name = ?", (name,)).fetchone()[0]
             if last is not None and last <= time.time():
-                raise InvalidParameter(
-                    f"The service account {name} has ended; let it go on before it has another token."
-                )
+                raise InvalidParameter(f"The service account {name} has ended; renew it before you create a token.")
             ends = time.time() + seconds if last is None else min(time.time() + seconds, last)
             connection.execute(
                 "INSERT INTO tokens (id, person, hash, label, scopes, created, expires) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -472,13 +470,13 @@ def _kept(password: str, name: str) -> str:
 
 def missing(what: str) -> NotFound:
     """Return the error of something that is not there or is hidden: the same for both."""
-    return NotFound(f"There is no such {what}, or none that you may see.")
+    return NotFound(f"There is no such {what}, or you may not see it.")
 
 
 def nobody(connection: StoreConnection, name: str) -> NotFound:
     """Return the error of a name that nobody has, for those who may see everybody's."""
     names = [known for (known,) in connection.execute("SELECT name FROM people ORDER BY name")]
-    return NotFound(f"There is nobody of the name {shown(name)}. {meant('People', name, names)}")
+    return NotFound(f"There is no person {shown(name)}. {meant('People', name, names)}")
 
 
 def _is_person(connection: StoreConnection, name: str) -> bool:

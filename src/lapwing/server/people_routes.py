@@ -221,7 +221,7 @@ def own_tokens(
 def end_own_token(service: OfService, token: str, caller: Caller = ANYBODY) -> None:
     """End one of one's own tokens; with a token of fewer rights than one has, that token alone."""
     if token != caller.token and not caller.is_whole:
-        raise NotAuthorised("A token with fewer rights than its owner ends no token but itself.")
+        raise NotAuthorised("A token with fewer rights than its owner can revoke only itself.")
     service.people.revoke(token, of=caller.name, by=caller.name)
 
 

@@ -149,7 +149,7 @@ class PostgresStore:
             try:
                 yield QmarkConnection(connection)
                 if connection.execute("COMMIT").statusmessage != "COMMIT":
-                    raise Fault(f"The service's store {self.name} took something back. Ask again.")
+                    raise Fault(f"The service's store {self.name} undid a change. Try again.")
             finally:
                 if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
                     with suppress(psycopg.Error):  # the pool throws it away then
@@ -184,7 +184,8 @@ class PostgresStore:
             number = connection.execute("SELECT COALESCE(MAX(number), 0) FROM steps").fetchone()[0]
             if number > len(steps):
                 raise InvalidParameter(
-                    f"{self.name} was made by a newer Lapwing (schema {number}, known are {len(steps)}); use that one."
+                    f"{self.name} was made by a newer Lapwing (schema {number}; this version knows {len(steps)}). Use "
+                    f"that version."
                 )
             for step in range(number, len(steps)):
                 for statement in steps[step].split(";\n"):
@@ -201,8 +202,8 @@ class PostgresStore:
             raise
         except (psycopg.Error, OSError) as error:
             raise Fault(
-                f"The service's store {self.name} cannot be used; look after the database, the way to it, and the "
-                "rights of its user. Ask again later."
+                f"The service's store {self.name} cannot be used; check the database, the connection, and the rights "
+                f"of its user. Try again later."
             ) from error
 
 
@@ -241,7 +242,7 @@ def shown(address: str) -> str:
         ) from None
     if any("password" in name for name in parts):
         raise InvalidParameter(
-            "The address of a database holds a password, which others could read. Take it out. Give it to this "
+            "The address of a database holds a password, which others could read. Remove it, and give it to this "
             "program's user by ~/.pgpass, a service file, or PGPASSWORD."
         )
     host, database = parts.get("host", "this machine"), parts.get("dbname", "")

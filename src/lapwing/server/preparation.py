@@ -139,7 +139,7 @@ class DatasetPreparation:
             TooManyRequests: While another check runs.
         """
         if not self._checking.acquire(blocking=False):
-            raise TooManyRequests("Other data are being checked. Nothing was changed. Ask again when that is done.")
+            raise TooManyRequests("Lapwing is checking other data. Nothing was changed. Try again when that has ended.")
         try:
             with self._store.transaction() as connection:
                 sources = [table.source for table in catalog.tables]

@@ -198,7 +198,7 @@ def install(app: FastAPI, description: Callable[[], Mapping[str, Any]]) -> None:
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
         places = [_place(fault) for fault in error.errors()[:MOST_PLACES]]
-        detail = f"The request is not as the description says. {'; '.join(places)}."
+        detail = f"The request does not match the API description. {'; '.join(places)}."
         return response(problem("invalid_request", 422, detail.encode("ascii", "replace").decode()[:2000]))
 
     @app.exception_handler(HTTPException)
@@ -225,7 +225,7 @@ def _allowed(description: Mapping[str, Any], path: str) -> list[str]:
 def _plainly(error: HTTPException, allowed: str | None) -> str:
     """Say what is wrong with a path or a method, which FastAPI says in two words; the path as sent is not repeated."""
     if error.status_code == 404:
-        return f"There is nothing at this path. {ALL_REQUESTS}"
+        return f"This path does not exist. {ALL_REQUESTS}"
     if error.status_code == 405:
         return f"This path does not allow this method, but {allowed or 'others'}. {ALL_REQUESTS}"
     return f"{error.detail}."

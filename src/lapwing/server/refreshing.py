@@ -86,14 +86,12 @@ def refresh(session: Session, *, whole: bool) -> int:
     catalog = session.catalog
     if not catalog.from_sources:
         raise InvalidParameter(
-            "No table of this data set comes from a source: files are read where they are. `lapwing data accept` takes "
-            "changed ones as a new version."
+            "No table of this data set comes from a source: Lapwing reads files where they are. `lapwing data accept` "
+            "accepts changed files as a new version."
         )
     with _turn(catalog) as ours:
         if not ours:
-            raise DataFault(
-                "The data are being fetched at this moment; nothing was done. Ask again when that has ended"
-            )
+            raise DataFault("Lapwing is already fetching the data; nothing was done. Try again when that has ended")
         fetch(catalog, whole=whole)
         if not any(is_address(table.source) for table in catalog.tables):
             return session.budget(history=False).version

@@ -151,8 +151,8 @@ class DatasetRegistry:
                 yield load(path)
             except LapwingError:
                 raise CatalogError(
-                    f"{path.name}: is registered and cannot be read, so that nobody knows which files it has; let the "
-                    "operator mend or remove it first"
+                    f"{path.name}: is registered and cannot be read, so nobody knows its files; ask the operator to "
+                    f"correct or remove it first"
                 ) from None
 
     def base(self, folder: str | None) -> Path:
@@ -164,16 +164,18 @@ class DatasetRegistry:
         if not self.folders:
             raise InvalidParameter(
                 "This service registers no data sets, because it was started without a data folder. Nothing "
-                "was changed. Let its operator start it with `lapwing serve --data FOLDER`."
+                "was changed. Ask its operator to start it with `lapwing serve --data FOLDER`."
             )
         listed = ", ".join(map(str, self.folders))
         if folder is None:
             if len(self.folders) > 1:
-                raise InvalidParameter(f"Say in which folder the data are: one of {listed}. Nothing was changed.")
+                raise InvalidParameter(f"Choose the folder of the data: one of {listed}. Nothing was changed.")
             return self.folders[0]
         matching = [one for one in self.folders if str(one) == folder]
         if not matching:
-            raise InvalidParameter(f"The folder is none of this service's, which are {listed}. Nothing was changed.")
+            raise InvalidParameter(
+                f"The folder does not belong to this service; choose one of {listed}. Nothing was changed."
+            )
         return matching[0]
 
 
@@ -185,7 +187,7 @@ def resolved(folders: Sequence[Path]) -> tuple[Path, ...]:
     """
     for folder in folders:
         if not folder.is_dir():
-            raise InvalidParameter(f"There is no folder {folder}; --data names one in which data lie.")
+            raise InvalidParameter(f"There is no folder {folder}; --data names an existing folder with data.")
     return tuple(dict.fromkeys(folder.resolve(strict=True) for folder in folders))
 
 
@@ -236,7 +238,7 @@ def require_inside(catalog: Catalog, folders: Sequence[Path]) -> None:
     if catalog.engine != FILE_ENGINE:
         refuse(
             "dataset.engine",
-            f'{spelling.text(catalog.engine)} reads no files; a registered data set has "{FILE_ENGINE}"',
+            f'{spelling.text(catalog.engine)} does not read files; write "{FILE_ENGINE}" for a registered data set',
         )
     ledger = place_of(catalog.ledger)
     if ledger.store != "sqlite":
@@ -258,19 +260,19 @@ def path_inside(place: str, source: str, base: Path, folders: Sequence[Path], *,
     """
     shown = spelling.text(source)
     if "://" in source:
-        refuse(place, f"{shown} is an address; only files in the folders of the service may be named")
+        refuse(place, f"{shown} is an address; name a file in the folders of the service")
     if PATTERN & set(source):
-        refuse(place, f"{shown} has {' '.join(sorted(PATTERN & set(source)))}, as patterns have; name one file")
+        refuse(place, f"{shown} has {' '.join(sorted(PATTERN & set(source)))}, like a pattern; name one file")
     if not source.lower().endswith(endings):
         refuse(place, f"{shown} does not end in {' or '.join(endings)}")
     try:
         path = (base / source).resolve()
     except (OSError, RuntimeError, ValueError):
-        refuse(place, f"{shown} leads nowhere, as links in a circle do; name a file")
+        refuse(place, f"{shown} is a circle of links; name a file")
     if not is_inside(path, folders) or not path.name.lower().endswith(endings):
-        refuse(place, f"{shown} leads out of the folders that this service may use; move the file, or name another")
+        refuse(place, f"{shown} is outside the folders of this service; move the file, or name another")
     if not path.parent.is_dir():
-        refuse(place, f"{shown} lies in a folder that is not there; make it, or name another")
+        refuse(place, f"{shown} is in a folder that does not exist; create it, or name another")
     return path
 
 
@@ -293,7 +295,10 @@ def require_apart(catalog: Catalog, others: Iterable[Catalog]) -> None:
         name = protected.get(identity) or public.get(identity)
         if name is not None:
             how = "in" if identity in protected else "public in"
-            refuse(place, f"the file is {how} the data set {name} already; its people have one budget, ask that one")
+            refuse(
+                place,
+                f"the file is {how} the data set {name} already, and its people have one budget; query that data set",
+            )
     for place, identity in _files(catalog, protected=False):
         if identity in protected:
             refuse(place, f"the file is protected in the data set {protected[identity]}, so it is not public")
@@ -331,4 +336,4 @@ def _keep(text: str, path: Path) -> None:
         raise CatalogError(f"{path.name}: exists already; choose another dataset.name") from None
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
-        raise CatalogError(f"{path.name}: cannot be written ({reason}); let the operator look at the folder") from None
+        raise CatalogError(f"{path.name}: cannot be written ({reason}); ask the operator to check the folder") from None

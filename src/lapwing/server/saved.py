@@ -71,7 +71,10 @@ class SavedItems:
         with self._store.transaction() as connection:
             count = "SELECT COUNT(*) FROM saved WHERE person = ? AND dataset = ?"
             if connection.execute(count, (person, dataset)).fetchone()[0] >= MOST_SAVED:
-                raise InvalidParameter(f"You have saved {MOST_SAVED} things of this data set; remove some first.")
+                raise InvalidParameter(
+                    f"You have {MOST_SAVED} saved queries and dashboards of this data set, the "
+                    f"limit; remove some first."
+                )
             team = _team_to_share(connection, person, shared=shared)
             row = (id_, person, dataset, created, title, json.dumps(content), team)
             connection.execute(f"INSERT INTO saved ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)

@@ -29,11 +29,9 @@ RECOVERY_CODES: Final = 10
 FREE: Final = 5
 FIRST_PAUSE: Final = 30.0
 LONGEST_PAUSE: Final = 3600.0
-NEEDED: Final = (
-    "The password is right. Send the code that your authenticator app shows now as well, or a recovery code."
-)
+NEEDED: Final = "The password is right. Also send the code that your authenticator app shows now, or a recovery code."
 WRONG: Final = "The code is wrong, was used before, or is no longer the one that your app shows."
-OFF: Final = "There is no second factor to be changed. Nothing was changed."
+OFF: Final = "There is no second factor to change. Nothing was changed."
 
 
 @final
@@ -81,7 +79,7 @@ class SecondFactors:
         secret, now = new_secret(), time_text(self.clock())
         with self._store.transaction() as connection:
             if _row(connection, name, confirmed=True) is not None:
-                raise InvalidParameter("A second factor is on already. Switch it off first. Nothing was changed.")
+                raise InvalidParameter("A second factor is already on. Switch it off first. Nothing was changed.")
             connection.execute("DELETE FROM second_factors WHERE person = ?", (name,))
             connection.execute(
                 "INSERT INTO second_factors (person, secret, created) VALUES (?, ?, ?)", (name, secret, now)
@@ -98,7 +96,7 @@ class SecondFactors:
         with self._store.transaction() as connection:
             row = _row(connection, name, confirmed=False)
             if row is None:
-                raise InvalidParameter("No second factor was begun, or it is on already. Nothing was changed.")
+                raise InvalidParameter("No second factor was started, or it is already on. Nothing was changed.")
             right = self._takes(connection, name, row, code)
             if right:
                 connection.execute(
@@ -107,7 +105,7 @@ class SecondFactors:
                 )
                 note(connection, name, "second factor added", name)
                 return _new_codes(connection, name)
-        raise InvalidParameter(f"{WRONG} Is the clock of the device right? Nothing was changed.")
+        raise InvalidParameter(f"{WRONG} Check the clock of the device. Nothing was changed.")
 
     def require(self, name: str, code: str | None) -> None:
         """Let through who has none, or sends a code that holds; that is spent then.
@@ -162,8 +160,8 @@ class SecondFactors:
             return False
         if now < pause_until:
             raise TooManyRequests(
-                f"Too many codes were wrong. The next one is looked at in {_seconds(pause_until - now)}; a recovery "
-                "code lets you in before."
+                f"Too many codes were wrong. Try the next one in {_seconds(pause_until - now)}, or use a recovery "
+                f"code now."
             )
         step = step_of(secret, typed, now)
         if step is not None and step > last:

@@ -39,7 +39,9 @@ class SqliteStore:
             with suppress(FileExistsError):  # made for its owner only
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             if path.stat().st_mode & 0o077:
-                raise InvalidParameter(f"Others may read {path.name}, which holds people and answers: `chmod 600` it.")
+                raise InvalidParameter(
+                    f"Other users can read {path.name}, which has people and results. Run `chmod 600` on it."
+                )
             self._locks = path.with_name(path.name + LOCKS)
             self._locks.mkdir(mode=0o700, exist_ok=True)
             self._writer = _connected(path)
@@ -134,7 +136,8 @@ class SqliteStore:
             number = connection.execute("PRAGMA user_version").fetchone()[0]
         if number > len(steps):
             raise InvalidParameter(
-                f"{self.path.name} was made by a newer Lapwing (schema {number}, known are {len(steps)}); use that one."
+                f"{self.path.name} was made by a newer Lapwing (schema {number}; this version knows {len(steps)}). "
+                f"Use that version."
             )
         for step in range(number, len(steps)):
             with self.transaction():
@@ -158,4 +161,4 @@ def _faults(path: Path) -> Iterator[None]:
     except sqlite3.IntegrityError:
         raise
     except (sqlite3.Error, OSError) as error:
-        raise Fault(f"The service's file {path.name} cannot be used; look after its disk and its rights.") from error
+        raise Fault(f"The service's file {path.name} cannot be used; check its disk and its permissions.") from error

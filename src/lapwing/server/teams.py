@@ -82,7 +82,7 @@ class Teams:
         with self._store.transaction() as connection:
             known = {team.lower() for team, _ in connection.execute(_ALL).fetchall()}
             if name.lower() in known:
-                raise InvalidParameter(f"There is a team {name} already, in these or other cases.")
+                raise InvalidParameter(f"The team name {name} is already taken, in upper or lower case.")
             connection.execute("INSERT INTO teams (name, created) VALUES (?, ?)", (name, now()))
             note(connection, by, "team made", name)
         return self.named(name)

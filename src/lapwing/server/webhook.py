@@ -115,6 +115,6 @@ def require_address(address: str) -> None:
     near = known and parts.hostname in ("localhost", "127.0.0.1", "::1")
     if not known or not (parts.scheme == "https" or (parts.scheme == "http" and near)):
         raise InvalidParameter(
-            "The webhook is no address to which alarms can be sent. Give one that begins with https://, or with "
+            "The webhook is not a valid address. Give one that begins with https://, or with "
             "http://127.0.0.1 for a program on this machine."
         )

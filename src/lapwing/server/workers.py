@@ -245,8 +245,8 @@ class _Crew:
         self._forget(worker)
         if worker.soon >= MOST_SOON:
             raise ServiceFault(
-                f"Worker {worker.number} died {worker.soon} times in a row soon after its start, so the service has "
-                "ended. The lines before this one say why."
+                f"Worker {worker.number} died {worker.soon} times in a row soon after its start, so the service "
+                f"stopped. The log lines before this one give the reason."
             )
         worker.starts = time.monotonic() + pause(worker.soon)
 

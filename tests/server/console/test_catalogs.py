@@ -49,7 +49,7 @@ def test_look_check_save_and_go_back(place: World, file: Path) -> None:
     assert "Catalog saved." in saved.text
     assert "upper = 4" in file.read_text()
     twice = carol.post(f"{CATALOG}/save", held)  # the same form again
-    assert (twice.status, "somebody has changed it meanwhile" in twice.text) == (409, True)
+    assert (twice.status, "Somebody changed the catalog in the meantime" in twice.text) == (409, True)
 
     versions = carol.go("/console/data/open/versions")
     assert "from the start" in versions.text

@@ -327,11 +327,11 @@ def test_settings_are_read_and_what_cannot_be_is_told(tmp_path: Path) -> None:
     assert known.role_of(frozenset({"staff", "stewards"})) == "curator"
     assert known.role_of(frozenset({"others"})) is None
     for text, told in {
-        good: "roles must say",
-        good + '[roles]\nstaff = "boss"\n': "roles must say",
+        good: "roles must give",
+        good + '[roles]\nstaff = "boss"\n': "roles must give",
         good.replace("https", "http") + '[roles]\na = "analyst"\n': "https://",
         "nonsense = 1\n" + good + '[roles]\na = "analyst"\n': "nonsense is not known",
-        "x": "is no TOML",
+        "x": "is not TOML",
     }.items():
         file.write_text(text)
         with pytest.raises(InvalidParameter, match=told):

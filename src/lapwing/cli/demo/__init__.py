@@ -41,7 +41,7 @@ MOST_FOLDERS: Final = 1000
 
 INTRODUCTION: Final = (
     "The RAND Health Insurance Experiment (1974 to 1982): 20,190 yearly records of 5,912 people, who were given an "
-    "insurance plan by lot. The data are public, so that here noisy answers can stand beside true ones. All answers "
+    "insurance plan by lot. The data are public, so here you can compare noisy results with true ones. All answers "
     "together are (epsilon 3, delta 1e-6)-private for each person: one budget for all who ask, now and later."
 )
 
@@ -104,7 +104,7 @@ def fresh_folder(first: Path) -> Path:
                 f"The folder {folder} cannot be made: {error.strerror}. Choose another --folder."
             ) from None
         return folder
-    raise InvalidParameter(f"There are {MOST_FOLDERS} demos beside {first}; remove some, or choose another --folder.")
+    raise InvalidParameter(f"There are {MOST_FOLDERS} demos next to {first}; remove some, or choose another --folder.")
 
 
 def _play(number: int, scene: Scene, session: "Session") -> None:

@@ -72,7 +72,7 @@ def play(folder: Path, people: int = PEOPLE) -> None:
     moves = made_city(people)
     (folder / "lapwing.toml").write_text(CATALOG, encoding="utf-8")
     (folder / "moves").mkdir()
-    _scene(1, "A monitor is made, and paid for")
+    _scene(1, "Create a monitor and pay for it")
     show(Text(f'  $ lapwing monitor create density "{QUESTION}" --time at --epsilon 1\n', style="green"))
     with create_monitor(folder / "lapwing.toml", "density", QUESTION, epsilon=1, time="at") as monitor:
         from lapwing.monitors.describing import described
@@ -80,7 +80,7 @@ def play(folder: Path, people: int = PEOPLE) -> None:
         show(labelled(*(fact for fact in described(monitor) if fact[0] in ("limit", "cost", "noise"))))
         _scene(2, "The day goes by, a quarter of an hour a frame")
         ticks = _shown(_arriving(moves, folder, monitor))
-        _scene(3, "How far off it was (the truth: for teaching only, nobody has it of real people)")
+        _scene(3, "The errors (computed from the truth, for teaching only)")
         _judge(ticks, moves)
     strip = folder / "density.svg"
     counts = [(f"{tick.time:%H:%M}", [float(n) for n in _counts(tick)]) for tick in ticks[3::4]]

@@ -62,8 +62,8 @@ SCENES: Final = (
     Scene(
         title="How often did they see a doctor?",
         before=(
-            "A sum must hide the person who could change it most: five years of 52 visits, says the catalog. Few "
-            "people come near that. So the query sets lower bounds of its own. They cut off hardly anything, and "
+            "A sum must hide the person who could change it most. By the catalog, that is five years of 52 visits. "
+            "Few people come near that, so the query sets its own tighter bounds. They cut off hardly anything, and "
             "there is much less to hide."
         ),
         sql="""SELECT plan, sex, AVG(outpatient_visits, contribution_bounds_per_row => (0, 20)) AS visits
@@ -74,13 +74,14 @@ FROM rand_hie GROUP BY plan, sex""",
         wider="SELECT plan, sex, AVG(outpatient_visits) AS visits FROM rand_hie GROUP BY plan, sex",
         rows=3000,
         after=(
-            "Free care was used more, and more by women: that shows through the noise. The small plans stay blurred: "
-            "their people are few, so they are hidden by as much noise as the others."
+            "People with free care used more of it, and women more than men. That shows through the noise. The small "
+            "plans stay blurred, because the same noise hides fewer people."
         ),
     ),
     Scene(
         title="What did all care together cost?",
-        before="The catalog bounds a year at 5,000 dollars, from public knowledge. Dearer years count as 5,000.",
+        before="The catalog bounds a year at 5,000 dollars, from public knowledge. More expensive years count as "
+        "5,000.",
         sql="""SELECT SUM(total_dollars) AS dollars
 FROM rand_hie""",
         epsilon=Decimal("0.5"),
@@ -105,10 +106,10 @@ FROM rand_hie""",
 ORDER BY person_years DESC""",
         epsilon=Decimal("0.8"),
         truth=BY_YEAR,
-        after="Years 4 and 5 had fewer people, and HAVING left them out. It looked at the noisy counts only.",
+        after="HAVING left out years 4 and 5, which had fewer people. It used only the noisy counts.",
     ),
     Scene(
-        title="The first question again, sorted, and for less",
+        title="The first query again, sorted, and for less",
         before=(
             "Lapwing stores every result that was bought. If you run the query again, reworded or for less, you get "
             "the same noisy numbers. So nobody gains by averaging many results of one query."
@@ -119,14 +120,14 @@ ORDER BY person_years DESC""",
     ),
     Scene(
         title="Rows of persons: refused",
-        before="Only aggregates leave. A refusal is free and says what to ask instead.",
+        before="Lapwing releases only aggregates. A refusal is free and says what to write instead.",
         sql="""SELECT person_id, age, outpatient_visits
 FROM rand_hie WHERE income > 20000""",
         epsilon=Decimal("0.5"),
     ),
     Scene(
         title="More than is left: refused",
-        before="No order of questions and no number of analysts spends more than the budget.",
+        before="No sequence of queries and no number of analysts can spend more than the budget.",
         sql="""SELECT site, AVG(income) AS income
 FROM rand_hie GROUP BY site""",
         epsilon=Decimal("2.9"),

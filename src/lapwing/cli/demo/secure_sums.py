@@ -167,7 +167,7 @@ def _try_to_close(task: "Task", key: str) -> None:
     try:
         organising.close(task, key)
     except ServiceFault:
-        show(Text("The task cannot be closed meanwhile either: nothing is released without all servers."))
+        show(Text("Nobody can close the task in the meantime: without all servers, nothing is released."))
 
 
 def _show_result(clients: int, found: object) -> None:

@@ -51,14 +51,14 @@ class Settings:
     """What an experiment takes in the place of its own values."""
 
     n: Annotated[int | None, typer.Option("--n", help="People.")] = None
-    k: Annotated[int | None, typer.Option("--k", help="Answers, questions, or members of a group.")] = None
-    d: Annotated[int | None, typer.Option("--d", help="Dimensions: columns or candidates.")] = None
+    k: Annotated[int | None, typer.Option("--k", help="The number of answers, queries, or members of a group.")] = None
+    d: Annotated[int | None, typer.Option("--d", help="The number of dimensions: columns or candidates.")] = None
     delta: Annotated[Fraction | None, amount(between("--delta"), "δ, where one is needed.")] = None
     repetitions: Annotated[
-        int | None, typer.Option("--repetitions", help="How often it is tried; there is no seed.")
+        int | None, typer.Option("--repetitions", help="The number of repeats; there is no seed.")
     ] = None
     data: Annotated[
-        Path | None, typer.Option("--data", metavar="FILE", help="Students of your own: .parquet or .csv.")
+        Path | None, typer.Option("--data", metavar="FILE", help="Your own students: .parquet or .csv.")
     ] = None
 
     def given(self) -> dict[str, Any]:
@@ -105,18 +105,18 @@ class Output:
 def command(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="EXPERIMENT", help="Which; `all` for all of them. Without one they are listed."),
+        typer.Argument(metavar="EXPERIMENT", help="The experiment, or `all`. Without one, the command lists them."),
     ] = None,
     *,
     epsilon: Annotated[
         str | None,
         typer.Option(
-            metavar="NUMBER,...", help="In the place of the experiment's own; several make one table and one chart."
+            metavar="NUMBER,...", help="Instead of the experiment's own; several give one table and one chart."
         ),
     ] = None,
     settings: Settings,
     against: Annotated[Against, typer.Option(help="The target of an attack.")] = Against.both,
-    explain: Annotated[bool, typer.Option("--explain", help="Print where the predictions come from.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show the source of the predictions.")] = False,
     short: Annotated[bool, typer.Option("--short", help="Fewer repeats: quicker, and less sure.")] = False,
     output: Output,
 ) -> int | None:

@@ -50,7 +50,7 @@ def command(
     A grant takes the place of the person's last one, with all that it said.
     """
     if person is None and (share is not None or trusted_with_time or withdraw):
-        raise InvalidParameter("Name the person that is meant, as in `lapwing grant alice`.")
+        raise InvalidParameter("Name the person, as in `lapwing grant alice`.")
     if withdraw and (share is not None or trusted_with_time):
         raise InvalidParameter("--withdraw ends the grant: leave out --share and --trusted-with-time.")
     with opened_access(people, catalog, server, dataset) as access:

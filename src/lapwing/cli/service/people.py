@@ -13,7 +13,7 @@ from lapwing.documents.people_document import PersonChange, PersonDocument, Role
 from lapwing.errors import InvalidParameter
 
 app = typer.Typer(
-    help="The people of a service (for the curator).",
+    help="Add people to a service and set their roles (for the curator).",
     epilog=options.examples("lapwing people add alice --team nurses", "lapwing people list"),
     rich_markup_mode=None,
 )
@@ -68,13 +68,13 @@ def add(
         chosen = passwords.new(name) if password else None
         person = administration.add(name, role, password=chosen, team=team)
     _say(person, "is")
-    granted = [f"`lapwing grant {name}` lets {name} ask about a data set"] if role == "analyst" else []
-    entered = [] if password else [f"`lapwing token make {name}` makes a token, to come in by"]
+    granted = [f"`lapwing grant {name}` lets {name} query a data set"] if role == "analyst" else []
+    entered = [] if password else [f"`lapwing token make {name}` creates a token to sign in with"]
     if granted or entered:
         note("next", "; ".join([*granted, *entered]))
 
 
-@app.command(epilog=options.examples("lapwing people role alice auditor"), short_help="Change what somebody may do.")
+@app.command(epilog=options.examples("lapwing people role alice auditor"), short_help="Change the role of a person.")
 def role(
     name: Name,
     role: Annotated[Role, typer.Argument(help="The new role.", show_default=False)],
@@ -94,7 +94,7 @@ def role(
 def team(
     name: Name,
     team: Annotated[str | None, typer.Argument(metavar="TEAM", help="The new team.", show_default=False)] = None,
-    leave: Annotated[bool, typer.Option("--leave", help="Be in no team.")] = False,
+    leave: Annotated[bool, typer.Option("--leave", help="Leave the team.")] = False,
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
@@ -109,7 +109,7 @@ def team(
 
 @app.command(
     epilog="\n".join([options.examples("lapwing people password alice"), "", passwords.SOURCES]),
-    short_help="Set a password; without a name, one's own.",
+    short_help="Set a password; without a name, your own.",
 )
 def password(
     name: Annotated[
@@ -124,12 +124,12 @@ def password(
     with opened_people(people, catalog, server) as administration:
         if name is not None:
             administration.change(name, {"password": passwords.new(name)})
-            print_text(f"The password of {visible(name)} is set. All tokens of {visible(name)} have ended.\n")
+            print_text(f"The password of {visible(name)} is set. All tokens of {visible(name)} are revoked.\n")
             return
         if server is None:
             raise InvalidParameter("Name a person; your own password is changed at a server, by --server.")
         administration.change_own_password(passwords.current("yours"), passwords.new("yourself"))
-    print_text("Your password is changed. All of your tokens have ended; `lapwing login` gives another.\n")
+    print_text("Your password is changed. All of your tokens are revoked; `lapwing login` gives a new one.\n")
 
 
 @app.command(epilog=options.examples("lapwing people disable alice"), short_help="Disable somebody's account.")
@@ -142,7 +142,7 @@ def disable(
     """Let somebody in no more: all of their tokens end. Nobody is ever removed, as the ledger keeps their name."""
     with opened_people(people, catalog, server) as administration:
         administration.change(name, {"active": False})
-    print_text(f"{visible(name)} is disabled, and every token of {visible(name)} has ended.\n")
+    print_text(f"{visible(name)} is disabled, and every token of {visible(name)} is revoked.\n")
 
 
 @app.command(epilog=options.examples("lapwing people enable alice"), short_help="Enable somebody's account again.")
@@ -155,7 +155,7 @@ def enable(
     """Let somebody in again who was disabled. Grants and password are as they were; tokens are made anew."""
     with opened_people(people, catalog, server) as administration:
         administration.change(name, {"active": True})
-    print_text(f"{visible(name)} is enabled. The old tokens stay ended.\n")
+    print_text(f"{visible(name)} is enabled. The old tokens stay revoked.\n")
 
 
 @app.command(
@@ -175,7 +175,9 @@ def remove_second_factor(
     """
     with opened_people(people, catalog, server) as administration:
         administration.remove_second_factor(name)
-    print_text(f"The second factor of {visible(name)} is off. Let {visible(name)} switch on another in the console.\n")
+    print_text(
+        f"The second factor of {visible(name)} is off. Ask {visible(name)} to switch on another one in the console.\n"
+    )
 
 
 def _say(person: PersonDocument, verb: str) -> None:

@@ -39,7 +39,7 @@ PeopleStore = Annotated[
     typer.Option(
         "--people",
         metavar="FILE | ADDRESS",
-        help="The store of people, as `lapwing serve` takes it. Where the catalog's ledger is, unless given.",
+        help="The store of people, as for `lapwing serve`. Default: next to the catalog's ledger.",
         show_default=False,
     ),
 ]
@@ -178,7 +178,8 @@ def opened_store(people: str | None, catalog: Path) -> Iterator[tuple["Store", P
     place = people if people is not None else people_of(described) if described is not None else ""
     if not place.startswith(POSTGRES) and not Path(place).is_file():
         raise InvalidParameter(
-            f"There is no store of people {place}: the first start of `lapwing serve` makes it. Name it by --people, "
+            f"There is no store of people {place} yet; the first start of `lapwing serve` creates it. Name it by "
+            f"--people, "
             "or a server by --server."
         )
     if not place.startswith(POSTGRES):
@@ -208,7 +209,7 @@ def _text_alone() -> Iterator[None]:
     try:
         yield
     except UnicodeEncodeError:
-        raise InvalidParameter("The input is no text in UTF-8. Type it again.") from None
+        raise InvalidParameter("The input is not UTF-8 text. Type it again.") from None
 
 
 def _require_same_user(path: Path) -> None:
@@ -216,7 +217,7 @@ def _require_same_user(path: Path) -> None:
     owner = path.stat().st_uid
     if os.geteuid() == 0 and owner != 0:
         raise InvalidParameter(
-            f"{path.name} belongs to the user {owner}, and root would leave files beside it that its service cannot "
+            f"{path.name} belongs to the user {owner}, and root would leave files next to it that the service cannot "
             f"open. Run this as that user: `sudo -u '#{owner}' lapwing …`."
         )
 
@@ -231,7 +232,7 @@ def _require_begun(store: "Store") -> None:
     from lapwing.server.people import People
 
     if not People(store).has_curator():
-        raise InvalidParameter(f"{store.name} has no curator yet: the first start of `lapwing serve` makes one.")
+        raise InvalidParameter(f"{store.name} has no curator yet; the first start of `lapwing serve` creates one.")
 
 
 def _actor() -> str:

@@ -15,14 +15,14 @@ from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import read
 
 app = typer.Typer(
-    help="How a budget is shared out among the people of a service (for the curator).",
+    help="Share a budget among people; stop a data set (for the curator).",
     epilog=options.examples("lapwing policy show", "lapwing policy set --most-epsilon 0.5", "lapwing policy stop"),
     rich_markup_mode=None,
 )
 
 
 MEANING: Final = {
-    "share": "shares are ceilings, and may add up to more than the budget: who comes first is served first",
+    "share": "shares are ceilings, and may add up to more than the budget: first come, first served",
     "split": "shares are reserved, and add up to at most the budget",
 }
 
@@ -32,7 +32,7 @@ def policy() -> None:
     """Say how the budget of a data set is shared out: at a server, or beside it in its store of people."""
 
 
-@app.command("show", epilog=options.examples("lapwing policy show"), short_help="Show what holds.")
+@app.command("show", epilog=options.examples("lapwing policy show"), short_help="Show the policy.")
 def show_policy(
     form: options.ReportFormat = options.Report.table,
     people: PeopleStore = None,
@@ -52,7 +52,7 @@ def show_policy(
 @app.command(
     "set",
     epilog=options.examples("lapwing policy set --division split", "lapwing policy set --least-share 1/1000"),
-    short_help="Change what holds.",
+    short_help="Change the policy.",
 )
 def set_policy(
     division: Annotated[
@@ -64,13 +64,13 @@ def set_policy(
         options.amount(options.above_zero("--most-epsilon"), "The most that one query may cost."),
     ] = None,
     no_most_epsilon: Annotated[
-        bool, typer.Option("--no-most-epsilon", help="One question may cost all that is left.")
+        bool, typer.Option("--no-most-epsilon", help="Let a query cost everything that is left.")
     ] = False,
     least_share: Annotated[
         Fraction | None,
         options.amount(
             options.reader("--least-share", "from 0 to 1, a part of the budget", lambda share: 0 <= share <= 1),
-            "The least cost of one query, in parts of the budget.",
+            "The lowest cost of a query, in shares of the budget.",
         ),
     ] = None,
     people: PeopleStore = None,
@@ -80,9 +80,11 @@ def set_policy(
 ) -> None:
     """Change the policy of a data set; what is not given stays."""
     if division is None and most_epsilon is None and least_share is None and not no_most_epsilon:
-        raise InvalidParameter("Say what is to change: --division, --most-epsilon, --no-most-epsilon or --least-share.")
+        raise InvalidParameter(
+            "Give a setting to change: --division, --most-epsilon, --no-most-epsilon or --least-share."
+        )
     if most_epsilon is not None and no_most_epsilon:
-        raise InvalidParameter("Either one question has a most that it may cost, or it has none.")
+        raise InvalidParameter("Give only one of --most-epsilon and --no-most-epsilon.")
     with opened_access(people, catalog, server, dataset) as access:
         known = access.policy()
         most = None if known["most_epsilon"] is None or no_most_epsilon else read(known["most_epsilon"], "most_epsilon")
@@ -101,9 +103,9 @@ def set_policy(
 def team(
     team: Annotated[str, typer.Argument(metavar="TEAM", help="Its name.", show_default=False)],
     share: Annotated[
-        Fraction | None, options.amount(share_of_budget, "The part of the budget that all of it may spend.")
+        Fraction | None, options.amount(share_of_budget, "The part of the budget that the whole team may spend.")
     ] = None,
-    no_share: Annotated[bool, typer.Option("--no-share", help="Take its share away.")] = False,
+    no_share: Annotated[bool, typer.Option("--no-share", help="Remove the team's share.")] = False,
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
@@ -119,7 +121,9 @@ def team(
     print_text(f"The team {visible(team)} may spend {part} of the budget of {name}.\n")
 
 
-@app.command(epilog=options.examples("lapwing policy stop"), short_help="Charge nothing any more, until resumed.")
+@app.command(
+    epilog=options.examples("lapwing policy stop"), short_help="Stop a data set: no charges until you resume it."
+)
 def stop(
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
@@ -129,10 +133,10 @@ def stop(
     """Stop a data set: once this returns, nothing is charged. What was bought stays free."""
     with opened_access(people, catalog, server, dataset) as access:
         access.stop(stopped=True)
-    print_text(f"{visible(access.dataset)} is stopped: nothing is charged until `lapwing policy resume`.\n")
+    print_text(f"{visible(access.dataset)} is stopped; Lapwing charges nothing until `lapwing policy resume`.\n")
 
 
-@app.command(epilog=options.examples("lapwing policy resume"), short_help="Let a data set go on that was stopped.")
+@app.command(epilog=options.examples("lapwing policy resume"), short_help="Resume a data set that you stopped.")
 def resume(
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
@@ -142,7 +146,7 @@ def resume(
     """Let a data set go on that `lapwing policy stop` stopped. A stop after faults ends by `lapwing data resume`."""
     with opened_access(people, catalog, server, dataset) as access:
         access.stop(stopped=False)
-    print_text(f"{visible(access.dataset)} goes on.\n")
+    print_text(f"{visible(access.dataset)} is open to queries again.\n")
 
 
 def _facts(policy: PolicyDocument) -> list[tuple[str, str]]:
@@ -154,7 +158,7 @@ def _facts(policy: PolicyDocument) -> list[tuple[str, str]]:
         ceiling = f"at most epsilon {epsilon}, and the same share of the delta for keys"
     return [
         ("division", f"{division}: {MEANING[division]}"),
-        ("most", f"one question may cost {ceiling}"),
-        ("least", f"one question costs at least {least} of the budget"),
-        *([("stopped", "nothing is charged until `lapwing policy resume`")] if policy["stopped"] else []),
+        ("most", f"a query may cost {ceiling}"),
+        ("least", f"a query costs at least {least} of the budget"),
+        *([("stopped", "Lapwing charges nothing until `lapwing policy resume`")] if policy["stopped"] else []),
     ]

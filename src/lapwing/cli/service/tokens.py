@@ -21,7 +21,7 @@ SHOWN: Final = 8
 """Characters of an id that are shown, and are enough to name it; it has 32."""
 
 app = typer.Typer(
-    help="The tokens by which a service knows people.",
+    help="Create, list and revoke tokens.",
     epilog=options.examples("TOKEN=$(lapwing token make alice --days 30)", "lapwing token list alice"),
     rich_markup_mode=None,
 )
@@ -59,7 +59,7 @@ def token() -> None:
     epilog=options.examples(
         "TOKEN=$(lapwing token make alice)", "lapwing token make alice --label notebook --days 7 --scope read"
     ),
-    short_help="Make a token for somebody (for the curator).",
+    short_help="Create a token for somebody (for the curator).",
 )
 def make(
     person: Annotated[str, typer.Argument(metavar="PERSON", help="The owner of the token.", show_default=False)],
@@ -110,7 +110,7 @@ def show_tokens(
     show(Fitted(table))
 
 
-@app.command(epilog=options.examples("lapwing token revoke 3f9a2c41 alice"), short_help="End a token.")
+@app.command(epilog=options.examples("lapwing token revoke 3f9a2c41 alice"), short_help="Revoke a token.")
 def revoke(
     id: Annotated[str, typer.Argument(metavar="ID", help="As `lapwing token list` shows it.", show_default=False)],
     person: Person = None,
@@ -122,7 +122,7 @@ def revoke(
     with opened_people(people, catalog, server) as administration:
         token = _named(id, administration.tokens(person))
         administration.revoke(token["id"], person)
-    print_text(f"The token {token['id'][:SHOWN]} of {visible(token['person'])} has ended.\n")
+    print_text(f"The token {token['id'][:SHOWN]} of {visible(token['person'])} is revoked.\n")
 
 
 def scopes_of(options: list[ScopeOption] | None) -> list[Right] | None:
@@ -138,10 +138,10 @@ def hand_over(issued: IssuedToken, output: Path | None) -> None:
         with draft_of([f"{issued['token']}\n"], output) as draft:
             os.replace(draft, output)
         sync_folder(output.absolute().parent)
-        note("written", f"to {output}; it is used by: export LAPWING_TOKEN=$(cat {output})")
+        note("written", f"to {output}; to use it: export LAPWING_TOKEN=$(cat {output})")
     scopes, until = ", ".join(issued["scopes"]), _minute(issued)
     note("token", f"of {issued['person']}, id {issued['id'][:SHOWN]}, for: {scopes}; until {until} UTC")
-    note("", "It is shown this once. Keep it as you keep a password.")
+    note("", "Lapwing shows it only this once. Store it like a password.")
 
 
 def _state(token: TokenDocument) -> str:

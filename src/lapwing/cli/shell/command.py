@@ -33,7 +33,7 @@ Tab completes tables, columns, functions and listed values."""
 def command(
     data: Annotated[
         Path | None,
-        typer.Argument(metavar="DATA | CATALOG", help="A file of data, or a catalog.", show_default=False),
+        typer.Argument(metavar="DATA | CATALOG", help="A data file or a catalog.", show_default=False),
     ] = None,
     epsilon: options.Epsilon = None,
     error: options.Error = None,

@@ -52,7 +52,7 @@ class Settings:
             price = f"The cost follows from the error: ±{figures.size(float(self.error))}"
         else:
             price = NO_COST if self.epsilon is None else f"Each query costs epsilon {figures.epsilon(self.epsilon)}"
-        return f"{price}. Queries are only explained" if self.explains else price
+        return f"{price}. Lapwing only explains queries" if self.explains else price
 
 
 @final
@@ -149,7 +149,7 @@ class Shell:
         """Show the columns of a table, or of the only one."""
         known = self.session.tables
         if not name and len(known) > 1:
-            raise InvalidParameter(f"Say which table, as in .describe {next(iter(known))}.")
+            raise InvalidParameter(f"Name a table, as in .describe {next(iter(known))}.")
         show(*describe.as_page(describe.described_in(known, name.strip('"') or next(iter(known)))))
 
     def schema(self, name: str) -> None:
@@ -164,7 +164,7 @@ class Shell:
         most = options.whole(".history", 1)(count) if count else budget.LAST
         view = replace(self.session.budget(history=False), history=self.session.history(most=-most))
         if not view.history:
-            note("history", "No query was charged yet.")
+            note("history", "Lapwing has not charged a query yet.")
         else:
             show(budget.history_of(view, view.delta - view.delta_keys, most))
 
@@ -173,7 +173,9 @@ class Shell:
         if not name:
             raise InvalidParameter("Name a file, as in .read queries.sql.")
         if self._reading == MOST_FILES:
-            raise InvalidParameter(f"{name} is read by {MOST_FILES} files inside each other. Does a file read itself?")
+            raise InvalidParameter(
+                f"{name} is the last of {MOST_FILES} files that read each other. Check whether a file reads itself."
+            )
         statements, begun = split(Path(name).expanduser().read_text(encoding="utf-8"))
         self._reading += 1
         try:
@@ -293,7 +295,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ".schema": Command("[TABLE]", "Show the columns of one table, or of all tables.", Shell.schema),
     ".epsilon": Command("0.1", "Set the cost of each query, as epsilon.", Shell.epsilon),
     ".error": Command("50", "Set the error (±) of COUNT and SUM instead. Lapwing finds the lowest cost.", Shell.error),
-    ".delta": Command("1e-7 | off", "Set what private keys may use of delta.", Shell.delta),
+    ".delta": Command("1e-7 | off", "Set the part of delta that private keys may use.", Shell.delta),
     ".confidence": Command("0.95", "Set the confidence of ± and of intervals.", Shell.confidence),
     ".label": Command("TEXT | off", "Name the next queries in the history.", Shell.label),
     ".explain": Command("on | off | SELECT …", "Show cost and error only. This is free.", Shell.explain),
@@ -305,7 +307,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ".mode": Command(" | ".join(MODES), "Set how results are written.", Shell.mode),
     ".width": Command("100 | auto", "Set how many characters a line has.", Shell.width),
     ".timer": Command("on | off", "Show how long each query takes.", Shell.timer),
-    ".verbose": Command("on | off", "Show also what adds up in the ledger.", Shell.verbose),
+    ".verbose": Command("on | off", "Also show the loss that adds up in the ledger.", Shell.verbose),
     ".help": Command("", "Show this list.", Shell.help),
     ".quit": Command("", "Leave the shell. Ctrl-D does the same.", Shell.quit),
 }

@@ -388,13 +388,13 @@ def _is_too_busy(admitted: _Admitted) -> bool:
 
 def _gone() -> ServiceFault:
     return ServiceFault(
-        "The process that runs queries died. Look at your history: if the question is there, it was charged; if not, "
-        "nothing was. Ask again."
+        "The process that runs queries died. Check your history: if the query is there, it was charged; if not, "
+        "nothing was. Run it again."
     )
 
 
 def _missing() -> ServiceFault:
     return ServiceFault(
-        "The answer was not there at the last moment at which it may leave. Look at your history: if the question is "
-        "there, it was charged; if not, nothing was. Run it again: if its result was recorded since, it is free."
+        "The result was not ready by its deadline. Check your history: if the query is there, it was charged; if not, "
+        "nothing was. Run it again: if Lapwing has recorded its result since, it is free."
     )

@@ -119,11 +119,11 @@ def cost_of(
     cost = Cost(seconds=seconds * share, steps=2 if any(plan.searches or plan.constants for plan in leaves) else 1)
     if cost.deadline > LONGEST:
         raise QueryRefused(
-            f"This may take {seconds:,.0f} seconds, if the tables have as many rows as their rows_at_most says. Its "
-            f"answer would leave after {cost.deadline:,.0f} seconds, and {LONGEST:,.0f} is the most for people whom "
-            "the curator does not trust with time",
+            f"This may take {seconds:,.0f} seconds, if the tables have rows_at_most rows. "
+            f"Lapwing would send its result after {cost.deadline:,.0f} seconds, and the limit is {LONGEST:,.0f} for "
+            f"people whom the curator does not trust with time",
             cause=RefusalCause.TAKES_TOO_LONG,
-            remedy="Ask for less at a time, or ask the curator for a grant that trusts you with time.",
+            remedy="Request less at a time, or ask the curator for a grant that trusts you with time.",
         )
     return cost
 

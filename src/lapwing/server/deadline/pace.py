@@ -24,7 +24,7 @@ from lapwing.release.request import Timing
 from lapwing.server.deadline.engines import Lost, Runner
 from lapwing.server.deadline.turns import Ticket, Turns
 
-TOO_BUSY: Final = "The service was too busy to charge the query in time. Nothing was charged. Ask again later."
+TOO_BUSY: Final = "The service was too busy to charge the query in time. Nothing was charged. Run it again later."
 Run = Callable[[Engine, Question, Mapping[str, str]], Exact]
 Said = Literal["proceed", "give up", "nobody"]
 """What the process that hands out says of a step: that it may be recorded, that it is given up; or that it is gone."""

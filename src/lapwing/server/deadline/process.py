@@ -193,7 +193,9 @@ class QuestionProcess:
     def speed(self) -> Speed:
         """How fast it is."""
         if self._opened is None:
-            raise ServiceFault("The process that runs queries has not started yet. Nothing was charged. Ask again.")
+            raise ServiceFault(
+                "The process that runs queries has not started yet. Nothing was charged. Run the query again."
+            )
         return self._opened.speed
 
     def is_indexed(self, dataset: str) -> bool:

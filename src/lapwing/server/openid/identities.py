@@ -41,15 +41,15 @@ class Identities:
         settings = self._provider.settings
         role = settings.role_of(identity.groups)
         if role is None:
-            raise NotAuthorised("Your account is in no group that may come in here. Ask the operator of this service.")
+            raise NotAuthorised("None of your groups may sign in here. Ask the operator of this service.")
         name = self._bound(identity)
         if name is None:
             if not NAME.fullmatch(identity.name):
-                raise NotAuthorised("Your name at the identity provider cannot be one here. Ask the operator.")
+                raise NotAuthorised("Your name at the identity provider is not a valid name here. Ask the operator.")
             rows = self._store.look("SELECT name, owner FROM people WHERE lower(name) = ?", (identity.name.lower(),))
             if rows and (rows[0][1] is not None or not settings.link_existing):  # a service account is nobody
                 raise NotAuthorised(
-                    "There is somebody of your name here already, who signs in otherwise. Ask the operator."
+                    "Your name is already taken here by an account with another sign-in. Ask the operator."
                 )
             name = str(rows[0][0]) if rows else self._people.add(identity.name, role, None, by=BY).name
             self._bind(identity, name)

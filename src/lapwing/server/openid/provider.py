@@ -297,7 +297,7 @@ def _asked(address: str, headers: Mapping[str, str] | None = None, body: bytes |
         with error:
             refused = body is not None and error.code in (400, 401) and b"invalid_grant" in error.read(MOST_BYTES)
         if refused:
-            raise NotAuthorised("The identity provider lets you in no more. Sign in again.") from None
+            raise NotAuthorised("The identity provider ended your session. Sign in again.") from None
         raise ServiceFault(UNREACHABLE.format(f"status {error.code} of {urlsplit(address).path}")) from None
     except (OSError, ValueError) as error:
         raise ServiceFault(UNREACHABLE.format(type(error).__name__)) from None

@@ -68,7 +68,7 @@ def read_settings(file: Path) -> OpenIdSettings:
     except OSError as error:
         raise InvalidParameter(f"{file.name} cannot be read: {(error.strerror or '').lower()}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidParameter(f"{file.name} is no TOML: {error}.") from None
+        raise InvalidParameter(f"{file.name} is not TOML: {error}.") from None
     unknown = sorted(set(facts) - KEYS)
     if unknown:
         raise InvalidParameter(f"{file.name}: {unknown[0]} is not known; known are {', '.join(sorted(KEYS))}.")
@@ -76,7 +76,7 @@ def read_settings(file: Path) -> OpenIdSettings:
     require_encrypted(texts["issuer"])
     roles = facts.get("roles")
     if not isinstance(roles, dict) or not roles or not set(roles.values()) <= set(get_args(Role)):
-        raise InvalidParameter(f'{file.name}: roles must say of groups which role they have, as staff = "analyst".')
+        raise InvalidParameter(f'{file.name}: roles must give each group a role, like staff = "analyst".')
     scopes = facts.get("scopes", ["profile"])
     if not isinstance(scopes, list) or not all(isinstance(scope, str) for scope in scopes):
         raise InvalidParameter(f"{file.name}: scopes must be a list of texts.")
@@ -122,7 +122,9 @@ def _secret(file: Path, facts: Mapping[str, Any]) -> str | None:
     path = file.parent / _text(file, facts, "client_secret_file")
     try:
         if path.stat().st_mode & 0o077:
-            raise InvalidParameter(f"Others may read {path.name}, which holds the client's secret: `chmod 600` it.")
+            raise InvalidParameter(
+                f"Other users can read {path.name}, which has the client's secret. Run `chmod 600` on it."
+            )
         return path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         raise InvalidParameter(f"{file.name}: client_secret_file cannot be read.") from None
