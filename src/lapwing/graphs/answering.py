@@ -65,7 +65,8 @@ def _delta(held: OpenGraph, budget: Budget, delta: Number) -> Fraction:
         raise QueryRefused(
             "The budget of the graph has no delta to spend",
             cause=RefusalCause.NEEDS_DELTA,
-            remedy="Leave delta out, or ask the curator to set delta and delta_keys in the graph's budget.",
+            remedy="Leave delta out.",
+            curator_remedy="set delta and delta_keys in the graph's budget",
         )
     if budget.measure == "zcdp":
         raise QueryRefused(

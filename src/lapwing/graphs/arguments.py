@@ -58,7 +58,7 @@ def require_undirected(graph: Graph, statistic: str) -> None:
         raise QueryRefused(
             f"{statistic} is only for undirected graphs",
             cause=RefusalCause.STATISTIC_NOT_SUPPORTED,
-            remedy="Ask the curator to declare a second graph of other edges with directed = false.",
+            curator_remedy="declare a second graph of other edges with directed = false",
         )
 
 
@@ -95,7 +95,8 @@ def require_known_nodes(graph: Graph, statistic: str) -> None:
         raise QueryRefused(
             f"{statistic} would show how many nodes have no edge, and the set of nodes is not public",
             cause=RefusalCause.STATISTIC_NOT_SUPPORTED,
-            remedy="Ask the curator to make the node table public if it is, or query a graph that protects nodes.",
+            remedy="Query a graph that protects nodes.",
+            curator_remedy="declare the node table public, if it is",
         )
 
 
@@ -116,7 +117,7 @@ def require_few(graph: Graph) -> None:
             f"Lapwing counts triangles of at most {MOST_FOR_TRIANGLES:,} edges, and rows_at_most is "
             f"{graph.edges_at_most:,}",
             cause=RefusalCause.GRAPH_TOO_LARGE,
-            remedy="Ask the curator to lower rows_at_most, if the smaller number may be public.",
+            curator_remedy="lower rows_at_most, if the smaller number may be public",
         )
 
 

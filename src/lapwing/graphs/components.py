@@ -55,7 +55,7 @@ def _of_forests(graph: Graph, arguments: Arguments) -> Recipe:
         raise QueryRefused(
             f"Lapwing counts components of at most {MOST_EDGES:,} edges, and rows_at_most is {graph.edges_at_most:,}",
             cause=RefusalCause.GRAPH_TOO_LARGE,
-            remedy="Ask the curator to lower rows_at_most, if the smaller number may be public.",
+            curator_remedy="lower rows_at_most, if the smaller number may be public",
         )
     most = most_of_node(graph)
     search = LevelSearch(
@@ -69,8 +69,8 @@ def _of_forests(graph: Graph, arguments: Arguments) -> Recipe:
             f"A level of {level:,} needs a graph of at most {MOST_EDGES_BELOW:,} edges, and rows_at_most is "
             f"{graph.edges_at_most:,}",
             cause=RefusalCause.GRAPH_TOO_LARGE,
-            remedy=f"Give a level of {search.levels[0]:,} or more, or ask the curator to lower rows_at_most, if the "
-            f"smaller number may be public.",
+            remedy=f"Give a level of {search.levels[0]:,} or more.",
+            curator_remedy="lower rows_at_most, if the smaller number may be public",
         )
 
     def numbers(chosen: int | None) -> tuple[NoisyVector]:

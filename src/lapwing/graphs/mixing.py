@@ -43,8 +43,8 @@ def groups_of(graph: Graph, statistic: str, side: int, name: object) -> tuple[li
             f"{statistic} reads {column.name}, which is protected with the people of {table.name}, and the catalog "
             f"has no limit on the edges of one person",
             cause=RefusalCause.NEEDS_DEGREE_LIMIT,
-            remedy="Ask the curator to declare degree_at_most, so that the query counts in both budgets. Or query "
-            "only the edges.",
+            remedy="Query only the edges.",
+            curator_remedy="declare degree_at_most, so that the query counts in both budgets",
         )
     return [*map(str, column.values), *([] if column.other is None else [column.other])], (table.name, column.name)
 

@@ -244,7 +244,7 @@ def _table(plan: Plan) -> Table:
         raise QueryRefused(
             f"The values of {names} are not public, so the cells are unknown",
             cause=RefusalCause.VALUES_NOT_PUBLIC,
-            remedy="Ask the curator to list its values in the catalog.",
+            curator_remedy="list the values in the catalog",
         )
     if question.sets or question.combined or plan.searches or question.choosing:
         raise QueryRefused(
@@ -329,7 +329,7 @@ def _stream(
         raise QueryRefused(
             "The bounds of a sum are too wide for a monitor",
             cause=RefusalCause.BOUNDS_TOO_WIDE,
-            remedy="Ask the curator to narrow them in the catalog.",
+            curator_remedy="narrow the bounds in the catalog",
         )
     mechanism = _mechanism(loss, schedule.horizon, participation, window, norm, record)
     return Stream(measure=measure, kind=kind, range=inside, mechanism=mechanism, price=loss, window=window)
