@@ -80,7 +80,7 @@ def test_questions_that_fit_fit_with_their_delta(session: lw.Session) -> None:
     tenth = view.total.from_amount(view.total.amount / 10)
     assert replace(view, most=tenth).fits(row.loss, row.parts, row.delta) == 0
     assert "delta 1e-7 for private keys" in figures.allowance(share, view.total)
-    assert "1 more question at" in shown_of(view)
+    assert "1 more query at" in shown_of(view)
 
 
 def test_the_share_of_what_is_left_is_that_of_the_coordinate_that_runs_out(session: lw.Session) -> None:

@@ -142,7 +142,7 @@ def _check_unit_day(table: "Table") -> None:
     if column.bounded or not column.nullable:
         refuse(
             place,
-            f"the day of {day} is part of the unit: take its bounds and nullable awaybecause they would move days",
+            f"the day of {day} is part of the unit: remove its bounds and nullable, which would move days",
         )
     if table.part is not None or table.unit is not None or table.people is not None:
         refuse(place, "a unit that is a person and a day has no part, name or known number; remove them")

@@ -69,7 +69,7 @@ def command(
     ] = NeighbouringOption.add_remove,
     form: UsualFormat = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=f"{HELP} Set the columns of the profile and of the loss.")
+        Path | None, typer.Option(metavar="FILE", help=f"{HELP} The charts are of the profile and of the loss.")
     ] = None,
     reserved: Annotated[
         bool, typer.Option("--reserved", help="With --delta: also the delta_keys that suits this list, and its cost.")

@@ -207,7 +207,7 @@ def _parts(view: "BudgetView", by_part: "PartsAccount") -> RenderableType:
 def _more(view: "BudgetView") -> str:
     last = view.history[-1]
     count = view.fits(last.loss, last.parts, last.delta)
-    questions = {0: "no further query", 1: "1 more question"}.get(count, f"{count:,} more queries")
+    questions = {0: "no further query", 1: "1 more query"}.get(count, f"{count:,} more queries")
     return f"{questions} at the cost of the last would fit; earlier results stay free"
 
 

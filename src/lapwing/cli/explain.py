@@ -124,7 +124,7 @@ def _cost(preview: "Preview") -> str:
 
 
 def _such_questions(count: int) -> str:
-    return "1 such question fits" if count == 1 else f"{count:,} such queries fit"
+    return "1 such query fits" if count == 1 else f"{count:,} such queries fit"
 
 
 def _elsewhere(preview: "Preview", other: "LedgerPreview") -> str:

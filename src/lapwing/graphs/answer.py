@@ -74,9 +74,8 @@ class GraphAnswer:
         priced = self.outcome.priced
         pairs = zip(priced.numbers(self.level), self.outcome.released, strict=True) if priced.delta else ()
         return tuple(
-            f"{one.number.name}: one edge moves them by at most {found.base:,}, a bound that was paid for with delta "
-            f"=  "
-            f"{delta(one.delta)}"
+            f"{one.number.name}: one edge moves them by at most {found.base:,}, a bound that was paid for with "
+            f"delta = {delta(one.delta)}"
             for one, found in pairs
             if one.delta
         )

@@ -36,7 +36,7 @@ def groups_of(graph: Graph, statistic: str, side: int, name: object) -> tuple[li
         raise QueryRefused(
             f"{statistic} needs a column of {table.name} with listed values, not {name!r:.40}",
             cause=RefusalCause.INVALID_OPTION,
-            remedy=f"Give {'by_other' if side and graph.bipartite else 'by'}, one of:  {listed}.",
+            remedy=f"Give {'by_other' if side and graph.bipartite else 'by'}, one of: {listed}.",
         )
     if graph.privacy == EDGE and not graph.public_nodes and graph.degree_at_most is None:
         raise QueryRefused(
