@@ -100,21 +100,26 @@ def command(
         if report is not None:
             report.write_text(_report(synthetic, report.suffix), encoding="utf-8")
         view = session.budget(history=False)
+    facts = [
+        ("rows", f"{len(synthetic):,}, in {output}"),
+        ("error", f"{synthetic.error}, over {synthetic.error.tables:,} tables"),
+    ]
+    show(labelled(*facts), Text(), _tables(synthetic))
+    note("cost", f"{figures.loss(synthetic.cost)}; {figures.share(1 - view.share_spent)} of the budget left")
+    if synthetic.left_out:
+        note("note", f"{len(synthetic.left_out):,} tables of the workload have too many cells, and were not checked.")
+    note("note", synthetic.warning)
+
+
+def _tables(synthetic: "SyntheticTable") -> Fitted:
+    """Return a line for each measured table, the worst of the small ones first."""
     tables = new_table("measured", "cells", "±", "inside", numbers=("cells", "±", "inside"))
     for one in sorted(synthetic.report, key=lambda one: (len(one.columns), one.inside)):
         inside = f"{100 * one.inside:.0f} %"
         tables.add_row(
             text(" × ".join(one.columns)), text(f"{one.measured.size:,}"), text(f"{one.half_width:,}"), text(inside)
         )
-    facts = [
-        ("rows", f"{len(synthetic):,}, in {output}"),
-        ("error", f"{synthetic.error}, over {synthetic.error.tables:,} tables"),
-    ]
-    show(labelled(*facts), Text(), Fitted(tables))
-    note("cost", f"{figures.loss(synthetic.cost)}; {figures.share(1 - view.share_spent)} of the budget left")
-    if synthetic.left_out:
-        note("note", f"{len(synthetic.left_out):,} tables of the workload have too many cells, and were not checked.")
-    note("note", synthetic.warning)
+    return Fitted(tables)
 
 
 def _require(path: Path, suffixes: tuple[str, ...]) -> None:
