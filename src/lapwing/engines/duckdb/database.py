@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, final
 from weakref import finalize
 
@@ -83,8 +82,7 @@ class Database:
         spill = scratch.fresh(Path(tempfile.gettempdir()), SPILL_PREFIX)
         self.scratch, self._clean_up = spill.path, finalize(self, spill.remove)
         self.connection = configured(str(spill.path), memory, threads or os.cpu_count() or 1)
-        self._reporting = _reporting(self.connection)
-        self._free = Lock()
+        self._reporting, self._cursors = [_reporting(self.connection)], list[duckdb.DuckDBPyConnection]()
         self._idle: list[ThreadPoolExecutor] = []  # the threads of queries that have ended
         lock_down(self.connection, paths, [*folders, f"{spill.path}/"])
 
@@ -101,21 +99,18 @@ class Database:
     @contextmanager
     def session(self) -> Iterator[Query]:
         """Run several queries that see the same temporary tables."""
-        # Only this cursor knows how far it is: that cannot be switched on once the configuration is locked.
-        first = self._free.acquire(blocking=False)
-        cursor = self._reporting if first else self.connection.cursor()
+        # Only one cursor knows how far it is, which takes time, too, and cannot be switched on once all is locked.
+        idle = self._reporting if self._reporting and progress.watcher.get() is not None else self._cursors
+        try:
+            cursor = idle.pop()
+        except IndexError:
+            cursor = self.connection.cursor()
         try:
             yield Query(partial(self._run, cursor))
-        except BaseException:
-            if first:  # whatever it still has open goes with it, so that the next question finds nothing of this one
-                self._reporting, broken = self.connection.cursor(), cursor
-                broken.close()
+        except BaseException:  # whatever it still has open goes with it, so that no later question finds any of it
+            cursor.close()
             raise
-        finally:
-            if first:
-                self._free.release()
-            else:
-                cursor.close()
+        idle.append(cursor)
 
     def _run(
         self, cursor: duckdb.DuckDBPyConnection, query: str, take: Callable[[duckdb.DuckDBPyConnection, str], Taken]
@@ -149,7 +144,8 @@ class Database:
 
     def close(self) -> None:
         """Close the database and remove its folder."""
-        self._reporting.close()
+        for cursor in (*self._reporting, *self._cursors):
+            cursor.close()
         self.connection.close()
         for worker in self._idle:
             worker.shutdown(wait=False)
