@@ -14,6 +14,7 @@ import pytest
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import cleaned, expressions, printers, queries
 from lapwing.engines.duckdb.cleaned import Location
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
 from lapwing.query.expressions.types import Fixed
@@ -117,3 +118,49 @@ def test_a_choice_between_two_constants_needs_no_clamp() -> None:
         for low, high, found in ((4, 7, 2 * 7 + 3 * 4), (5, 8, 2 * 8 + 3 * 5)):  # twins: bounds that do not hold
             narrower = replace(argument, type=replace(argument.type, low=low, high=high))
             assert summed(connection, Sum(argument=narrower)) == found
+
+
+# ---- numbers that share aggregates ----------------------------------------------------------------------------------
+
+TOGETHER = (
+    "SELECT AVG(cost) AS m FROM t",
+    "SELECT plan, COUNT(*) AS n, AVG(cost) AS m FROM t WHERE cost >= -5 GROUP BY plan",
+    "SELECT COUNT(*) AS n, COUNT(cost) AS c, SUM(cost) AS s, SUM(CASE WHEN cost IS NULL THEN 1 ELSE 2 END) AS o FROM t",
+    "SELECT plan, SUM(cost * 2) AS s, COUNT(DISTINCT cost) AS d FROM t GROUP BY plan",
+    "SELECT plan, COUNT(*) AS n, AVG(cost) AS m FROM t GROUP BY GROUPING SETS ((plan), ())",
+    "SELECT SUM(cost) AS s FROM t WHERE cost > 1000",
+)
+
+
+def differing(folder: Path) -> list[str]:
+    """Return the queries whose cells are others than those of the whole SQL, measured as asked and as one vector."""
+    columns = {
+        "cost": '{ type = "integer", lower = -7, upper = 40 }',
+        "plan": '{ type = "string", values = ["a", "b"] }',
+    }
+    found = catalog(folder, columns, unit="row")
+    parquet(folder, {"cost": [3, None, -9, 50, 7, None, 8], "plan": ["a", "a", "b", "a", None, "b", "c"]})
+    engine, asked = DuckDB(found), list[str]()
+    for text in TOGETHER:
+        question = bind(text, found).question
+        sums = [measure for measure in question.numbers if isinstance(measure, Sum)]
+        counts = [measure for one in sums for measure in both_counts(one.argument)]
+        for each in (question, replace(question, measures=(*question.measures, *counts))):
+            layers = f"WITH {engine._direct(each, {}, cleaned.WHOLE)}"
+            whole = engine._fetch(f"{layers} {queries.answer(each)}")
+            if sorted(queries._cells(each, layers, engine._fetch), key=str) != sorted(whole, key=str):
+                asked.append(text)
+    engine.close()
+    return asked
+
+
+def test_numbers_put_together_are_those_of_the_whole_sql(tmp_path: Path) -> None:
+    assert differing(tmp_path) == []
+
+
+def test_twin_a_choice_that_is_turned_round_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def turned(argument: Expression, choice: Any = queries._choice) -> Any:
+        return (found := choice(argument)) and (found[0], found[2], found[1])
+
+    monkeypatch.setattr(queries, "_choice", turned)
+    assert len(set(differing(tmp_path))) == 4

@@ -24,21 +24,28 @@ _ARROW: Final[Mapping[Shape, pa.DataType]] = {
     "real": pa.float64(),
     "null": pa.null(),
 }
+_FEW: Final = 64
+"""Rows up to which Python chooses labels sooner than Arrow does."""
 
 
 def arrow_table(
     outputs: Sequence[Output], columns: Mapping[str, Column], intervals: Mapping[str, tuple[EndArray, EndArray]]
 ) -> pa.Table:
     """Return the columns of an answer as a table, each with the ends of its intervals after it if there are any."""
-    table = pa.table({output.name: arrow(columns[output.name], output.value.shape) for output in outputs})
-    return with_ends(table, intervals)
+    return _with_ends({output.name: arrow(columns[output.name], output.value.shape) for output in outputs}, intervals)
 
 
 def with_ends(table: pa.Table, intervals: Mapping[str, tuple[EndArray, EndArray]]) -> pa.Table:
     """Return a table in which each column that has intervals is followed by their ends."""
-    arrays: dict[str, pa.Array] = {}
-    for name in table.column_names:
-        arrays[name] = table[name]
+    return _with_ends({name: table[name] for name in table.column_names}, intervals)
+
+
+def _with_ends(
+    columns: "Mapping[str, pa.Array | pa.ChunkedArray]", intervals: Mapping[str, tuple[EndArray, EndArray]]
+) -> pa.Table:
+    arrays: dict[str, pa.Array | pa.ChunkedArray] = {}
+    for name, column in columns.items():
+        arrays[name] = column
         for suffix, ends in zip(("low", "high"), intervals.get(name, ()), strict=False):
             known = ends.astype(np.float64) if ends.dtype.kind == "i" else ends
             arrays[f"{name}_{suffix}"] = pa.array(known, from_pandas=True)  # NaN, which is not known, is null
@@ -51,6 +58,9 @@ def arrow(column: Column, shape: Shape) -> pa.Array:
     Integers are int64 if all fit, else decimals, as Decimals are; decimals of more than 38 digits are floats.
     """
     match column:
+        case Labels() if shape in _ARROW and column.size <= _FEW:
+            labels = (*column.labels, None)
+            return pa.array([labels[place] for place in column.places.tolist()], type=_ARROW[shape])
         case Labels() if shape in _ARROW:
             labels = pa.array([*column.labels, None], type=_ARROW[shape])
             places = np.where(column.places < 0, len(column.labels), column.places)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-NEW_OBJECTS: Final = 5_000
+NEW_OBJECTS: Final = 50_000
 """Objects more than there were, at which those are looked through that are new."""
 
 

@@ -97,8 +97,8 @@ def measured(measure: NumberMeasure, unit: str) -> str:
 def _choice(argument: Expression) -> tuple[Expression, int, int] | None:
     """Return a condition and the two constants of which it chooses one, if both are whole steps within its bounds."""
     match argument:
-        case Operation(function="case", type=Fixed() as kind, arguments=(where, Literal(value=one), Literal(value=two))):
-            steps = [value / kind.step for value in (one, two) if isinstance(value, Fraction)]
+        case Operation(function="case", type=Fixed() as kind, arguments=(where, Literal(value=x), Literal(value=y))):
+            steps = [value / kind.step for value in (x, y) if isinstance(value, Fraction)]
             within = [int(k) for k in steps if k.denominator == 1 and (kind.low or 0) <= k <= (kind.high or 0)]
             return (where, within[0], within[1]) if len(within) == 2 else None
     return None
