@@ -147,8 +147,8 @@ def differing(folder: Path) -> list[str]:
         counts = [measure for one in sums for measure in both_counts(one.argument)]
         for each in (question, replace(question, measures=(*question.measures, *counts))):
             layers = f"WITH {engine._direct(each, {}, cleaned.WHOLE)}"
-            whole = engine._fetch(f"{layers} {queries.answer(each)}")
-            if sorted(queries._cells(each, layers, engine._fetch), key=str) != sorted(whole, key=str):
+            whole = engine.fetch(f"{layers} {queries.answer(each)}")
+            if sorted(queries._cells(each, layers, engine.fetch), key=str) != sorted(whole, key=str):
                 asked.append(text)
     engine.close()
     return asked
@@ -159,8 +159,8 @@ def test_numbers_put_together_are_those_of_the_whole_sql(tmp_path: Path) -> None
 
 
 def test_twin_a_choice_that_is_turned_round_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def turned(argument: Expression, choice: Any = queries._choice) -> Any:
+    def turned(argument: Expression, choice: Any = queries.choice_of) -> Any:
         return (found := choice(argument)) and (found[0], found[2], found[1])
 
-    monkeypatch.setattr(queries, "_choice", turned)
+    monkeypatch.setattr(queries, "choice_of", turned)
     assert len(set(differing(tmp_path))) == 4

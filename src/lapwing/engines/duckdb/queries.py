@@ -88,13 +88,13 @@ def measured(measure: NumberMeasure, unit: str) -> str:
     if isinstance(measure.argument, ColumnReference):
         if measure.origin and _is_narrow(measure):  # the same integer, of what other measures sum too
             return f"(COALESCE(SUM({value}), 0) - {measure.origin}::HUGEINT * COUNT({value}))"
-    elif _choice(measure.argument) is None:  # doubles inside may stray past a proven bound by a rounding
+    elif choice_of(measure.argument) is None:  # doubles inside may stray past a proven bound by a rounding
         value = f"CASE WHEN {value} IS NULL THEN NULL ELSE {clamp(value, low, high)} END"
     shifted = value if measure.origin == 0 else f"{value} - {whole(measure.origin)}"
     return f"COALESCE(SUM({'DISTINCT ' if isinstance(measure, SumDistinct) else ''}{shifted}), 0)"
 
 
-def _choice(argument: Expression) -> tuple[Expression, int, int] | None:
+def choice_of(argument: Expression) -> tuple[Expression, int, int] | None:
     """Return a condition and the two constants of which it chooses one, if both are whole steps within its bounds."""
     match argument:
         case Operation(function="case", type=Fixed() as kind, arguments=(where, Literal(value=x), Literal(value=y))):
@@ -112,7 +112,7 @@ def _parts(measure: NumberMeasure, unit: str) -> dict[str, int]:
     to read a thousand rows; so numbers share their aggregates, and Python's integers put them together.
     """
     if isinstance(measure, Sum):
-        match measure.argument, _choice(measure.argument):
+        match measure.argument, choice_of(measure.argument):
             case ColumnReference() as column, None if not measure.origin or _is_narrow(measure):
                 value = expression(column)
                 return {f"SUM({value})": 1, **({f"COUNT({value})": -measure.origin} if measure.origin else {})}
@@ -121,7 +121,7 @@ def _parts(measure: NumberMeasure, unit: str) -> dict[str, int]:
     return {measured(measure, unit): 1}
 
 
-def _is_narrow(measure: Sum) -> bool:
+def _is_narrow(measure: Sum | SumDistinct) -> bool:
     return width_of(cast(int, measure.type.low), cast(int, measure.type.high)) == "BIGINT"
 
 
