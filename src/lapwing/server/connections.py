@@ -8,7 +8,7 @@ read its answer; `middleware` limits bodies.
 
 A subclass, as uvicorn takes a protocol of another kind (`http`) in no other way, and its settings do none of this:
 `timeout_keep_alive` begins after an answer, and not with the connection; `limit_concurrency` refuses whoever comes
-last; nothing ends an answer that nobody reads, or refuses a length that is a list.
+last; nothing ends an answer that nobody reads, or refuses a length that is a list. See docs/decisions/fastapi.md.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
 Routes are declared at module level and built when they are first used. FastAPI builds a route when it is declared: it
 reads the signature, and makes a validator of every parameter, body and response. Of all 93 that takes 160 ms of a
-processor, a twentieth of a start, and most requests go to few of them.
+processor, a twentieth of a start. Most requests go to few of them. See docs/decisions/fastapi.md.
 """
 
 from collections.abc import Callable, Iterable, Sequence
