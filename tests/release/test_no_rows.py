@@ -162,7 +162,7 @@ def test_twin_without_the_trial_it_is_charged(tmp_path: Path, monkeypatch: pytes
 
 def test_what_was_tried_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[object] = []
-    real = vars(trial)["Answer"]
+    real: Callable[..., lw.Answer] = vars(trial)["Answer"]
     trial.TRIED.clear()
 
     def noted(**given: Any) -> lw.Answer:
