@@ -330,7 +330,7 @@ def test_twin_a_key_that_is_believed_unique_and_is_not_is_found(
 
 
 @pytest.mark.parametrize(
-    ("text", "rows"), one_in(4, [(MARKS[0], 4), (MARKS[4], 4), (FULL[0], 4 + 8 + 8), (FULL[2], 4)], many=True)
+    ("text", "rows"), one_in(4, [(MARKS[0], 4), (MARKS[4], 4), (FULL[0], 4 + 8), (FULL[2], 4)], many=True)
 )
 def test_rows_of_a_unit_after_marks_and_full_joins(tmp_path: Path, text: str, rows: int) -> None:
     with shop(tmp_path, tables(Random(0), dirty=False)) as world:
