@@ -226,9 +226,9 @@ def contents() -> Iterator[duckdb.DuckDBPyConnection]:
     connection.close()
 
 
-def every_cell(sets: Sets, *_: object) -> tuple[Sets, tuple[()]]:
+def every_cell(sets: Sets, *_: object, **_given: object) -> tuple[Sets, tuple[()], None]:
     """Leave nothing out."""
-    return sets, ()
+    return sets, (), None
 
 
 def plans(text: str, folder: Path, facts: PublicData) -> tuple[Plan, Plan]:
@@ -379,9 +379,9 @@ def always_found(self: Any, table: JoinedRows) -> JoinedRows:
 def all_sets_at_once(sets: Sets, *more: Any) -> Any:
     """Leave out of every set what the keys of the others leave out."""
     together = tuple(dict.fromkeys(key for grouped in sets for key in grouped))
-    ((narrowed,), combined) = ACTUAL((together,), *more)
+    ((narrowed,), combined, _) = ACTUAL((together,), *more)
     new = dict(zip(map(str, together), narrowed, strict=True))
-    return tuple(tuple(new[str(key)] for key in grouped) for grouped in sets), () if len(sets) > 1 else combined
+    return tuple(tuple(new[str(key)] for key in grouped) for grouped in sets), () if len(sets) > 1 else combined, None
 
 
 ACTUAL = possible_keys.possible_keys
@@ -395,7 +395,7 @@ def all_but_the_last(**given: Any) -> ListedValues:
     return ListedValues(**given)
 
 
-def days_alone(variable: ColumnReference, asked: Sequence[Expression]) -> ListedValues | None:
+def days_alone(variable: ColumnReference, asked: Sequence[Expression], *_: Any, **_given: Any) -> ListedValues | None:
     """Forget the moments that a timestamp is compared with."""
     listed = all_values(variable, asked)
     days = () if listed is None else tuple(v for v in listed.values if isinstance(v, datetime) and not v.hour)

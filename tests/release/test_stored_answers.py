@@ -110,7 +110,7 @@ def margins_apart_as_then(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def all_keys_as_then(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys that can have no rows were cells then. Without them it is another question, which is asked anew."""
-    monkeypatch.setattr(possible_keys, "possible_keys", lambda sets, *_: (sets, ()))
+    monkeypatch.setattr(possible_keys, "possible_keys", lambda sets, *_: (sets, (), None))
 
 
 @pytest.mark.parametrize(("name", "step"), one_in(4, DATA_SETS, many=True))

@@ -18,6 +18,7 @@ from lapwing.query.pricing.quote import Quote, at_price, bounds_of
 from lapwing.query.relations.once_a_unit import rows_of_then
 from lapwing.query.relations.ordered_rows import with_all_pairs
 from lapwing.query.relations.relation import Selection
+from lapwing.release.cells import cells_of, columns_of
 from lapwing.release.request import Access, Release
 from lapwing.release.restoring import stored_answer
 from lapwing.release.stored import Purchase, key_of, purchase_of
@@ -68,3 +69,25 @@ def _plans_of_then(selection: Selection) -> Iterator[Selection]:
     then = rows_of_then(pairs)
     if then is not None:
         yield then
+
+
+def look_up_wider(priced: Quote, key: str, access: Access) -> Release | Purchase:
+    """Return an answer that was bought with more cells, cut to those of now, or what is to be bought.
+
+    Cells that no row can fall into were there, with noise of the same law. So the others are what is asked for, and to
+    leave some out is post-processing.
+    """
+    question, then = priced.question, priced.question.wider
+    if then is None or question.distributions or question.choosing or question.private_keys:
+        return Purchase(key=key, bought=priced)
+    wide = replace(question, keys=then.keys, sets=then.sets, combined=then.combined, wider=None)
+    kept = access.ledger.answers(key_of(wide))
+    stored = stored_answer(replace(priced, question=wide), kept) if kept else None
+    if stored is None:
+        return Purchase(key=key, bought=priced)
+    places, cells = {cell: place for place, cell in enumerate(cells_of(wide))}, cells_of(question)
+    if not all(cell in places for cell in cells):
+        return Purchase(key=key, bought=priced)
+    taken = [places[cell] for cell in cells]
+    values = tuple(numbers[taken] for numbers in stored.values)
+    return replace(stored, question=question, keys=columns_of(cells, len(question.keys)), values=values)

@@ -120,6 +120,10 @@ def look_up(
         return now if vector.is_bought or isinstance(now, Release) else before
     kept = answers(key)
     if not kept:
+        if priced.question.wider is not None:
+            from lapwing.release.bought_before import look_up_wider  # here: few questions had more cells
+
+            return look_up_wider(priced, key, access)
         if priced.question.selection.relation.sources:
             from lapwing.release.bought_before import look_up_before  # here: few plans were others before
 

@@ -35,6 +35,7 @@ from lapwing.query.expressions.expression import (
 from lapwing.query.expressions.types import BOOLEAN, Fixed
 from lapwing.query.measures.measures import Key
 from lapwing.query.plan.combined_keys import CombinedKeys
+from lapwing.query.plan.plan import Question
 from lapwing.query.relations.bounded_values import MOST_VALUES, all_values
 from lapwing.query.relations.domains import listed_by, values_of
 from lapwing.query.relations.images import MAX_VALUES
@@ -43,6 +44,7 @@ from lapwing.query.relations.public_view import PublicView, over, public_view, w
 from lapwing.query.relations.relation import Selection
 
 Rows = tuple[tuple[Constant, ...], ...]
+Earlier = tuple[Sets, tuple[CombinedKeys, ...]]
 
 MOST_PAIRED: Final = 500_000
 """Rows that may have to be looked at together: anybody may ask for a price, and this is done before it is known."""
@@ -71,12 +73,21 @@ MOST_COMBINED: Final = 1_000_000
 
 
 def possible_keys(
-    sets: Sets, selection: Selection, kept: Mapping[str, PublicRows], facts: PublicFacts
-) -> tuple[Sets, tuple[CombinedKeys, ...]]:
+    sets: Sets,
+    selection: Selection,
+    kept: Mapping[str, PublicRows],
+    facts: PublicFacts,
+    *,
+    by_day: bool = False,
+) -> tuple[Sets, tuple[CombinedKeys, ...], Earlier | None]:
     """Return the keys of every grouping set with the values that they can have, and what they can have together.
 
     Args:
         kept: Public rows that are in the answer whether or not they match anybody (`from_clause.scope.Input`).
+        by_day: Whether timestamps are looked at as earlier versions did, which knew of days alone.
+
+    Returns:
+        Also what earlier versions listed, if that was more; None if it was the same, or had private keys.
 
     Raises:
         QueryRefused: If a key can have none.
@@ -84,8 +95,11 @@ def possible_keys(
     view = public_view(selection, kept)
     # Set by set: a row without a listed value of a key is in no cell of it, and may be in those of sets without it.
     known: list[list[tuple[tuple[Key, ...], Rows]]] = []
+    finer = False
     for grouped in sets:
-        finder = _Finder(view, facts, sorted(grouped, key=str))  # however they are written: it is the same question
+        keys_in_order = sorted(grouped, key=str)  # however they are written: it is the same question
+        finder = _Finder(view, facts, keys_in_order, by_day)
+        finer |= finder.finer
         pairs = [(part.keys, finder.values(part)) for part in finder.parts()]
         known.append([(keys, rows) for keys, rows in pairs if rows is not None])
     empty = [next((keys[0] for keys, rows in found if not rows), None) for found in known]
@@ -104,7 +118,24 @@ def possible_keys(
         for together, rows in found
         if len(rows) < prod(len(new[key].domain) for key in together)
     ]
-    return tuple(tuple(new[key] for key in grouped) for grouped in sets), tuple(combined)
+    now = tuple(tuple(new[key] for key in grouped) for grouped in sets), tuple(combined)
+    if not finer:
+        return (*now, None)
+    *before, _ = possible_keys(sets, selection, kept, facts, by_day=True)
+    private = any(key.private for grouped in before[0] for key in grouped)
+    return (*now, None if private or tuple(before) == now else (before[0], before[1]))
+
+
+def asked_before(question: Question, earlier: Earlier) -> Question:
+    """Return a question with the cells that it had in earlier versions."""
+    sets, combined = earlier
+    keys = dict.fromkeys(key for grouped in sets for key in grouped)
+    return replace(
+        question,
+        keys=tuple(sorted(keys, key=str)),
+        sets=tuple(tuple(sorted(grouped, key=str)) for grouped in sets) if len(sets) > 1 else (),
+        combined=combined,
+    )
 
 
 def _narrowed(key: Key, sets: Sets, known: Sequence[Sequence[tuple[tuple[Key, ...], Rows]]]) -> Key:
@@ -152,8 +183,8 @@ class _Part:
 class _Finder:
     """Finds what is known of keys together."""
 
-    def __init__(self, view: PublicView, facts: PublicFacts, keys: Sequence[Key]) -> None:
-        self._facts = facts
+    def __init__(self, view: PublicView, facts: PublicFacts, keys: Sequence[Key], by_day: bool) -> None:
+        self._facts, self.finer = facts, False
         view, of_read = _of_read(view, [over(key.expression, view.values) for key in keys])
         values = {key: over(key.expression, view.values) for key in keys if key.other is None}
         variables = {v.name for table in view.tables for v in table.variables}
@@ -161,6 +192,7 @@ class _Finder:
         self._lists: dict[str, ListedValues] = {}
         asked = [*values.values(), *view.conditions, *(part for table in view.tables for part in table.on)]
         wanted = _columns_of_all(asked)
+        required = [part for condition in view.conditions for part in _conjuncts(condition)]
         for name, (column, relation) in view.free.items():
             if name in wanted:
                 variable = ColumnReference(name=name, type=column.type)
@@ -171,8 +203,9 @@ class _Finder:
                     self._lists[name] = ListedValues(variable=variable, values=domain.listed)
                 elif name in of_read:
                     self._lists[name] = of_read[name]
-                elif domain is None and (between := all_values(variable, asked)) is not None:
+                elif domain is None and (between := all_values(variable, asked, required, by_day=by_day)) is not None:
                     self._lists[name] = between
+                    self.finer |= all_values(variable, asked, required, by_day=True) is None
         self._public = frozenset(variables) | frozenset(self._lists)
         self._values = {key: value for key, value in values.items() if columns_of(value) and self._is_public(value)}
         self._tables = _in_order([self._of_public(table) for table in view.tables])

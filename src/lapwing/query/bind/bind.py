@@ -119,11 +119,11 @@ def _bound(
 
     # GROUP BY: the cells, which are public unless a key's values are private.
     sets = _keys(select, rows, bound.selection, facts)
-    combined: tuple[CombinedKeys, ...] = ()
+    combined, earlier = tuple[CombinedKeys, ...](), None
     if any(sets) and not _is_plain(sets, bound.selection):
-        from lapwing.query.aggregates.possible_keys import possible_keys  # here: most questions are plain
+        from lapwing.query.aggregates.possible_keys import asked_before, possible_keys  # here: most questions are plain
 
-        sets, combined = possible_keys(sets, bound.selection, bound.kept, facts)
+        sets, combined, earlier = possible_keys(sets, bound.selection, bound.kept, facts)
     keys = tuple(dict.fromkeys(key for grouped in sets for key in grouped))
     if options.written:
         check_options(options, keys, rows)
@@ -162,6 +162,7 @@ def _bound(
         combined=combined,
     )
     _check_cells(question)
+    question = question if earlier is None else replace(question, wider=asked_before(question, earlier))
     searches = searches_for(requests, selection, sets) if requests.searches else ()
     if capabilities.missing:  # the engine at hand refuses what it cannot compute before anything is paid
         for part in (question, *(search.question for search in searches)):
