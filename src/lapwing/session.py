@@ -199,7 +199,7 @@ class Session:
                 price add up to at most the price.
         """
         self._require_open()
-        bound = partial(self._bound, self._moment())
+        bound = partial(self._bound, self.moment())
         requests = batch_of(questions, bound, self.catalog.budget, epsilon=epsilon, delta=delta, label=label)
         return answer_all(requests, access_of(self))
 
@@ -212,7 +212,7 @@ class Session:
         self._require_open()
         return synthesize(columns, access_of(self), epsilon=epsilon, **options)
 
-    def _moment(self) -> datetime:
+    def moment(self) -> datetime:
         """Return what CURRENT_DATE and its like stand for in a query of now: a time in UTC, without a zone."""
         hour = self._clock().replace(minute=0, second=0, microsecond=0, tzinfo=None)
         return hour if self.catalog.clock == "hour" else hour.replace(hour=0)
@@ -239,7 +239,7 @@ class Session:
         Args:
             answered: Whether it is to be answered, and not only priced.
         """
-        catalog, text, moment = self.catalog, question, self._moment()  # once: binding it again takes this one
+        catalog, text, moment = self.catalog, question, self.moment()  # once: binding it again takes this one
         if options or not isinstance(text, str):
             from lapwing.tables.ibis_questions import text_of
 

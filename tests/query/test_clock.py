@@ -112,6 +112,12 @@ def test_the_catalog_says_what_it_is_the_beginning_of(opened: Callable[..., Any]
         replace(catalog, clock="minute")
 
 
+def rebound(given: tuple[Any, ...], moment: datetime) -> Any:
+    """Bind a query anew, at another moment."""
+    bind_at: Any = bind
+    return bind_at(*given[:-1], moment)
+
+
 def paid_for_one_moment(opened: Callable[..., Any], clock: Clock) -> bool:
     """Tell whether all that a query buys at the end of a day is about that day, however the clock goes on."""
     with opened(clock) as session:
@@ -130,7 +136,7 @@ def test_the_clock_is_read_once_a_query(opened: Callable[..., Any]) -> None:
 def test_a_clock_that_is_read_twice_is_noticed(opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: binding anew looks at the clock again, where it is another day."""
     clock = Clock(datetime(2026, 1, 1, 23, 59, 59), timedelta(seconds=2))
-    monkeypatch.setattr(searches, "bind", lambda *given: bind(*given[:-1], clock()))
+    monkeypatch.setattr(searches, "bind", lambda *given: rebound(given, clock()))
     assert not paid_for_one_moment(opened, clock)
 
 

@@ -43,7 +43,7 @@ USES: dict[str, Callable[[Session], object]] = {
     "note_late": lambda session: session.note_late("2026-01-01T00:00:00+00:00", "ada"),
     "acting_for": lambda session: session.acting_for("ada"),
 }
-HARMLESS = {"price", "tables", "close"}
+HARMLESS = {"moment", "price", "tables", "close"}
 """A function of the budget; what the catalog says; and what a child may do to what it inherited."""
 
 

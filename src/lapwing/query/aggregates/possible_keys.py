@@ -121,9 +121,9 @@ def possible_keys(
     now = tuple(tuple(new[key] for key in grouped) for grouped in sets), tuple(combined)
     if not finer:
         return (*now, None)
-    *before, _ = possible_keys(sets, selection, kept, facts, by_day=True)
-    private = any(key.private for grouped in before[0] for key in grouped)
-    return (*now, None if private or tuple(before) == now else (before[0], before[1]))
+    then, combined_then, _ = possible_keys(sets, selection, kept, facts, by_day=True)
+    private = any(key.private for grouped in then for key in grouped)
+    return (*now, None if private or (then, combined_then) == now else (then, combined_then))
 
 
 def asked_before(question: Question, earlier: Earlier) -> Question:

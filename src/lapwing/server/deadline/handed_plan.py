@@ -77,7 +77,7 @@ def take_over(handed: HandedPlan, session: Session, person: str, body: QueryBody
 def _read(handed: HandedPlan, parts: "_Parts", session: Session) -> Any:
     """Return a plan and its price; not those of another day, whose looks at the clock saw that one."""
     plan, priced = _Unpickler(io.BytesIO(handed.written), parts).load()
-    if plan.moment not in (None, session._moment()):
+    if plan.moment not in (None, session.moment()):
         raise LookupError
     return plan, priced
 
@@ -85,7 +85,7 @@ def _read(handed: HandedPlan, parts: "_Parts", session: Session) -> Any:
 def _planned(session: Session, catalog: Catalog, person: str, body: QueryBody, make: Any) -> Any:
     """Return the plan that `Session.sql` would find for a request, or what is made now."""
     wanted = body.prices()
-    asked = (body.values(), wanted["epsilon"], wanted["error"], wanted["delta"], body.assuming_count, session._moment())
+    asked = (body.values(), wanted["epsilon"], wanted["error"], wanted["delta"], body.assuming_count, session.moment())
     return planned_once(session, make, catalog, person, body.sql, *asked)
 
 
