@@ -1,0 +1,6 @@
+"""The PostgreSQL protocol, version 3, so that psql, drivers and business intelligence tools can ask the service.
+
+`messages` reads and writes the messages of the protocol. `protocol` is the server's side of a connection as a state
+machine over bytes. `scram` proves that a client knows a password without its being sent. `values` writes results and
+reads parameters as the types of PostgreSQL. None of these four knows of a socket, a clock or the service.
+"""
