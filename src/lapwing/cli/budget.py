@@ -220,7 +220,7 @@ def history_of(view: "BudgetView", delta: "Fraction", most: int) -> RenderableTy
         "epsilon by itself",
         "share",
         *keys,
-        "question",
+        "query",
         numbers=["epsilon by itself", "share", *keys],
     )
     if len(view.history) > most:

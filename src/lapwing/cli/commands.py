@@ -141,7 +141,7 @@ def lapwing(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
-    """Ask questions of a sensitive table in SQL, and get noisy answers with error bars, a price and a budget."""
+    """Query a sensitive table in SQL, and get noisy results with error bars, a cost and a budget."""
     if version:
         print_text(f"lapwing {__version__} build {build_id()}\n")
         raise typer.Exit

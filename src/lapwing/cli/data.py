@@ -139,10 +139,10 @@ def refresh(
     server: Server = None,
     dataset: Dataset = None,
 ) -> None:
-    """Fetch what the sources of the catalog hold now, and make it the current version: for a schedule.
+    """Fetch the present data from the sources of the catalog as the current version; made for a schedule.
 
-    Questions are answered from the version before until then, and also if anything fails. Nothing is charged. If the
-    rows are the same, the version stays.
+    Until then, and if anything fails, queries use the version before. Nothing is charged. If the rows are the same, the
+    version stays.
     """
     if server is not None or dataset is not None:
         with open_session(catalog, server, dataset) as there:
@@ -176,10 +176,10 @@ def faults(
     server: Server = None,
     dataset: Dataset = None,
 ) -> None:
-    """Show the questions that failed, or whose process died, after they were charged and since you last looked.
+    """Show the queries that failed, or whose process died, after their charge and since you last looked.
 
-    Whether a question fails can depend on the data: on their memory, their time, the room on the disk. So repeated
-    faults stop the data set until `lapwing data resume`.
+    A failure can depend on the data: on memory, time or room on the disk. So repeated faults stop the data set until
+    `lapwing data resume`.
     """
     with open_session(catalog, server, dataset) as session:
         rows, view = session.faults(), session.budget(history=False)
@@ -205,8 +205,8 @@ def faults(
 def resume(catalog: CatalogFile = DEFAULT_CATALOG, server: Server = None, dataset: Dataset = None) -> None:
     """Confirm that you looked at the faults, and answer queries again.
 
-    Look at `lapwing data faults` first, and mend what they have in common: too little memory or disk, or somebody who
-    asks what is meant to fail. Lapwing refunds nothing.
+    Look at `lapwing data faults` first, and correct the common cause: too little memory or disk, or somebody who sends
+    queries that should fail. Lapwing refunds nothing.
     """
     with open_session(catalog, server, dataset) as session:
         late = session.budget(history=False).late
@@ -226,9 +226,9 @@ def close(
     server: Server = None,
     dataset: Dataset = None,
 ) -> None:
-    """Close the data set for ever: nothing is charged any more, and it cannot be undone.
+    """Close the data set for ever. Lapwing then charges nothing any more, and you cannot undo it.
 
-    Answers that were bought stay free, as long as the data are there.
+    Earlier results stay free while the data are there.
     """
     with open_session(catalog, server, dataset) as session:
         name = name_of(session)
@@ -294,7 +294,7 @@ def _confirm(name: str) -> None:
 
 
 def _page(rows: "tuple[FaultRow, ...]", stopped: bool) -> "list[RenderableType]":
-    table = new_table("time (UTC)", "who", "what", "question")
+    table = new_table("time (UTC)", "who", "what", "query")
     for fault in rows:
         first = fault.charges[0]
         more = f" and {len(fault.charges) - 1} more" if len(fault.charges) > 1 else ""

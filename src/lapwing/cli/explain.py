@@ -38,7 +38,7 @@ def command(
     place: options.Place,
     protection: Protection,
 ) -> None:
-    """Show the price, the mechanisms and the promised error of a question. Costs nothing, reads no row."""
+    """Show the cost, the mechanisms and the promised error of a query. This is free and reads no row."""
     require_at_most_one(pricing.epsilon, pricing.error)
     data, sql = split_asked(texts)
     question = question_of(sql, pricing)
@@ -104,7 +104,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
     return [
         ("protects", f"{preview.unit}, {NEIGHBOURS[neighbouring]}"),
         ("bounds", preview.bound),
-        ("answer", cells),
+        ("result", cells),
         ("cost", price),
         *([] if chosen is None else [("of this", _share_of_choice(chosen))]),
         *([] if preview.parts is None else [("charged to", f"{names(parts)} of the data, no others")]),

@@ -56,7 +56,7 @@ Asked = Annotated[
     list[str],
     typer.Argument(
         metavar="[DATA] SQL",
-        help="One SELECT, or - to read it from standard input; before it a file of data, instead of a catalog.",
+        help="One SELECT, or - to read it from standard input; before it a data file, instead of a catalog.",
         show_default=False,
     ),
 ]

@@ -89,7 +89,7 @@ def takes_arguments(command: Callable[..., None]) -> Callable[..., None]:
 
 @app.callback()
 def graph() -> None:
-    """Ask for statistics of graphs: edges, degrees, triangles, with an edge or a whole node protected."""
+    """Query statistics of graphs (edges, degrees, triangles), with an edge or a whole node protected."""
 
 
 @app.command("list", epilog=options.examples("lapwing graph list"), short_help="List the graphs and their statistics.")
@@ -122,7 +122,7 @@ def ask(
     output: Output = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
 ) -> None:
-    """Ask for a statistic, charge its price, and write the noisy answer. The same again is free."""
+    """Run a statistic, charge its cost, and write the noisy result. Running it again is free."""
     from lapwing.graphs import connect  # here, so that `lapwing --help` loads no engine
 
     form = form or (format_of(output) if output is not None else Format.table if on_terminal() else Format.csv)
@@ -151,7 +151,7 @@ def explain(
         preview = session.explain(statistic, epsilon=epsilon, delta=delta, **said)
         total = session.budget().total
     facts = [
-        ("asks", preview.question),
+        ("query", preview.question),
         ("hides", preview.protects),
         (
             "cost",

@@ -97,7 +97,7 @@ def _condition(name: str, failures: int) -> str:
 
 
 def _page(people: int, rows: list[dict[str, object]], confidence: Fraction) -> list[RenderableType]:
-    table = new_table("strategy", "questions", "±", "", numbers=("questions", "±"))
+    table = new_table("strategy", "queries", "±", "", numbers=("queries", "±"))
     for row in rows:
         promised, count = row["half_width"], int(str(row["questions"]))
         table.add_row(

@@ -40,9 +40,9 @@ def index() -> None:
 
 @app.command(epilog=EXAMPLE, short_help="Write an index for every table without one.")
 def build(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
-    """Clean and bound every table's rows once, and keep them in a file beside the data, for all questions to come.
+    """Clean and bound every table's rows once, and store them in a file next to the data, for all later queries.
 
-    Answers are the same with and without. The file holds private rows; only you can read it. Nothing is charged.
+    Results are the same with and without. The file holds private rows; only you can read it. Nothing is charged.
     """
     with _tables(catalog) as (engine, tables):
         for table in tables:
@@ -54,7 +54,7 @@ def build(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
 
 @app.command(epilog=EXAMPLE, short_help="Remove the indexes.")
 def drop(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
-    """Remove the index of every table. Nothing else is lost: questions are answered from the data, more slowly."""
+    """Remove the index of every table. Nothing else is lost: queries use the data, more slowly."""
     with _tables(catalog) as (engine, tables):
         for table in tables:
             existed = engine.drop_index(table)
@@ -63,7 +63,7 @@ def drop(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
 
 @app.command(epilog=EXAMPLE, short_help="Show which tables have an index that queries use.")
 def status(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
-    """Say of every table whether it has an index, and whether questions use it. Changes nothing."""
+    """Show for every table whether it has an index, and whether queries use it. Changes nothing."""
     with _tables(catalog) as (engine, tables):
         for table in tables:
             print_text(f"{visible(table.name)}: {MEANING[engine.index_state(table)]}.\n")

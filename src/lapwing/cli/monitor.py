@@ -53,7 +53,7 @@ class LateOption(StrEnum):
 
 @app.callback()
 def monitor() -> None:
-    """Release numbers again and again while events come in, for one price that is paid at the beginning."""
+    """Release numbers repeatedly while events come in, for one cost that you pay at the beginning."""
 
 
 def _any(option: str) -> Callable[[str], Fraction]:
@@ -177,7 +177,7 @@ def list_(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     from lapwing.errors import LapwingError
     from lapwing.monitors import list_monitors, open_monitor
 
-    table = new_table("monitor", "state", "question")
+    table = new_table("monitor", "state", "query")
     for name in list_monitors(catalog):
         try:
             with open_monitor(catalog, name) as found:

@@ -30,13 +30,13 @@ Examples:
   lapwing query "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan" --epsilon 0.5
   lapwing query "SELECT COUNT(*) AS n FROM visits" --error 50 --format json
   lapwing query "SELECT AVG(age) AS m FROM visits" --epsilon 0.5 --population
-  lapwing query - --epsilon 0.5 -o answer.csv < question.sql
+  lapwing query - --epsilon 0.5 -o result.csv < query.sql
   lapwing query "SELECT COUNT(*) AS n FROM visits" --epsilon 0.5 --server https://dp.example.org
   lapwing query visits.csv "SELECT COUNT(*) AS n FROM visits" --epsilon 0.5 \\
       --privacy-unit person_id --max-rows 5
 
 \b
-The same question again is free. Ctrl-C says whether the cost was charged."""
+Running the same query again is free. Ctrl-C says whether the cost was charged."""
 
 
 @final
@@ -117,7 +117,7 @@ def command(
     ] = False,
     protection: Protection,
 ) -> None:
-    """Ask a question, charge its price to the budget, and write the noisy answer."""
+    """Run a query, charge its cost to the budget, and write the noisy result."""
     require_at_most_one(pricing.epsilon, pricing.error)
     form, level = writing.chosen(), intervals.level
     drawn = _drawn(intervals, writing.plot)

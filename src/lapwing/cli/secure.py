@@ -26,7 +26,7 @@ KEY_SUFFIX: Final = ".key"
 DEVICE: Final = "device.json"
 FIRST: Final = examples("lapwing secure join north --address north.example.org:8471", "lapwing secure send task.json")
 
-app = typer.Typer(help="Add up answers so that no single server sees one.", epilog=FIRST, rich_markup_mode=None)
+app = typer.Typer(help="Secure sums: no single server sees an answer.", epilog=FIRST, rich_markup_mode=None)
 CONFIDENCE: Final = Fraction(95, 100)
 Level = Annotated[
     Fraction | None, amount(between("--confidence"), "Of the intervals; 0.95 unless given.", show_default=False)
@@ -36,7 +36,7 @@ TaskFile = Annotated[Path, typer.Argument(metavar="TASK", help="The task's file.
 
 @app.callback()
 def secure() -> None:
-    """Add up answers so that no single server sees one."""
+    """Secure sums: no single server sees an answer."""
 
 
 @app.command(

@@ -286,7 +286,7 @@ class Protection:
             self._require_catalogs(paths)
             return paths
         if len(paths) != 1 or self.epsilon is None:
-            raise InvalidParameter("With --privacy-unit, give one file of data and --epsilon.")
+            raise InvalidParameter("With --privacy-unit, give one data file and --epsilon.")
         lw.protect(
             paths[0],
             privacy_unit=self.privacy_unit,
@@ -321,7 +321,7 @@ def command(
     sources: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="CATALOG | DATA", help="Catalogs, or with --privacy-unit one file of data.", show_default=False
+            metavar="CATALOG | DATA", help="Catalogs, or with --privacy-unit one data file.", show_default=False
         ),
     ] = None,
     *,

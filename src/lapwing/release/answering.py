@@ -170,8 +170,8 @@ def _in_no_group(plan: Plan, columns: Mapping[str, Column]) -> tuple[str, ...]:
         elif not (plan.question.where and rare_notes.is_required(key.expression, plan.question.where)):
             shown = [*map(str, key.values[:MOST_SHOWN]), *(["…"] if len(key.values) > MOST_SHOWN else [])]
             listed.append(f"{key.name} is only {', '.join(shown)}")
-            more = "; other = true in the catalog counts them" if own.type == "string" else more
-    said = [f"{'; '.join(listed)}: others and missing ones are in no group{more}"] if listed else []
+            more = "; the curator can give them one" if own.type == "string" else more
+    said = [f"{'; '.join(listed)}: rows with other or missing values are in no group{more}"] if listed else []
     said += [f"rows whose {' or '.join(dict.fromkeys(gaps))} are in no group"] if gaps else []
     return tuple(Note(text, UNLISTED_KEYS) for text in said)
 

@@ -50,13 +50,13 @@ Examples:
   echo yes | lapwing local report task.toml"""
 
 app = typer.Typer(
-    help="Ask where nobody is trusted: the respondent adds the noise.", epilog=EXAMPLE, rich_markup_mode=None
+    help="Local differential privacy: the respondent adds the noise.", epilog=EXAMPLE, rich_markup_mode=None
 )
 
 
 @app.callback()
 def local() -> None:
-    """Ask where nobody is trusted: the respondent adds the noise."""
+    """Local differential privacy: the respondent adds the noise."""
 
 
 @app.command(epilog=ADVISE, short_help="Compare all mechanisms, or say what an accuracy takes.")

@@ -169,9 +169,9 @@ def remove_second_factor(
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
 ) -> None:
-    """Switch the second factor of somebody off, who has lost app and recovery codes. The password alone lets in then.
+    """Switch off the second factor of somebody who lost app and recovery codes. The password is then enough.
 
-    Make sure by other means that it is they who ask for it.
+    Check by other means that the request is from them.
     """
     with opened_people(people, catalog, server) as administration:
         administration.remove_second_factor(name)

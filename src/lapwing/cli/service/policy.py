@@ -111,7 +111,7 @@ def team(
     server: options.Server = None,
     dataset: options.Dataset = None,
 ) -> None:
-    """Give a team a share of the budget. All who are or were in it count; who of them may ask, `lapwing grant` says."""
+    """Give a team a share of the budget. Present and former members count; `lapwing grant` gives the right to query."""
     if (share is None) != no_share:
         raise InvalidParameter("Give --share, or --no-share.")
     with opened_access(people, catalog, server, dataset) as access:
