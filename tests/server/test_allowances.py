@@ -342,8 +342,8 @@ def test_what_the_curator_forbids_is_read_before_it_is_asked(world: World) -> No
     view = world.session().budget()
     world.query("alice", question())
     world.service.policies.divide("open", "share", EPSILON / 2, view.spending, view.total, view.delta_keys, by="carol")
-    assert "one question may cost at most" in shown(world)
-    assert "one question may cost at most" in (explained(world).refusal or "")
+    assert "one query may cost at most" in shown(world)
+    assert "one query may cost at most" in (explained(world).refusal or "")
     assert "no further question" in shown(world)
     refuse_a_question(world)
     world.ask("PUT", "/v1/datasets/open/stop", "carol", {"stopped": True})
@@ -424,7 +424,7 @@ def test_a_refusal_is_told_in_the_words_that_it_comes_in(world: World) -> None:
     assert len(set(refusals(world, 2))) == 1
     policies.divide("open", "share", EPSILON / 2, view.spending, view.total, view.delta_keys, by="carol")
     assert len(set(refusals(world))) == 1
-    assert "one question may cost at most" in (refusals(world)[0] or "")
+    assert "one query may cost at most" in (refusals(world)[0] or "")
     policies.stop("open", stopped=True, by="carol")
     assert len(set(refusals(world))) == 1
     assert "has stopped" in (refusals(world)[0] or "")
@@ -561,8 +561,8 @@ def test_a_stopped_data_set_charges_nothing() -> None:
         (None, {"wide": "0.4", "tight": "0.1"}, None, "tight"),
         (None, {"tight": "0.1", "wide": "0.4"}, None, "tight"),
         ("0.2", {"tight": "0.1"}, None, "tight"),
-        ("0.05", {"wide": "0.1"}, None, "one question may cost at most"),
-        ("0.3", {"wide": "0.4"}, "0.35", "one question may cost at most"),
+        ("0.05", {"wide": "0.1"}, None, "one query may cost at most"),
+        ("0.3", {"wide": "0.4"}, "0.35", "one query may cost at most"),
         ("0.3", {"wide": "0.4"}, "0.05", None),  # the budget is the tightest, and names itself
         (None, {"enough": "0.9"}, "0.05", None),
     ],

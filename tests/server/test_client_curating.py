@@ -73,7 +73,7 @@ def test_what_is_no_catalog_registers_nothing(registry: World, data: Path) -> No
         register(data / "none.toml")
     with pytest.raises(lw.InvalidParameter, match="or a mapping"):
         register(5)
-    with pytest.raises(lw.InvalidParameter, match="holds no set"):
+    with pytest.raises(lw.InvalidParameter, match="cannot have a set"):
         register({"dataset": {"name": {1}}})
     with pytest.raises(lw.CatalogError):
         register("[dataset")

@@ -178,7 +178,7 @@ def test_passwords_do_not_wait_without_end(monkeypatch: pytest.MonkeyPatch) -> N
     try:
         assert all(held)
         for look in (lambda: credentials.is_password(None, "x"), lambda: credentials.password_hash("x" * 12)):
-            with pytest.raises(TooManyRequests, match="Ask again later"):
+            with pytest.raises(TooManyRequests, match="Try again later"):
                 look()
     finally:
         for _ in held:

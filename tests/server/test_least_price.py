@@ -1,4 +1,4 @@
-"""What a question costs at least, so that there are not many: whether one fails is hidden by nobody's noise."""
+"""What a question must cost at least, so that there are not many: whether one fails is hidden by nobody's noise."""
 
 import re
 from fractions import Fraction
@@ -28,7 +28,7 @@ def question(epsilon: Fraction | str) -> dict[str, Any]:
 
 
 def least(world: World) -> Fraction:
-    """Return what a question costs at least, in the ledger's unit."""
+    """Return what a question must cost at least, in the ledger's unit."""
     return USUAL_LEAST * world.session().budget().total.amount
 
 
@@ -68,7 +68,7 @@ def test_who_asks_for_less_is_told_the_least(world: World) -> None:
 def test_a_preview_says_it(world: World) -> None:
     reply = world.ask("POST", "/v1/datasets/open/explain", "alice", question(cheap(world)))
     assert reply.status == OK
-    assert "costs at least" in reply.document["refusal"]
+    assert "must cost at least" in reply.document["refusal"]
 
 
 def test_no_more_questions_than_the_share_says(world: World) -> None:

@@ -146,7 +146,7 @@ def test_who_has_something_under_way_comes_after_who_has_not() -> None:
 def test_lines_are_bounded_and_newcomers_are_let_in() -> None:
     with lined_up(1, each=3, all=5) as (queue, served, _):
         in_turn(queue, served, "alice", 3)
-        with pytest.raises(TooManyRequests, match="3 queries of yours"):
+        with pytest.raises(TooManyRequests, match="3 of your queries"):
             in_turn(queue, served, "alice")
         in_turn(queue, served, "bob", 2)
         with pytest.raises(TooManyRequests, match="Too many queries"):
@@ -206,5 +206,5 @@ def test_the_end_drops_what_waits_and_waits_for_what_runs() -> None:
         queue.close()
         assert served == []
         assert all(future.cancelled() for future in waiting)
-        with pytest.raises(TooManyRequests, match="about to end"):
+        with pytest.raises(TooManyRequests, match="about to stop"):
             in_turn(queue, served, "bob")

@@ -51,7 +51,7 @@ def test_synthetic_rows_are_charged_once_and_come_with_their_report(world: World
     assert world.charges() == 1
     assert world.ask("POST", PATH, "alice", ASKED | {"columns": ["age"]}).status == 422
     assert world.ask("POST", PATH, "bob", ASKED).status == 404
-    with pytest.raises(InvalidParameter, match="no column"):
+    with pytest.raises(InvalidParameter, match="not a column"):
         far.synthesize(["age", "none"], epsilon=1)
     trust(world, share=0.000001)
     with pytest.raises(AllowanceExhausted):

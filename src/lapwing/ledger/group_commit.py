@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @final
 class CommitRequest:
-    """What a thread asks, and what came of it once it has `ended`."""
+    """The request of a thread, and its outcome once it has `ended`."""
 
     def __init__(self, decide: Callable[[Transaction], Any]) -> None:
         self.decide = decide

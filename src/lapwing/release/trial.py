@@ -13,7 +13,7 @@ from lapwing.release.cells import columns_of, exact_values
 from lapwing.release.selecting import shown_mechanisms
 
 TRIED: Final = set[object]()
-"""What was tried since the process began, or since this was cleared."""
+"""The trials since the process began, or since this was cleared."""
 _MOST_TRIED: Final = 4_096
 
 

@@ -52,7 +52,7 @@ class RecentAnswer:
 
     Args:
         seal: Of the ledger in which it was looked for, if known.
-        moment: What its looks at the clock stood for, if it looked there.
+        moment: The values of its looks at the clock, if it looked there.
     """
 
     record: AnswerRecord

@@ -19,7 +19,7 @@ MAY_TELL_TIME: Final = re.compile(
     r"\b(age|now|today|sysdate|sysdatetime|(cur|get|getutc)date|(get_)?current_\w+|utc_\w+|\w*timestamp)\b",
     re.IGNORECASE,
 )
-"""What a text has somewhere that looks at the clock."""
+"""The parts of a text that look at the clock."""
 
 _NODES: Final[dict[type[exp.Expression], type[date]]] = {
     exp.CurrentDate: date,
