@@ -45,6 +45,16 @@ class Listening:
 
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1"
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port.")] = 8000
+    postgres: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Also answer PostgreSQL clients, such as psql, at this port.",
+            show_default=False,
+        ),
+    ] = None
 
 
 @final
@@ -350,7 +360,10 @@ def command(
         behind_proxy=certificates.behind_proxy,
         public_url=certificates.public_url,
         grace=operation.grace,
+        postgres=listening.postgres,
     )
+    if listening.postgres is not None and foundation.workers > 1:
+        raise InvalidParameter("One process answers PostgreSQL clients. Serve with --workers 1.")
     settings = _settings(foundation, limits, operation)
     if operation.openid is not None and endpoint.callers_address == listener.UNSAID:
         raise InvalidParameter(

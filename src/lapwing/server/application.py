@@ -1,7 +1,7 @@
 """The application: the routes, their errors, and what is around them."""
 
 from collections.abc import AsyncIterator, Callable, MutableMapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, final
@@ -75,18 +75,26 @@ class DividedApplication:
         await inner(scope, receive, send)
 
 
-def application(service: Service, address: str, *, encrypted: bool = False) -> RequestMiddleware:
+def application(
+    service: Service,
+    address: str,
+    *,
+    encrypted: bool = False,
+    beside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+) -> RequestMiddleware:
     """Return the application of a service, which it closes when it ends.
 
     Args:
         address: At which callers find it, for the pages that tell them.
         encrypted: Whether it speaks TLS itself.
+        beside: Opens what is served besides HTTP, for as long as the service runs.
     """
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         service.start()
-        yield
+        async with beside():
+            yield
         service.close()
 
     app = FastAPI(

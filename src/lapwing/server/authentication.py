@@ -108,7 +108,26 @@ class Callers:
         Raises:
             TooManyRequests: If there are too many requests.
         """
-        self.strangers.take(_network(address_of(request)))
+        self.stranger_at(address_of(request))
+
+    def stranger_at(self, address: str) -> None:
+        """Count an attempt from an address by somebody who is nobody yet.
+
+        Raises:
+            TooManyRequests: If there are too many requests.
+        """
+        self.strangers.take(_network(address))
+
+    def of_token(self, token: str, right: Right, dataset: str) -> Caller:
+        """Return the caller whose token has an id, with the rights of this moment, and count a request of theirs.
+
+        Raises:
+            NotAuthorised: If the token is not valid any more, or does not have the right at the data set.
+            TooManyRequests: If there are too many requests.
+        """
+        caller = self._people.caller_of(token)
+        self._known.take(caller.name)
+        return require_right(caller.at(dataset), right)
 
     @contextmanager
     def pricing(self, caller: Caller) -> Iterator[None]:
@@ -137,11 +156,20 @@ class Callers:
             caller = self.caller(request)
             if "dataset" in request.path_params:
                 caller = caller.at(request.path_params["dataset"])
-            if not caller.may(right):
-                raise NotAuthorised(f"You need the right `{right}`: to {MEANINGS[right]}.")
-            return caller
+            return require_right(caller, right)
 
         return demanded
+
+
+def require_right(caller: Caller, right: Right) -> Caller:
+    """Return a caller who has a right.
+
+    Raises:
+        NotAuthorised: If they do not have it.
+    """
+    if not caller.may(right):
+        raise NotAuthorised(f"You need the right `{right}`: to {MEANINGS[right]}.")
+    return caller
 
 
 def address_of(request: Request) -> str:

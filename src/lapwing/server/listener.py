@@ -6,7 +6,8 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, final
@@ -39,6 +40,7 @@ class Endpoint:
         behind_proxy: Whether a proxy on this machine speaks TLS with the callers.
         public_url: At which callers find it, if that is not where it listens.
         grace: Seconds that requests under way have to end in.
+        postgres: The port for clients of the PostgreSQL protocol, at the same host and with the same certificate.
     """
 
     host: str = "127.0.0.1"
@@ -48,6 +50,7 @@ class Endpoint:
     behind_proxy: bool = False
     public_url: str | None = None
     grace: int = 30
+    postgres: int | None = None
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
@@ -60,7 +63,11 @@ class Endpoint:
                 f"Tokens and passwords would go to {self.host} unencrypted. Give --tls-cert and --tls-key; or, if a "
                 "proxy on this machine speaks TLS with the callers, --behind-proxy."
             )
-
+        if self.postgres is not None and not (self.certificate or _is_loopback(self.host)):
+            raise InvalidParameter(
+                f"Results for PostgreSQL clients would go to {self.host} unencrypted: a proxy for HTTP does not speak "
+                "their protocol. Give --tls-cert and --tls-key with --postgres."
+            )
         if self.public_url is not None:
             _require_public(self.public_url)
 
@@ -99,9 +106,9 @@ def run(service: Service, place: Endpoint, collectors: Mapping[str, Collector] |
     """
     keep_threads_quiet()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises it again when all is closed
-    with listening(place) as door:
+    with listening(place) as door, _wire_door(place) as wire_door:
         here = place.at(door)
-        running = server(service, here, collectors=collectors)
+        running = server(service, here, collectors=collectors, wire_door=wire_door)
         if here.certificate is not None:
             signal.signal(signal.SIGHUP, lambda *_: renew_certificate(running.config, here))
         try:
@@ -138,6 +145,11 @@ def listening(place: Endpoint) -> socket.socket:
         ) from None
 
 
+def _wire_door(place: Endpoint) -> AbstractContextManager[socket.socket | None]:
+    """Return the socket for clients of the PostgreSQL protocol, None if there is to be none."""
+    return nullcontext() if place.postgres is None else listening(replace(place, port=place.postgres))
+
+
 def server(
     service: Service,
     place: Endpoint,
@@ -145,6 +157,7 @@ def server(
     worker: int | None = None,
     ready: Callable[[], Awaitable[None]] | None = None,
     collectors: Mapping[str, Collector] | None = None,
+    wire_door: socket.socket | None = None,
 ) -> uvicorn.Server:
     """Return the server of a service.
 
@@ -152,10 +165,26 @@ def server(
         worker: Which of several, for the log.
         ready: Is called when it takes connections, and every now and then.
         collectors: As of `run`.
+        wire_door: The socket for clients of the PostgreSQL protocol.
     """
     open_log(worker)
     encrypted = place.certificate is not None
-    app: Application = application(service, place.callers_address, encrypted=encrypted)
+
+    @asynccontextmanager
+    async def wire() -> AsyncIterator[None]:
+        if wire_door is None:
+            yield
+            return
+        from lapwing.server.pgwire.listener import WireListener  # here: most services speak HTTP only
+
+        clients = WireListener(service, wire_door, lambda: config.ssl, place.certificate)
+        await clients.start()
+        try:
+            yield
+        finally:
+            await clients.close()
+
+    app: Application = application(service, place.callers_address, encrypted=encrypted, beside=wire)
     if collectors:
         app = with_collectors(app, collectors, service.metrics, encrypted=encrypted)
     config = uvicorn.Config(

@@ -26,6 +26,7 @@ from lapwing.server import credentials
 from lapwing.server.audit_log import note
 from lapwing.server.listing import MOST, no_such_item
 from lapwing.server.passwords import require_good
+from lapwing.server.pgwire import scram
 from lapwing.server.second_factors import SecondFactors
 from lapwing.server.store import Store, StoreConnection, now
 
@@ -165,6 +166,7 @@ class People:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._salt_key: bytes | None = None
         self.second_factors = SecondFactors(store)
 
     # ---- People ----
@@ -351,6 +353,7 @@ class People:
         if len(label) > LONGEST_LABEL:
             raise InvalidParameter(f"The label has {len(label):,} characters; at most {LONGEST_LABEL} are allowed.")
         secret, id_ = credentials.new_token(), credentials.new_name()
+        verifier = scram.verifier_of(secret, self.scram_salt(name))
         with self._store.transaction() as connection:
             person = _person(connection, name)
             kept = connection.execute("SELECT password FROM people WHERE name = ?", (name,)).fetchone()[0]
@@ -369,8 +372,9 @@ class People:
                 raise InvalidParameter(f"The service account {name} has ended; renew it before you create a token.")
             ends = time.time() + seconds if last is None else min(time.time() + seconds, last)
             connection.execute(
-                "INSERT INTO tokens (id, person, hash, label, scopes, created, expires) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (*row, ends),
+                "INSERT INTO tokens (id, person, hash, label, scopes, created, expires, stored_key, server_key)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*row, ends, verifier.stored_key.hex(), verifier.server_key.hex()),
             )
             note(connection, by, "token made", name, token=id_, label=label, scopes=_ordered(scopes))
             return secret, _token(connection, id_)
@@ -393,6 +397,31 @@ class People:
                 f"SELECT id FROM tokens WHERE person = ?{older} ORDER BY rowid DESC LIMIT ?", (name, *values, most)
             ).fetchall()
             return tuple(_token(connection, id_) for (id_,) in ids)
+
+    def scram_salt(self, name: str) -> bytes:
+        """Return the salt of somebody's tokens for PostgreSQL clients; a name of nobody has one, too."""
+        if self._salt_key is None:
+            find = "SELECT key FROM scram_salt WHERE id = 1"
+            if not self._store.look(find):
+                with self._store.transaction() as connection:
+                    if connection.execute(find).fetchone() is None:
+                        row = (credentials.new_name(),)
+                        connection.execute("INSERT INTO scram_salt (id, key) VALUES (1, ?)", row)
+            self._salt_key = bytes.fromhex(self._store.look(find)[0][0])
+        return scram.salt_of(self._salt_key, name)
+
+    def scram_verifiers(self, name: str) -> list[tuple[str, scram.Verifier]]:
+        """Return the ids of somebody's valid tokens with their verifiers, the newest first; of nobody, none.
+
+        Tokens of versions before there were verifiers have none, and are not among them.
+        """
+        rows = self._store.look(
+            "SELECT tokens.id, stored_key, server_key FROM tokens JOIN people ON tokens.person = people.name"
+            " WHERE people.name = ? AND stored_key IS NOT NULL AND revoked = 0 AND tokens.expires > ?"
+            f" AND {LET_IN} ORDER BY tokens.rowid DESC LIMIT {scram.VERIFIERS}",
+            (name, time.time(), time.time()),
+        )
+        return [(id_, scram.Verifier(bytes.fromhex(stored), bytes.fromhex(server))) for id_, stored, server in rows]
 
     def is_somebody(self, name: str) -> bool:
         """Tell whether a name is a person's, and not a service account's."""

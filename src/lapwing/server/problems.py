@@ -168,20 +168,28 @@ def response(document: Problem, headers: Mapping[str, str] | None = None) -> JSO
 def refusal(error: errors.LapwingError, request: Request) -> JSONResponse:
     """Return what a request is answered that ended in an error."""
     status, headers = status_of(error), {}
-    if isinstance(error, errors.Fault):
-        caller = getattr(request.state, "caller", None)
-        facts = {"dataset": request.path_params.get("dataset"), "person": None if caller is None else caller.name}
-        known = {name: fact for name, fact in facts.items() if caller is not None and fact is not None}
-        # When it leaves, and not when it happened. Of the store, it says where that is: for the operator to know.
-        detail = {"detail": str(error)} if type(error) is errors.Fault else {}
-        log("fault", code=error.code, look=LOOK.get(type(error), ""), **known, **detail)
-    if type(error) is errors.Fault:
-        error = errors.Fault(STORE)
-    if isinstance(error, errors.NotAuthorised) and getattr(request.state, "caller", None) is None:
+    caller = getattr(request.state, "caller", None)
+    error = told(error, None if caller is None else caller.name, request.path_params.get("dataset"))
+    if isinstance(error, errors.NotAuthorised) and caller is None:
         status, headers = 401, {"WWW-Authenticate": "Bearer"}
     if isinstance(error, errors.TooManyRequests):
         headers = {"Retry-After": "1"}
     return response(problem_of(error, status), headers)
+
+
+def told(error: errors.LapwingError, person: str | None, dataset: str | None) -> errors.LapwingError:
+    """Log a fault, and return the error that the caller is told of: about the store, only that it cannot be used.
+
+    Args:
+        person: None for somebody who is nobody yet, of whom the log says nothing.
+    """
+    if isinstance(error, errors.Fault):
+        facts = {"dataset": dataset, "person": person}
+        known = {name: fact for name, fact in facts.items() if person is not None and fact is not None}
+        # When it leaves, and not when it happened. Of the store, it says where that is: for the operator to know.
+        detail = {"detail": str(error)} if type(error) is errors.Fault else {}
+        log("fault", code=error.code, look=LOOK.get(type(error), ""), **known, **detail)
+    return errors.Fault(STORE) if type(error) is errors.Fault else error
 
 
 def install(app: FastAPI, description: Callable[[], Mapping[str, Any]]) -> None:

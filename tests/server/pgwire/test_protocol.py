@@ -122,7 +122,7 @@ def states(data: bytes) -> list[str]:
 
 def test_a_connection_begins_and_is_told_its_key() -> None:
     server = signed_in()
-    assert kinds(server.output) == "RRRRSKZ"
+    assert kinds(bytes(server.output)) == "RRRRSKZ"
     key = next(sent.body for sent in wire.messages_of(bytes(server.output)) if sent.kind == "K")
     assert key == struct.pack(">I", 7) + KEY[:4] == struct.pack(">I", 7) + server.machine.cancel_key
 

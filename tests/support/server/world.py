@@ -7,6 +7,7 @@ import asyncio
 import http.client
 import json
 import shutil
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -192,11 +193,11 @@ def soon() -> SimpleNamespace:
 
 
 @contextmanager
-def serving(service: Service) -> Iterator[World]:
-    """Run a service in a thread."""
+def serving(service: Service, wire_door: socket.socket | None = None) -> Iterator[World]:
+    """Run a service in a thread; wire_door: where it answers PostgreSQL clients."""
     with listener.listening(listener.Endpoint(port=0)) as door, patch.object(uvicorn.server, "asyncio", soon()):
         place = listener.Endpoint(port=door.getsockname()[1], grace=5)
-        server = listener.server(service, place)
+        server = listener.server(service, place, wire_door=wire_door)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
         thread.start()
         world = World(service=service, address=place.address)

@@ -1,4 +1,4 @@
-"""Values that are given beside the text of a question: `?` by their order, `$name` and `:name` by their names.
+"""Values given besides the text of a question: `?` by order, `$1` by number, `$name` and `:name` by name.
 
 A parameter never passes through the text. Its token is exchanged for a placeholder whose name tells where it stands,
 the parser puts that into the tree, and there it is exchanged for a typed constant: so whatever a value holds, it is
@@ -22,7 +22,7 @@ from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.query.text.positions import refused_at
 
 Parameters = Sequence[object] | Mapping[str, object]
-"""Values of `?` in their order, or values by the names of `$name` and `:name`."""
+"""Values of `?` in their order or of `$1` by number, or values by the names of `$name` and `:name`."""
 
 MAX_TEXT: Final = 64 * 1024
 """The most bytes that the texts among the values may take, each counted as often as it is used."""
@@ -31,10 +31,11 @@ _MOST_DIGITS: Final = 100
 _DECIMALS: Final = 18
 _LARGEST: Final = 10**30
 _NAME: Final = re.compile(r"[^\W\d]\w*")
-_DOLLAR: Final = re.compile(r"(?<!\$)\$(?=[^\W\d])")
+_DOLLAR: Final = re.compile(r"(?<!\$)\$(?=\w)")
+_NUMBERED: Final = re.compile(r"\$[1-9][0-9]{0,4}", re.ASCII)
 _TYPES: Final = "Give bool, int, float, Decimal, Fraction, str, date, datetime or None."
 _GIVE: Final = "Give a list with one value for every ?, or a mapping of names to values."
-_SPELLING: Final = "Write ? for the values of a list, or $name for the values of a mapping."
+_SPELLING: Final = "Write ? or $1 for the values of a list, or $name for the values of a mapping."
 # A colon right after one of these ends `name:`, and begins no `:name`.
 _ENDINGS: Final = re.compile(r"[\w)\"'$?]")
 
@@ -47,7 +48,7 @@ class Placeholder:
     key: str | int
 
     def __str__(self) -> str:
-        return f"${self.key}" if isinstance(self.key, str) else f"? number {self.key}"
+        return f"? number {self.key}" if self.token.text == "?" else f"${self.key}"
 
     @property
     def mark(self) -> str:
@@ -97,19 +98,31 @@ def placeholders(tokens: Sequence[Token], text: str) -> tuple[list[Token], tuple
         if token.token_type != TokenType.PLACEHOLDER:
             kept.append(token)
             continue
-        placeholder = Placeholder(token=token, key=len(parameters) + 1 if token.text == "?" else token.text[1:])
+        placeholder = Placeholder(token=token, key=_key(token, len(parameters) + 1))
         if isinstance(placeholder.key, str) and not _NAME.fullmatch(placeholder.key):
             raise refused_at(
                 token, text, RefusalCause.INVALID_PLACEHOLDER, f"'{token.text[:40]}' is not a parameter", _SPELLING
             )
-        if parameters and type(parameters[0].key) is not type(placeholder.key):
+        if parameters and _kind(parameters[0]) != _kind(placeholder):
             raise refused_at(
-                token, text, RefusalCause.INVALID_PLACEHOLDER, "The question has both ? and named parameters", _SPELLING
+                token, text, RefusalCause.INVALID_PLACEHOLDER, "The question has parameters of several kinds", _SPELLING
             )
         parameters.append(placeholder)
         kept.append(_token(token, TokenType.PARAMETER, "$", token.start, token.start))
         kept.append(_token(token, TokenType.VAR, placeholder.mark, token.start, token.end))
     return kept, tuple(parameters)
+
+
+def _key(token: Token, next_: int) -> str | int:
+    """Return the number or the name of a parameter; `next_`: the number of the next `?`."""
+    if token.text == "?":
+        return next_
+    return int(token.text[1:]) if _NUMBERED.fullmatch(token.text) else token.text[1:]
+
+
+def _kind(placeholder: Placeholder) -> str:
+    """Return whether a parameter is a `?`, a number or a name."""
+    return "?" if placeholder.token.text == "?" else "$1" if isinstance(placeholder.key, int) else "$name"
 
 
 def _joined(tokens: Sequence[Token], text: str) -> Iterator[Token]:
@@ -128,7 +141,7 @@ def _joined(tokens: Sequence[Token], text: str) -> Iterator[Token]:
                 token,
                 text,
                 RefusalCause.INVALID_PLACEHOLDER,
-                "Parameters by number, as $1, are not answered",
+                "Parameters by number are written as $1",
                 _SPELLING,
             )
         elif token.token_type == TokenType.PARAMETER and token.text.startswith("$"):

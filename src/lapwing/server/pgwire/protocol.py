@@ -194,6 +194,11 @@ class Protocol(Generic[S, P]):
         return self._state is _State.READY
 
     @property
+    def process(self) -> int:
+        """The number of the connection."""
+        return self._process
+
+    @property
     def cancel_key(self) -> bytes:
         """The key that the client was sent, or will be."""
         return self._key

@@ -151,12 +151,13 @@ def copied(
         BadValue: If a type has no such value.
     """
     if form == "binary":
-        yield _COPY_SIGNATURE
+        beginning = _COPY_SIGNATURE  # with the first row, as PostgreSQL sends it: clients rely on that
         for row in rows:
             values = [written(value, type_, BINARY) for value, type_ in zip(row, types, strict=True)]
             parts = [b"\xff\xff\xff\xff" if v is None else len(v).to_bytes(4, "big") + v for v in values]
-            yield len(values).to_bytes(2, "big") + b"".join(parts)
-        yield b"\xff\xff"
+            yield beginning + len(values).to_bytes(2, "big") + b"".join(parts)
+            beginning = b""
+        yield beginning + b"\xff\xff"
         return
     line = _csv_line if form == "csv" else _text_line
     if header:

@@ -1,0 +1,361 @@
+"""Real clients of the PostgreSQL protocol: psycopg, and psql where it is installed."""
+
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final, LiteralString
+
+import psycopg
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from psycopg import pq
+
+from lapwing.server import listener
+from lapwing.server.deadline.process import Order, Outcome
+from lapwing.server.pgwire import listener as wire_listener
+from lapwing.server.pgwire.listener import WireListener
+from lapwing.server.service import Service, ServiceSettings
+from tests.support.server.question_thread import QuestionThread
+from tests.support.server.queueing import ONE
+from tests.support.server.world import QUICK, World, service_in, serving
+
+COUNT: Final = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY plan"
+PRICE: Final = "-c lapwing.epsilon=0.5"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wired:
+    world: World
+    port: int
+
+    def connect(self, who: str = "alice", password: str | None = None, **more: Any) -> "psycopg.Connection[Any]":
+        given = {"dbname": "open", "options": PRICE, "sslmode": "disable", **more}
+        return psycopg.connect(
+            host="127.0.0.1", port=self.port, user=who, password=password or self.world.tokens[who], **given
+        )
+
+
+@contextmanager
+def wired_in(
+    folder: Path, settings: ServiceSettings = QUICK, questions: QuestionThread | None = None
+) -> Iterator[Wired]:
+    with listener.listening(listener.Endpoint(port=0)) as door:
+        port = door.getsockname()[1]
+        service = service_in(folder, settings, questions=questions)  # type: ignore[arg-type]
+        if questions is not None:
+            questions.service = service
+            service.executor.start()
+        with serving(service, door) as world:
+            yield Wired(world=world, port=port)
+
+
+@pytest.fixture(scope="module")
+def wired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wired]:
+    with wired_in(tmp_path_factory.mktemp("wired")) as running:
+        yield running
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Wired]:
+    with wired_in(tmp_path) as running:
+        yield running
+
+
+def test_a_query_is_answered_as_over_http_and_its_repetition_is_free(wired: Wired) -> None:
+    said: list[str] = []
+    with wired.connect() as connection:
+        connection.add_notice_handler(lambda notice: said.append(notice.message_primary or ""))
+        rows = connection.execute(COUNT).fetchall()
+        again = connection.execute(COUNT).fetchall()
+        binary = connection.cursor(binary=True).execute(COUNT)
+        assert [one.type_code for one in binary.description or ()] == [25, 20]
+        assert rows == again == binary.fetchall()
+    reply = wired.world.query("alice", {"sql": COUNT, "epsilon": 0.5}).document
+    assert reply["stored"]
+    assert rows == [(row["plan"], row["n"]) for row in reply["rows"]]
+    assert said[0].startswith("cost ε = 0.5; n ±")
+    assert any(text.startswith("free: bought before") for text in said[1:])
+
+
+def test_parameters_go_beside_the_text(wired: Wired) -> None:
+    hostile = "a' OR '1'='1"
+    with wired.connect(options="-c lapwing.epsilon=0.25") as connection:
+        for binary in (False, True):
+            cursor = connection.cursor(binary=binary)
+            texts: LiteralString = "SELECT COUNT(*) AS n FROM visits WHERE plan = %s AND cost < %s"
+            (one,) = cursor.execute(texts, ("a", 3)).fetchone() or ()
+            (other,) = connection.execute(texts, ("a", Decimal(3))).fetchone() or ()
+            assert one == other
+            (nobody,) = cursor.execute(texts, (hostile, 3)).fetchone() or ()
+            assert isinstance(nobody, int)
+
+
+@pytest.mark.parametrize(
+    ("sql", "state"),
+    [
+        ("SELECT cost FROM visits", "42501"),
+        ("SELECT COUNT(*) FROM nowhere", "42501"),
+        ("SELECT COUNT(*) FROM visits WHERE", "42501"),
+        ("SELECT * FROM pg_catalog.pg_class", "0A000"),
+        ("DELETE FROM visits", "0A000"),
+        ("COPY visits TO STDOUT", "0A000"),
+        ("SET lapwing.epsilon = 'much'", "22023"),
+        ("SET lapwing.nothing = 1", "42704"),
+        ("SET client_encoding = 'LATIN1'", "22023"),
+        ("SET server_version = '9'", "55P02"),
+        ("SHOW nothing", "42704"),
+    ],
+)
+def test_refusals_have_a_state_and_charge_nothing(wired: Wired, sql: LiteralString, state: str) -> None:
+    before = wired.world.charges()
+    with wired.connect(autocommit=True) as connection:
+        with pytest.raises(psycopg.Error) as refused:
+            connection.execute(sql)
+        assert refused.value.sqlstate == state
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    assert wired.world.charges() == before
+
+
+def test_a_refusal_says_where_and_what_to_do(wired: Wired) -> None:
+    with wired.connect(autocommit=True) as connection:
+        with pytest.raises(psycopg.Error) as refused:
+            connection.execute("SELECT COUNT(*) AS n\nFROM visits\nWHERE nobody = 1")
+        told = refused.value.diag
+        assert told.statement_position == str("SELECT COUNT(*) AS n\nFROM visits\nWHERE nobody = 1".index("nobody") + 1)
+        assert told.message_hint
+        assert (told.message_detail or "").startswith("query_refused. ")
+    with wired.connect(options="", autocommit=True) as connection, pytest.raises(psycopg.Error) as refused:
+        connection.execute(COUNT)
+    assert "lapwing.epsilon" in (refused.value.diag.message_hint or "")
+
+
+def test_what_costs_more_than_the_budget_is_refused(wired: Wired) -> None:
+    with wired.connect(options="-c lapwing.epsilon=1000000") as connection, pytest.raises(psycopg.Error) as refused:
+        connection.execute("SELECT COUNT(*) AS m FROM visits")
+    assert refused.value.sqlstate == "53400"
+
+
+def test_rights_are_those_of_http(own: Wired) -> None:
+    people = own.world.service.people
+    for who, dataset, state in (("bob", "open", "3D000"), ("alice", "closed", "3D000"), ("alice", "nowhere", "3D000")):
+        with pytest.raises(psycopg.OperationalError) as refused:
+            own.connect(who, dbname=dataset)
+        assert "no such data set" in str(refused.value), state
+    with own.connect("audrey") as connection, pytest.raises(psycopg.Error) as forbidden:
+        connection.execute(COUNT)
+    assert forbidden.value.sqlstate == "42501"
+    with own.connect(autocommit=True) as connection:
+        connection.execute(COUNT)
+        for token in people.tokens("alice"):
+            people.revoke(token.id, of="alice", by="carol")
+        with pytest.raises(psycopg.Error) as revoked:
+            connection.execute(COUNT)
+        assert revoked.value.sqlstate == "42501"
+    with pytest.raises(psycopg.OperationalError):
+        own.connect()
+
+
+def test_wrong_tokens_and_names_are_refused_alike_and_noted(own: Wired) -> None:
+    told = set()
+    for who, password in (("alice", "lapwing_wrong"), ("nobody", "lapwing_wrong"), ("bob", own.world.tokens["alice"])):
+        with pytest.raises(psycopg.OperationalError) as refused:
+            own.connect(who, password)
+        told.add(str(refused.value).split("FATAL")[1])
+    assert len(told) == 1
+    log = own.world.ask("GET", "/v1/audit", "audrey").content.decode()
+    assert log.count("login failed") == 3
+
+
+def test_transactions_are_states_and_nothing_else(wired: Wired) -> None:
+    with wired.connect() as connection:
+        assert connection.execute("SHOW transaction_read_only").fetchone() == ("on",)
+        assert connection.info.transaction_status == pq.TransactionStatus.INTRANS
+        with pytest.raises(psycopg.Error):
+            connection.execute("SELECT cost FROM visits")
+        with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+            connection.execute(COUNT)
+        connection.rollback()
+        with connection.transaction(), connection.transaction():
+            assert connection.execute(COUNT).fetchall()
+        with pytest.raises(psycopg.Error), connection.transaction():
+            connection.execute("SELECT cost FROM visits")
+        assert connection.execute("SELECT current_database()").fetchone() == ("open",)
+
+
+def test_settings_and_what_a_client_asks_of_its_server(wired: Wired) -> None:
+    with wired.connect(options=r"-c lapwing.epsilon=0.5 -c lapwing.label=two\ words", autocommit=True) as connection:
+        assert connection.execute("SHOW lapwing.label").fetchone() == ("two words",)
+        connection.execute("SET lapwing.epsilon TO '1/3'; SET LOCAL application_name = 'here'")
+        assert connection.execute("SHOW lapwing.epsilon").fetchone() == ("1/3",)
+        assert connection.info.parameter_status("application_name") == "here"
+        connection.execute("RESET lapwing.epsilon; DISCARD ALL")
+        assert connection.execute("SHOW lapwing.label").fetchone() == ("",)
+        version = connection.execute("SELECT pg_catalog.version()").fetchone()
+        assert version is not None
+        assert version[0].startswith("PostgreSQL 18")
+        assert connection.execute("SELECT current_user").fetchone() == ("alice",)
+
+
+def test_intervals_are_columns_on_demand(wired: Wired) -> None:
+    with wired.connect(options=f"{PRICE} -c lapwing.intervals=on") as connection:
+        cursor = connection.execute(COUNT)
+        assert [one.name for one in cursor.description or ()] == ["plan", "n", "n_low", "n_high"]
+        assert all(low < n < high for _, n, low, high in cursor.fetchall())
+
+
+def test_results_are_copied(wired: Wired) -> None:
+    with wired.connect() as connection:
+        rows = connection.execute(COUNT).fetchall()
+        with connection.cursor().copy(f"COPY ({COUNT}) TO STDOUT (FORMAT csv, HEADER)") as copy:  # type: ignore[arg-type]
+            lines = b"".join(copy).decode().splitlines()
+        assert lines == ["plan,n", *(f"{plan},{n}" for plan, n in rows)]
+        with connection.cursor().copy(f"COPY ({COUNT}) TO STDOUT (FORMAT binary)") as copy:  # type: ignore[arg-type]
+            copy.set_types(["text", "int8"])
+            assert list(copy.rows()) == rows
+
+
+def test_rows_come_in_parts_and_pipelines_work(wired: Wired) -> None:
+    with wired.connect() as connection:
+        rows = connection.execute(COUNT).fetchall()
+        with connection.pipeline():
+            first, second = connection.execute(COUNT), connection.execute("SELECT 1")
+            assert first.fetchall() == rows
+            assert second.fetchone() == (1,)
+        prepared = [connection.execute(COUNT, prepare=True).fetchall() for _ in range(3)]
+        assert prepared == [rows] * 3
+
+
+def test_a_cancelled_query_is_told_so(tmp_path: Path) -> None:
+    with wired_in(tmp_path, ONE) as own:
+        busy, go_on = threading.Event(), threading.Event()
+
+        def work() -> None:
+            busy.set()
+            go_on.wait(30)
+
+        own.world.service.executor.queue.put("somebody", work)
+        busy.wait(30)
+        with own.connect(autocommit=True) as connection:
+            stopping = threading.Timer(0.1, connection.cancel_safe)
+            stopping.start()
+            with pytest.raises(psycopg.errors.QueryCanceled) as cancelled:
+                connection.execute(COUNT)
+            stopping.join()
+            go_on.set()
+            assert "Nothing was charged" in (cancelled.value.diag.message_detail or "")
+            assert connection.execute(COUNT).fetchall()
+        assert own.world.charges() == 1
+
+
+def test_answers_leave_at_deadlines_as_over_http(tmp_path: Path) -> None:
+    """A query of somebody who is not trusted with time is handed over with its deadline; a bought one is not."""
+    questions, orders = QuestionThread(), []
+
+    def note(order: Order) -> Outcome:
+        orders.append(order)
+        return questions.answer(order)
+
+    questions.reactions = [note, note]
+    with wired_in(tmp_path, questions=questions) as own, own.connect() as connection:
+        rows = connection.execute(COUNT).fetchall()
+        assert connection.execute(COUNT).fetchall() == rows
+        (order,) = orders
+        assert order.wanted.caller.name == "alice"
+        assert order.wanted.cost.deadline > 0
+        with own.connect("carol") as trusted:
+            trusted.execute("SELECT COUNT(*) AS m FROM visits")
+        assert len(orders) == 1
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate of this machine, and its key."""
+    folder = tmp_path_factory.mktemp("certificate")
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    today = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(today - timedelta(days=1))
+        .not_valid_after(today + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    files = folder / "chain.pem", folder / "key.pem"
+    files[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    files[1].write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return files
+
+
+def test_tls_is_demanded_and_the_sign_in_is_bound_to_it(
+    tmp_path: Path, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain, key = certificate
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(chain, key)
+    start = WireListener.__init__
+
+    def encrypted(self: WireListener, service: Service, door: socket.socket, *_: object) -> None:
+        start(self, service, door, lambda: context, chain)
+
+    monkeypatch.setattr(WireListener, "__init__", encrypted)
+    with wired_in(tmp_path) as own:
+        with own.connect(sslmode="require", channel_binding="require") as connection:
+            assert len(connection.execute(COUNT).fetchall()) == 2
+        with own.connect(sslmode="verify-ca", sslrootcert=str(chain), channel_binding="disable") as connection:
+            assert connection.pgconn.ssl_in_use
+        with pytest.raises(psycopg.OperationalError) as refused:
+            own.connect(sslmode="disable")
+        assert "with TLS only" in str(refused.value)
+        monkeypatch.setattr("lapwing.server.pgwire.listener.binding_of", lambda _: bytes(32))
+        with pytest.raises(psycopg.OperationalError):  # as if somebody with another certificate stood between
+            own.connect(sslmode="require", channel_binding="require")
+
+
+def test_strangers_are_few_and_have_little_time(own: Wired, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire_listener, "MOST_STRANGERS", 2)
+    sockets = [socket.create_connection(("127.0.0.1", own.port)) for _ in range(3)]
+    sockets[0].settimeout(10)
+    assert sockets[0].recv(1) == b""  # the first made room
+    with own.connect() as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    for one in sockets:
+        one.close()
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
+def test_psql(wired: Wired) -> None:
+    address = f"host=127.0.0.1 port={wired.port} user=alice dbname=open sslmode=disable options='{PRICE}'"
+    script = f"{COUNT};\n\\conninfo\n\\copy ({COUNT}) to stdout csv\n{COUNT} \\gdesc\nSELECT cost FROM visits;\n"
+    done = subprocess.run(
+        ["psql", "-X", "-A", "-t", address],
+        input=script,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PGPASSWORD": wired.world.tokens["alice"], "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("a|")
+    assert lines[1].startswith("b|")
+    assert f"a,{lines[0][2:]}" in lines
+    assert "ERROR:" in done.stderr
+    assert "HINT:" in done.stderr
