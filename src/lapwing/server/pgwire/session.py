@@ -26,6 +26,7 @@ from lapwing import __version__, errors
 from lapwing.answer.presentation import cost_in_words
 from lapwing.answer.python_values import Cell
 from lapwing.documents.answer_document import value_of
+from lapwing.preview import Preview
 from lapwing.privacy.amounts import read as read_amount
 from lapwing.privacy.measures import from_record
 from lapwing.server.answer_store import AnswerRecord
@@ -76,7 +77,10 @@ OTHERS: Final = {
     "client_min_messages": "notice",
 }
 PRICES: Final = ("epsilon", "error", "delta", "confidence", "assuming_count")
-OWN: Final = {f"lapwing.{name}": "" for name in (*PRICES, "label")} | {"lapwing.intervals": "off"}
+SWITCHES: Final = {"lapwing.intervals": "off", "lapwing.explain": "off"}
+OWN: Final = {f"lapwing.{name}": "" for name in (*PRICES, "label")} | SWITCHES
+EXPLAINED: Final = (("column", values.TEXT_TYPE), ("half_width", values.FLOAT8))
+"""The columns of what a query would give."""
 FIXED: Final = frozenset(
     {"server_version", "server_encoding", "integer_datetimes", "standard_conforming_strings", "is_superuser"}
     | {"server_version_num", "max_identifier_length", "lc_collate", "in_hot_standby"}
@@ -89,7 +93,6 @@ ONLY: Final[Mapping[str, frozenset[str]]] = {
 """Settings that can only be set to what holds anyway."""
 _QUERY: Final = frozenset({"SELECT", "WITH", "FROM", "EXPLAIN", "VALUES", "TABLE", "("})
 _ENDED: Final = frozenset({"COMMIT", "END", "ROLLBACK", "ABORT"})
-_CATALOG: Final = frozenset({"PG_CATALOG", "INFORMATION_SCHEMA"})
 _OPTION: Final = re.compile(r"(?:-c\s*|--)([A-Za-z_][\w.]*)=((?:\\.|[^\s\\])*)")
 PRICE_HINT: Final = (
     "Say what queries of this connection may cost: SET lapwing.epsilon = 0.1, or SET lapwing.error = 50 for a wanted "
@@ -360,14 +363,17 @@ class WireSession:
             return None
         if not _is_query(statement):
             return self._own_columns(statement)
+        if self._explains(statement):
+            return EXPLAINED
         if self.settings["lapwing.intervals"] == "on":
             raise Refusal("0A000", "With lapwing.intervals, a query is described only together with its run.")
+        body = self._body(statement, given)
         caller, served = await self._found("read")
 
         def planned() -> list[tuple[str, int]]:
             with self.service.callers.pricing(caller):
                 session = served.for_caller(caller, self.service.policies)
-                plan = session.plan(statement.text, list(given), epsilon=1)
+                plan = session.plan(body.sql, body.values(), epsilon=1)
             return [(output.name, values.TYPES[output.value.shape]) for output in plan.outputs]
 
         return await run_in_threadpool(planned)
@@ -390,11 +396,19 @@ class WireSession:
         return self._own(statement)
 
     async def _asked(self, statement: Statement, given: Sequence[object]) -> Result:
-        """Ask a query, as over HTTP."""
-        if not _CATALOG.isdisjoint(statement.words) or any(word.startswith("PG_") for word in statement.words):
+        """Ask a query, as over HTTP, or show its price."""
+        body = self._body(statement, given)
+        if self._explains(statement):
+            return await self._explained(body)
+        caller, served = await self._found("ask")
+        (record,) = await self.service.executor.ask(caller, served, body, None, self._gone)
+        return self._shown_result(record, served)
+
+    def _body(self, statement: Statement, given: Sequence[object]) -> QueryBody:
+        if statement.of_catalog:
             raise Refusal("0A000", "Tables and functions of pg_catalog and information_schema are not answered.")
         try:
-            body = QueryBody(
+            return QueryBody(
                 sql=statement.text,
                 parameters=[_json(value) for value in given],
                 label=self.settings["lapwing.label"] or None,
@@ -402,9 +416,24 @@ class WireSession:
             )
         except ValidationError:
             raise Refusal("22023", "The query, a parameter or a setting is not one that this service takes.") from None
-        caller, served = await self._found("ask")
-        (record,) = await self.service.executor.ask(caller, served, body, None, self._gone)
-        return await self._shown_result(record, caller, served)
+
+    def _explains(self, statement: Statement) -> bool:
+        return statement.words[0] == "EXPLAIN" or self.settings["lapwing.explain"] == "on"
+
+    async def _explained(self, body: QueryBody) -> Result:
+        """Return the ± that each column would have, and say what the query would cost: free, and no row is read."""
+        caller, served = await self._found("read")
+
+        def explained() -> Preview:
+            with self.service.callers.pricing(caller):
+                timed = self.service.executor.holds_answers
+                session = served.for_caller(caller, self.service.policies, timed=timed)
+                return session.explain(body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count)
+
+        preview = await run_in_threadpool(explained)
+        cost = "free: bought before" if preview.stored else f"would cost ε = {preview.epsilon:.6g}"
+        rows = [(column.name, column.half_width) for column in preview.columns]
+        return Result(tag=f"SELECT {len(rows)}", columns=EXPLAINED, rows=rows, notices=[cost, *preview.notes])
 
     def _prices(self) -> dict[str, Any]:
         given = {name: self.settings[f"lapwing.{name}"] for name in PRICES}
@@ -431,7 +460,7 @@ class WireSession:
             return caller, await run_in_threadpool(self.service.datasets.visible, caller, self.dataset)
         return await run_in_threadpool(found)
 
-    async def _shown_result(self, record: AnswerRecord, caller: Caller, served: ServedDataset) -> Result:
+    def _shown_result(self, record: AnswerRecord, served: ServedDataset) -> Result:
         document = record.document
         names, types = document["columns"], document["types"]
         columns = [(name, values.TYPES[types[name]]) for name in names]
@@ -584,9 +613,9 @@ class WireSession:
         short = name.removeprefix("lapwing.")
         if value.lower() in ("", "default"):
             return OWN[name]
-        if short == "intervals":
+        if name in SWITCHES:
             if value.lower() not in ("on", "off", "true", "false", "1", "0"):
-                raise Refusal("22023", "lapwing.intervals is on or off.")
+                raise Refusal("22023", f"{name} is on or off.")
             return "on" if value.lower() in ("on", "true", "1") else "off"
         if short in PRICES:
             try:

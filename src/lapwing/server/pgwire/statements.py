@@ -6,7 +6,7 @@ The words of a statement decide what it is: one about the connection (`SET`, `BE
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, final
 
@@ -23,6 +23,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _COMMENT: Final = re.compile(r"/\*|\*/")
+_CATALOG: Final = ("PG_", "INFORMATION_SCHEMA")
 MOST_WORDS: Final = 40
 """Tokens of a statement that are looked at; whatever has more is a query."""
 
@@ -41,11 +42,15 @@ class Token:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """One statement: its text, its first tokens, and where it begins in the text that was sent."""
+    """One statement: its text, its first tokens, and where it begins in the text that was sent.
+
+    `of_catalog`: whether it names a table or a function of the catalog of PostgreSQL.
+    """
 
     text: str
     start: int
     tokens: tuple[Token, ...]
+    of_catalog: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -57,20 +62,19 @@ def split(text: str) -> list[Statement]:
     """Return the statements of a text, without those that are empty."""
     found: list[Statement] = []
     tokens: list[Token] = []
-    first, last = 0, 0
-    for token in _tokens(text):
+    last, of_catalog = 0, False
+    for token in (*_tokens(text), Token(text=";", kind="other", start=len(text), end=len(text))):
         if token.kind == "other" and token.text == ";":
             if tokens:
-                found.append(Statement(text=text[first:last], start=first, tokens=tuple(tokens)))
-            tokens = []
+                start = tokens[0].start
+                whole = text[start:last]
+                found.append(Statement(text=whole, start=start, tokens=tuple(tokens), of_catalog=of_catalog))
+            tokens, of_catalog = [], False
             continue
-        if not tokens:
-            first = token.start
         if len(tokens) < MOST_WORDS:
             tokens.append(token)
         last = token.end
-    if tokens:
-        found.append(Statement(text=text[first:last], start=first, tokens=tuple(tokens)))
+        of_catalog = of_catalog or (token.kind == "word" and token.text.startswith(_CATALOG))
     return found
 
 
@@ -142,7 +146,7 @@ def copy_of(statement: Statement) -> Copy | None:
     if options is None or len(queries) != 1:
         return None
     (query,) = queries
-    moved = Statement(text=query.text, start=statement.start + tokens[1].end + query.start, tokens=query.tokens)
+    moved = replace(query, start=statement.start + tokens[1].end + query.start)
     return Copy(query=moved, form=options[0], header=options[1])
 
 
