@@ -178,7 +178,7 @@ def refusal(error: errors.LapwingError, request: Request) -> JSONResponse:
 
 
 def told(error: errors.LapwingError, person: str | None, dataset: str | None) -> errors.LapwingError:
-    """Log a fault, and return the error that the caller is told of: about the store, only that it cannot be used.
+    """Log a fault, and return the error that the caller sees: about the store, only that it cannot be used.
 
     Args:
         person: None for somebody who is nobody yet, of whom the log says nothing.

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, LiteralString
+from unittest.mock import patch
 
 import psycopg
 import pytest
@@ -316,9 +317,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return files
 
 
-def test_tls_is_demanded_and_the_sign_in_is_bound_to_it(
-    tmp_path: Path, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tls_is_demanded_and_the_sign_in_is_bound_to_it(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
     chain, key = certificate
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(chain, key)
@@ -327,8 +326,7 @@ def test_tls_is_demanded_and_the_sign_in_is_bound_to_it(
     def encrypted(self: WireListener, service: Service, door: socket.socket, *_: object) -> None:
         start(self, service, door, lambda: context, chain)
 
-    monkeypatch.setattr(WireListener, "__init__", encrypted)
-    with wired_in(tmp_path) as own:
+    with patch.object(WireListener, "__init__", encrypted), wired_in(tmp_path) as own:
         with own.connect(sslmode="require", channel_binding="require") as connection:
             assert len(connection.execute(COUNT).fetchall()) == 2
         with own.connect(sslmode="verify-ca", sslrootcert=str(chain), channel_binding="disable") as connection:
@@ -336,13 +334,17 @@ def test_tls_is_demanded_and_the_sign_in_is_bound_to_it(
         with pytest.raises(psycopg.OperationalError) as refused:
             own.connect(sslmode="disable")
         assert "with TLS only" in str(refused.value)
-        monkeypatch.setattr("lapwing.server.pgwire.listener.binding_of", lambda _: bytes(32))
-        with pytest.raises(psycopg.OperationalError):  # as if somebody with another certificate stood between
+        other = patch.object(wire_listener, "binding_of", lambda _: bytes(32))
+        with other, pytest.raises(psycopg.OperationalError):  # as if another server stood between
             own.connect(sslmode="require", channel_binding="require")
 
 
-def test_strangers_are_few_and_have_little_time(own: Wired, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire_listener, "MOST_STRANGERS", 2)
+def test_strangers_are_few(own: Wired) -> None:
+    with patch.object(wire_listener, "MOST_STRANGERS", 2):
+        _three_strangers(own)
+
+
+def _three_strangers(own: Wired) -> None:
     sockets = [socket.create_connection(("127.0.0.1", own.port)) for _ in range(3)]
     sockets[0].settimeout(10)
     assert sockets[0].recv(1) == b""  # the first made room

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 from types import SimpleNamespace
 from typing import Final
+from unittest.mock import patch
 
 import pytest
 
@@ -72,12 +73,11 @@ def test_wrong_passwords_and_names_of_nobody_are_refused() -> None:
             exchanged(Client("pen"), verifiers)
 
 
-def test_made_up_verifiers_let_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_made_up_verifiers_let_nobody_in() -> None:
     """Even a proof that fits a made-up verifier is none, as if somebody had found what hashes to it."""
     made_up = Exchange(SALT, [], NONCE)._verifiers[0].stored_key
     found = SimpleNamespace(sha256=lambda _: SimpleNamespace(digest=lambda: made_up))
-    monkeypatch.setattr("lapwing.server.pgwire.scram.sha256", found.sha256)
-    with pytest.raises(Refused):
+    with patch.object(scram, "sha256", found.sha256), pytest.raises(Refused):
         exchanged(Client("anything"), [])
 
 
@@ -89,7 +89,7 @@ def test_more_passwords_than_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize("known", [0, 1, 3, 300])
-def test_every_name_takes_the_same_steps(known: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_name_takes_the_same_steps(known: int) -> None:
     """As many keyed hashes are compared for a name of nobody as for one with many passwords."""
     compared: list[int] = []
     verifiers = [Verifier(bytes([n % 256]) * 32, bytes(32)) for n in range(known)]
@@ -100,8 +100,7 @@ def test_every_name_takes_the_same_steps(known: int, monkeypatch: pytest.MonkeyP
         compared.append(1)
         return one == other
 
-    monkeypatch.setattr("lapwing.server.pgwire.scram.hmac.compare_digest", compare)
-    with pytest.raises(Refused):
+    with patch("lapwing.server.pgwire.scram.hmac.compare_digest", compare), pytest.raises(Refused):
         exchange.final(final)
     assert len(compared) == scram.VERIFIERS
 

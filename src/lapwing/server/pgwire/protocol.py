@@ -10,8 +10,8 @@ The protocol itself decides about the order of messages, the names of statements
 error. So these never become events. An error in a message of the extended protocol skips everything until `Sync`. An
 error in a query skips the rest of its statements: the caller sees to that.
 
-No input makes it store more than its limits. These are one message that is not complete and no longer than its type
-allows, and by name `MAX_STATEMENTS` statements and `MAX_PORTALS` portals of `MAX_STORED` bytes together. A bad message
+No input makes it store more than its limits. It stores one message that is not complete, of a limited length. It stores
+`MAX_STATEMENTS` statements and `MAX_PORTALS` portals by name, of `MAX_STORED` bytes together. A bad message
 closes the connection, after an error that says why. So do bytes in plain text behind a request for TLS: they would
 count as encrypted.
 """

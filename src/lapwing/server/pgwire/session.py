@@ -1,9 +1,9 @@
 """One client of the PostgreSQL protocol after it has signed in: its settings, its statements and their results.
 
 Theory of operation. A query goes to `QuestionExecutor.ask`, as one over HTTP does, with the rights that the token has
-at that moment. So rights, floors, allowances, deadlines, turns, the ledger and the metrics are those of every query. A
-connection adds nothing but the form: where the price comes from (`SET lapwing.epsilon`), and how a result or a refusal
-is said.
+at that moment. So the same code decides about rights, floors, allowances, deadlines and turns, and counts and records. A
+connection adds nothing but the form. `SET lapwing.epsilon` gives the price, and results and refusals become messages of
+the protocol.
 
 A data set is a database: a query reads one data set, as a query of PostgreSQL reads one database. Nothing can be
 written, so transactions change nothing, and only their state is tracked, because clients look at it.
@@ -62,7 +62,7 @@ REPORTED: Final = {
     "is_superuser": "off",
     "application_name": "",
 }
-"""Settings that a client is told of when it connects."""
+"""Settings that the server sends when a client connects."""
 OTHERS: Final = {
     "search_path": '"$user", public',
     "transaction_isolation": "read committed",
@@ -147,7 +147,7 @@ class Prepared:
 @final
 @dataclass(slots=True, kw_only=True)
 class Portal:
-    """A prepared statement with values; `result` once it has run, of which so many rows were sent."""
+    """A prepared statement with values; `result` once it has run, and `sent` counts the rows that were sent."""
 
     prepared: Prepared
     values: Sequence[object]

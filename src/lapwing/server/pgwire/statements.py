@@ -1,7 +1,7 @@
 """Statements: where one ends and the next begins, and which of them a connection answers by itself.
 
-The words of a statement decide what it is: one about the connection (`SET`, `BEGIN`), one about how a result is sent
-(`COPY`), or a query, whose text goes to the service as it is. A text is never changed and nothing is pasted into it.
+The words of a statement decide about its kind. It may be about the connection (`SET`, `BEGIN`), or about how a result is
+sent (`COPY`). Any other is a query, whose text goes to the service as it is. A text is never changed and nothing is pasted into it.
 """
 
 import re
@@ -25,7 +25,7 @@ _TOKEN: Final = re.compile(
 _COMMENT: Final = re.compile(r"/\*|\*/")
 _CATALOG: Final = ("PG_", "INFORMATION_SCHEMA")
 MOST_WORDS: Final = 40
-"""Tokens of a statement that are looked at; whatever has more is a query."""
+"""The number of tokens that decide about the kind of a statement."""
 
 
 @final
@@ -179,7 +179,7 @@ _CASTS: Final = {
 def parameter_types(text: str, declared: tuple[int, ...]) -> tuple[int, ...]:
     """Return the types of the parameters `$1`, `$2` … of a text, by number.
 
-    It is the type that a client declares, or else that of a cast right after the parameter, or else text.
+    The client declares a type, or a cast stands right after the parameter; any other parameter is a text.
     """
     tokens = [*_tokens(text)]
     types = dict(enumerate(declared, 1))
