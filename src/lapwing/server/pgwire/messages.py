@@ -3,7 +3,8 @@
 A message has a type of one byte, a length of four that counts itself, and a body. The first packet of a client has no
 type. A reader takes no more from a body than is there, and makes no list longer than the body has bytes for.
 
-Source: PostgreSQL 18, Documentation, chapter 54, "Frontend/Backend Protocol".
+Source:
+    PostgreSQL 18, Documentation, chapter 54, "Frontend/Backend Protocol".
 """
 
 import struct

@@ -12,7 +12,8 @@ Over TLS the exchange can be bound to the certificate of the server (`tls-server
 another certificate cannot pass it on. A client that can bind and was made to believe that the server cannot says so,
 and the server refuses it.
 
-Source: RFC 5802, RFC 7677; RFC 5929, section 4, for the binding.
+Source:
+    RFC 5802, RFC 7677; RFC 5929, section 4, for the binding.
 """
 
 import base64

@@ -1,9 +1,9 @@
 """One client of the PostgreSQL protocol after it has signed in: its settings, its statements and their results.
 
 Theory of operation. A query goes to `QuestionExecutor.ask`, as one over HTTP does, with the rights that the token has
-at that moment. So the same code decides about rights, floors, allowances, deadlines and turns, and counts and records. A
-connection adds nothing but the form. `SET lapwing.epsilon` gives the price, and results and refusals become messages of
-the protocol.
+at that moment. So the same code decides about rights, floors, allowances, deadlines and turns, and counts and records.
+A connection adds nothing but the form. `SET lapwing.epsilon` gives the price, and results and refusals become messages
+of the protocol.
 
 A data set is a database: a query reads one data set, as a query of PostgreSQL reads one database. Nothing can be
 written, so transactions change nothing, and only their state is tracked, because clients look at it.
@@ -32,6 +32,7 @@ from lapwing.privacy.measures import from_record
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import QueryBody
 from lapwing.server.datasets import ServedDataset
+from lapwing.server.execution import Ask
 from lapwing.server.log import log
 from lapwing.server.people import Caller
 from lapwing.server.pgwire import messages, protocol, values
@@ -228,15 +229,16 @@ class WireSession:
         else:
             error = told(error, self.person, self.dataset)
             state, said = STATES.get(type(error), "58000"), str(error)
-        hint, position = "", None
+        hint, position, curator = "", None, ""
         if isinstance(error, errors.QueryRefused):
-            said, hint = f"{error.reason}.", error.remedy
+            said, hint = f"{error.reason}.", error.analyst_remedy
+            curator = f" The curator can do this: {error.curator_remedy}" if error.curator_remedy else ""
             if error.position is not None and text:
                 line, column = error.position
                 position = start + sum(len(one) + 1 for one in text.split("\n")[: line - 1]) + column
         if isinstance(error, errors.InvalidParameter) and not self._has_price():
             hint = PRICE_HINT
-        detail = f"{error.code}. {errors.charge_in_words(errors.was_charged(error))}"
+        detail = f"{error.code}. {errors.charge_in_words(errors.was_charged(error))}{curator}"
         return Report(severity="ERROR", state=state, message=said, detail=detail, hint=hint, position=position)
 
     def _has_price(self) -> bool:
@@ -401,7 +403,8 @@ class WireSession:
         if self._explains(statement):
             return await self._explained(body)
         caller, served = await self._found("ask")
-        (record,) = await self.service.executor.ask(caller, served, body, None, self._gone)
+        ask = Ask(caller=caller, served=served, body=body, key=None)
+        (record,) = await self.service.executor.ask(ask, self._gone)
         return self._shown_result(record, served)
 
     def _body(self, statement: Statement, given: Sequence[object]) -> QueryBody:

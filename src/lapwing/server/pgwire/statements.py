@@ -1,7 +1,8 @@
 """Statements: where one ends and the next begins, and which of them a connection answers by itself.
 
-The words of a statement decide about its kind. It may be about the connection (`SET`, `BEGIN`), or about how a result is
-sent (`COPY`). Any other is a query, whose text goes to the service as it is. A text is never changed and nothing is pasted into it.
+The words of a statement decide about its kind. It may be about the connection (`SET`, `BEGIN`), or about how a result
+is sent (`COPY`). Any other is a query, whose text goes to the service as it is. A text is never changed, and nothing is
+pasted into it.
 """
 
 import re

@@ -4,8 +4,9 @@ The type of a column follows from its query, before any value is known. So a cli
 integer is `int8`. A released one that does not fit is an error (`BadValue`), and never becomes another number. A
 parameter becomes a Python value that the service takes next to the text of a query; it never passes through the text.
 
-Source: PostgreSQL 18, `src/include/catalog/pg_type.dat` for the numbers of types, and the `*_send` and `*_recv`
-functions of `src/backend/utils/adt` for their binary formats.
+Source:
+    PostgreSQL 18, `src/include/catalog/pg_type.dat` for the numbers of types, and the `*_send` and `*_recv`
+    functions of `src/backend/utils/adt` for their binary formats.
 """
 
 import re
