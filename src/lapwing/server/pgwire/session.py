@@ -26,7 +26,6 @@ from lapwing import __version__, errors
 from lapwing.answer.presentation import cost_in_words
 from lapwing.answer.python_values import Cell
 from lapwing.documents.answer_document import value_of
-from lapwing.preview import Preview
 from lapwing.privacy.amounts import read as read_amount
 from lapwing.privacy.measures import from_record
 from lapwing.server.answer_store import AnswerRecord
@@ -427,7 +426,7 @@ class WireSession:
         """Return the ± that each column would have, and say what the query would cost: free, and no row is read."""
         caller, served = await self._found("read")
 
-        def explained() -> Preview:
+        def explained() -> Any:
             with self.service.callers.pricing(caller):
                 timed = self.service.executor.holds_answers
                 session = served.for_caller(caller, self.service.policies, timed=timed)
