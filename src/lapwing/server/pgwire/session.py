@@ -126,7 +126,7 @@ class Refusal(Exception):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of a statement: with columns, if it gives rows; of a COPY, as data."""
+    """The result of a statement: with columns, if it gives rows; of a COPY, as data."""
 
     tag: str
     columns: Sequence[tuple[str, int]] | None = None
