@@ -72,10 +72,9 @@ def _plans_of_then(selection: Selection) -> Iterator[Selection]:
 
 
 def look_up_wider(priced: Quote, key: str, access: Access) -> Release | Purchase:
-    """Return an answer that was bought with more cells, cut to those of now, or what is to be bought.
+    """Return an earlier answer with more cells, cut to those of the question; if there is none, a purchase.
 
-    Cells that no row can fall into were there, with noise of the same law. So the others are what is asked for, and to
-    leave some out is post-processing.
+    The further cells were those that no row can fall into. Leaving them out is post-processing.
     """
     question, then = priced.question, priced.question.wider
     if then is None or question.distributions or question.choosing or question.private_keys:

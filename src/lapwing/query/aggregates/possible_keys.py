@@ -84,10 +84,10 @@ def possible_keys(
 
     Args:
         kept: Public rows that are in the answer whether or not they match anybody (`from_clause.scope.Input`).
-        by_day: Whether timestamps are looked at as earlier versions did, which knew of days alone.
+        by_day: Look at timestamps as earlier versions did: by days.
 
     Returns:
-        Also what earlier versions listed, if that was more; None if it was the same, or had private keys.
+        Also the cells of earlier versions, if they had more and no private keys.
 
     Raises:
         QueryRefused: If a key can have none.

@@ -48,7 +48,7 @@ class Question:
         sets: the grouping sets, if there are several. Each has its own cells, by some of the keys; the others are NULL.
         choosing: whether no measure is released, but only which of them is best over all cells together.
         combined: public keys of which not every combination is a cell, with those that are (`possible_keys`).
-        wider: the question with the cells that it had in earlier versions, if there were more.
+        wider: the question with the cells of earlier versions, if they had more.
     """
 
     selection: Selection

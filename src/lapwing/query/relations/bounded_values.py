@@ -34,12 +34,12 @@ def all_values(
     *,
     by_day: bool = False,
 ) -> ListedValues | None:
-    """Return every value between the bounds of a variable, of a timestamp those of `_moments`; None if there are many.
+    """Return every value between the bounds of a variable, or `_moments` of a timestamp; None if there are many.
 
     Args:
-        expressions: What looks at it, conditions too.
-        conditions: What is true in every row.
-        by_day: Whether of timestamps only those are listed that earlier versions did, who knew of days alone.
+        expressions: All that look at it, conditions too.
+        conditions: Those that hold in every row.
+        by_day: List timestamps as earlier versions did, which looked only at days.
     """
     kind = variable.type
     if kind == BOOLEAN:
@@ -58,7 +58,7 @@ def all_values(
 
 @dataclass(slots=True)
 class _Changes:
-    """When what looks at a timestamp changes: at moments, and at the beginnings of spans, of a size and a phase."""
+    """The moments at which expressions of a timestamp change, and spans, of a size and a phase, at whose beginnings."""
 
     at: set[int] = field(default_factory=set)
     spans: set[tuple[int, int]] = field(default_factory=set)
@@ -70,8 +70,8 @@ def _moments(
 ) -> ListedValues | None:
     """Return moments that stand for all others, if it is known when expressions change.
 
-    Each of them is the same from one of its changes to the next. So it is the same from one of these moments to the
-    next, and each stands for all up to there; the first stands for those from the lower bound on.
+    An expression is the same from one of its changes to the next. So each of these moments stands for all times up to
+    the next one. The first moment is the lower bound.
     """
     (low, high), changes = within, _Changes()
     if not all(_note_changes(part, variable.name, changes) for part in expressions):
@@ -86,7 +86,7 @@ def _moments(
 
 
 def _note_changes(node: Expression, name: str, changes: _Changes) -> bool:
-    """Note when an expression of a variable changes; False if nobody knows."""
+    """Note when an expression of a variable changes; False if that is unknown."""
     if _moved(node, name) is not None:
         return False
     if not isinstance(node, Operation):
@@ -113,7 +113,7 @@ def _note_changes(node: Expression, name: str, changes: _Changes) -> bool:
 
 
 def _span(function: str, words: Sequence[Constant]) -> tuple[int, int] | None:
-    """Return how long what a function gives stays the same, and where one such span begins; None if nobody knows."""
+    """Return the length of the spans in which a function stays the same, and where one begins; None if unknown."""
     match function, *words:
         case "to_date", *_:
             return DAY, 0
