@@ -96,6 +96,26 @@ def test_the_sql_is_the_golden_sql(
     assert writing or not different, "\n\n".join(different)
 
 
+TEXTS = golden.FIXTURES / "refusal_texts.txt"
+
+
+@pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.long)])
+def test_the_texts_of_refusals_are_those_that_were_reviewed(every: int, catalog: Catalog, facts: PublicData) -> None:
+    writing = bool(os.environ.get("LAPWING_WRITE_GOLDEN"))
+    asked = [(entry, "refused" not in entry.sections) for entry in [*REFUSALS, *ENTRIES]]
+    asked = [one for one in asked if {"refused", "spark refused"} & one[0].sections.keys()][:: 1 if writing else every]
+    refusals = [golden.refusal_of(entry.question, catalog, facts, spark=spark) for entry, spark in asked]
+    said = golden.texts_of(refused for refused in refusals if refused is not None)
+    if writing:
+        TEXTS.write_text("\n\n".join(said) + "\n", encoding="utf-8")
+    reviewed = TEXTS.read_text(encoding="utf-8").strip().split("\n\n")
+    if every == 1 or writing:
+        assert said == reviewed
+    known = {(paragraph.split("\n")[0], line) for paragraph in reviewed for line in paragraph.split("\n")[1:]}
+    assert {(one.split("\n")[0], line) for one in said for line in one.split("\n")[1:]} <= known
+    assert len(known) > 300
+
+
 # ---- both sides run --------------------------------------------------------------------------------------------------
 
 

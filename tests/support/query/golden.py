@@ -12,12 +12,17 @@ plain                   the question in the words of plain DuckDB, where it has 
 spark, spark cleaned,   the same in Spark's SQL, of every question about Parquet files; or why Spark does not answer it.
 spark kept, spark refused,
 spark asked i of n
-refused                 the refusal, in the files called <rule>__refused.sql.
+refused                 the code of the refusal and its place, in the files called <rule>__refused.sql.
 
-`LAPWING_WRITE_GOLDEN=1 pytest tests/query/test_golden.py` writes the sections of all files anew, for a person to read.
+The texts of all these refusals are in one file, `refusal_texts.txt`: a code, then each text that is said with it,
+without its place.
+
+`LAPWING_WRITE_GOLDEN=1 pytest tests/query/test_golden.py` writes the sections of all files, and the texts, anew: for a
+person to read.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
@@ -112,7 +117,7 @@ def written(entry: Entry, catalog: Catalog, facts: PublicFacts, sources: dict[st
 
 def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sources: dict[str, Location]) -> str:
     if name == "refused":
-        return _refusal(question, catalog, facts)
+        return code_of(refusal_of(question, catalog, facts))
     bound = _bound(name, bind(question, catalog, facts))
     if not bound.measures:
         return NOTHING_READ
@@ -156,7 +161,7 @@ def _on_spark(names: list[str], text: str, catalog: Catalog, facts: PublicFacts)
     try:
         plan = bind(text, replace(catalog, engine="spark", cluster=LOCAL), facts, capabilities=CAPABILITIES)
     except QueryRefused as refused:
-        return {"spark refused": str(refused)}
+        return {"spark refused": code_of(refused)}
     questions = {name: _bound(name, plan) for name in names}
     if not all(table.source.endswith(".parquet") for question in questions.values() for table in question.tables):
         return {}
@@ -182,12 +187,32 @@ def _layers_on_spark(table: Table, folder: Path) -> dict[str, str]:
     return {"cleaned": _COLUMN.sub(r"\1\n  ", rows), "kept": kept}
 
 
-def _refusal(question: str, catalog: Catalog, facts: PublicFacts) -> str:
+def refusal_of(question: str, catalog: Catalog, facts: PublicFacts, *, spark: bool = False) -> QueryRefused | None:
+    """Return why a question is refused, by any engine or by Spark; None if it is not."""
     try:
-        bind(question, catalog, facts)
+        if spark:
+            bind(question, replace(catalog, engine="spark", cluster=LOCAL), facts, capabilities=CAPABILITIES)
+        else:
+            bind(question, catalog, facts)
     except QueryRefused as refused:
-        return str(refused)
-    return "IT IS ANSWERED"
+        return refused
+    return None
+
+
+def code_of(refused: QueryRefused | None) -> str:
+    """Return the code of a refusal, and its place."""
+    if refused is None:
+        return "IT IS ANSWERED"
+    place = "" if refused.position is None else f" (line {refused.position[0]}, column {refused.position[1]})"
+    return f"{refused.cause.value}{place}"
+
+
+def texts_of(refusals: Iterable[QueryRefused]) -> list[str]:
+    """Return what refusals say, without their places: for each code a paragraph, of a line for each text."""
+    said: dict[str, set[str]] = {}
+    for refused in refusals:
+        said.setdefault(refused.cause.value, set()).add(str(refused.pointing_at(None)))
+    return ["\n".join([f"[{code}]", *sorted(texts)]) for code, texts in sorted(said.items())]
 
 
 def write(file: Path, entries: list[Entry]) -> None:
