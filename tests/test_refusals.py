@@ -3,6 +3,7 @@
 import ast
 import pickle
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -124,19 +125,29 @@ def test_a_client_reads_a_refusal_of_another_version(cause: str | None) -> None:
 PAGE = ROOT / "docs" / "reference" / "refusals.md"
 
 
-def meanings() -> dict[str, str]:
-    """Return what the source says of each cause."""
-    (enum,) = (node for node in ast.parse((SOURCE / "refusal_causes.py").read_text("utf-8")).body if isinstance(node, ast.ClassDef))  # noqa: E501  # fmt: skip
-    pairs = zip(enum.body, enum.body[1:], strict=False)
+def meanings(body: list[ast.stmt]) -> dict[str, str]:
+    """Return what the source says of each code: the text after its assignment."""
     return {
-        ast.literal_eval(member.value): ast.literal_eval(said.value)
-        for member, said in pairs
-        if isinstance(member, ast.Assign) and isinstance(said, ast.Expr)
+        member.value.value: ast.literal_eval(said.value)
+        for member, said in pairwise(body)
+        if isinstance(member, ast.Assign | ast.AnnAssign) and isinstance(said, ast.Expr)
+        if isinstance(member.value, ast.Constant) and isinstance(member.value.value, str)
     }
+
+
+def read(file: str) -> list[ast.stmt]:
+    return ast.parse((SOURCE / file).read_text("utf-8")).body
 
 
 def test_the_page_says_of_each_code_what_it_means_and_what_to_do() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
-    assert {code: meaning for code, meaning, _ in rows} == meanings()
+    (enum,) = (node for node in read("refusal_causes.py") if isinstance(node, ast.ClassDef))
+    assert {code: meaning for code, meaning, _ in rows} == meanings(enum.body)
     assert len(rows) == len(RefusalCause)
     assert all(remedy.endswith(".") for _, _, remedy in rows)
+
+
+def test_the_page_says_what_each_note_says() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert dict(rows) == meanings(read("answer/notes.py"))
+    assert len(rows) > 40

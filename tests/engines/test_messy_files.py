@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from lapwing.release.notes import LONG_TEXTS, UNLISTED_KEYS
+from lapwing.answer.notes import LONG_TEXTS, UNLISTED_KEYS
 from lapwing.session import Session
 
 USUAL: dict[str, Any] = {"max_rows_per_unit": 4, "epsilon": 10_000_000}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lapwing.answer import notes
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
 from lapwing.engines.duckdb import expressions as printers
@@ -394,3 +395,19 @@ def test_a_question_that_is_answered_does_change_the_ledger(session: Session) ->
 def test_what_a_filter_leaves_no_value_of_is_refused(value: str, catalog: Catalog) -> None:
     with pytest.raises(QueryRefused):
         bind(f"SELECT {value} FILTER (WHERE age IS NULL) AS x FROM visits", catalog)
+
+
+# ---- notes -----------------------------------------------------------------------------------------------------------
+
+ANSWERED = [entry for file in golden.files(refused=False) for entry in golden.read(file)]
+CODES = {value for name, value in vars(notes).items() if name.isupper() and isinstance(value, str)}
+
+
+@pytest.mark.parametrize("every", [40, pytest.param(1, marks=pytest.mark.long)])
+def test_every_note_of_a_price_has_a_code(session: Session, every: int) -> None:
+    seen = set()
+    for entry in ANSWERED[::every]:
+        preview = session.explain(entry.question, epsilon=1)
+        assert {notes.code_of(note) for note in preview.notes} <= CODES, entry.question
+        seen |= {notes.code_of(note) for note in preview.notes}
+    assert len(seen) >= (5 if every > 1 else 15)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
+from lapwing.answer.notes import PUBLIC_NUMBER, PUBLIC_PEOPLE, code_of
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import dumps, loads
 from lapwing.engines import DuckDB
@@ -20,7 +21,6 @@ from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.measures.measures import Count, Sum
 from lapwing.query.pricing import measured_vectors
 from lapwing.query.sensitivity import stability
-from lapwing.release.notes import PUBLIC_NUMBER, PUBLIC_PEOPLE, code_of
 from tests.support.effort import one_in
 from tests.support.engines.tables import run
 from tests.support.release.small import priced, shown

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import lapwing as lw
+from lapwing.answer.notes import LONG_TEXTS, ROWS_OF_UNIT, UNLISTED_KEYS
 from lapwing.documents.answer_document import answer_document, notes_in
 from lapwing.documents.preview_document import preview_document, preview_of
 from lapwing.release import answering, rare_notes
-from lapwing.release.notes import LONG_TEXTS, ROWS_OF_UNIT, UNLISTED_KEYS
 from lapwing.session import Session
 from tests.support.effort import one_in
 

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
+from lapwing.answer.notes import MEASURED_TOGETHER, code_of
 from lapwing.catalog.toml import loads
 from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import SYSTEM
@@ -39,7 +40,6 @@ from lapwing.query.pricing import error_price, measured_vectors, quote, row_pric
 from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.release.measured import notes_on_vector
-from lapwing.release.notes import MEASURED_TOGETHER, code_of
 from lapwing.release.refinement import Refinement
 from tests.support.effort import is_long, one_in, only
 from tests.support.release.small import BUDGETS, CATALOG, GDP, PURE, catalog, exact, opened, priced, row, shown, write

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import lapwing as lw
-from lapwing.release.notes import UNLISTED_KEYS, code_of
+from lapwing.answer.notes import UNLISTED_KEYS, code_of
 from tests.support.effort import only
 
 Bounds = Mapping[str, tuple[float, float]]

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
+from lapwing.answer.notes import code_of
 from lapwing.mechanisms import RoundedGaussian, quantiles_of_counts
 from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
 from lapwing.mechanisms.quantiles_of_counts import QuantilesOfCounts
@@ -20,7 +21,6 @@ from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.pricing import choices
 from lapwing.query.pricing.calibrate import calibrate
 from lapwing.query.pricing.quote import Quote
-from lapwing.release.notes import code_of
 from tests.support.effort import one_in
 
 MEDIAN = "SELECT plan, MEDIAN(cost) AS m FROM visits GROUP BY plan ORDER BY plan"

@@ -20,6 +20,7 @@ import pytest
 import lapwing as lw
 from lapwing import session as session_module
 from lapwing.answer import interval_ends, presentation
+from lapwing.answer.notes import AS_READ, code_of
 from lapwing.catalog.toml import load
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.ledger import curating
@@ -32,7 +33,6 @@ from lapwing.query.plan.composition import plans_asked
 from lapwing.query.plan.plan import Question
 from lapwing.query.relations.relation import ProtectedRows
 from lapwing.release import earlier_meanings
-from lapwing.release.notes import AS_READ, code_of
 from tests.support.effort import one_in, only
 from tests.support.release.small import GDP, opened, row
 

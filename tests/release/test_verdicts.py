@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
+from lapwing.answer.notes import ALL_WITHIN_BOUNDS, AS_READ, FAR_VALUES, MEASURED_TOGETHER, OUTSIDE_BOUNDS, code_of
 from lapwing.opening import open_session
 from lapwing.release import answering
-from lapwing.release.notes import ALL_WITHIN_BOUNDS, AS_READ, FAR_VALUES, MEASURED_TOGETHER, OUTSIDE_BOUNDS, code_of
 from lapwing.session import Session
 from tests.support.effort import one_in
 from tests.support.release.small import GDP, catalog, opened, row, write

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import lapwing as lw
+from lapwing.answer.notes import FAR_VALUES, SEEN_BOUNDED, SEEN_IN_STEPS
 from lapwing.catalog.model import Column, Table
 from lapwing.catalog.toml import load
 from lapwing.errors import QueryRefused
-from lapwing.release.notes import FAR_VALUES, SEEN_BOUNDED, SEEN_IN_STEPS
 
 UNITS = 60
 MOST = 4

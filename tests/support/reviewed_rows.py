@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import lapwing as lw
-from lapwing.release.notes import SUMMED_IN_STEPS, code_of
+from lapwing.answer.notes import SUMMED_IN_STEPS, code_of
 from tests.support.effort import some
 
 CATALOG: Final = """

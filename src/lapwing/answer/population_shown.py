@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol, final
 
+from lapwing.answer.notes import NO_POPULATION_INTERVAL, OF_POPULATION
 from lapwing.answer.population import POISSON, Sampling
 from lapwing.answer.presentation import EndArray
-from lapwing.answer.python_values import Cell
+from lapwing.answer.python_values import Cell, Note
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.measures import Loss
@@ -65,15 +66,17 @@ class PopulationShown:
 
         return with_ends(self._answer.to_arrow(), self.interval(confidence))
 
-    def _said(self) -> list[str]:
+    def _said(self) -> list[Note]:
         """Say of what the intervals are, and of which columns there are none."""
         found = self.interval(Fraction(95, 100))
         # NaN and NaT are those that differ from themselves.
         without = [name for name, (low, _) in found.items() if len(low) and bool((low != low).all())]
-        said = ["intervals are for the population, if its people were drawn independently and the query was fixed"]
+        text = "intervals are for the population, if its people were drawn independently and the query was fixed"
+        said = [Note(text, OF_POPULATION)]
         if without:
             more = "" if self._sampling is not None else "; of counts and sums one does if you say how many were drawn"
-            said.append(f"no interval for the population can be given for {', '.join(without)}{more}")
+            text = f"no interval for the population can be given for {', '.join(without)}{more}"
+            said.append(Note(text, NO_POPULATION_INTERVAL))
         return said
 
 

@@ -52,7 +52,7 @@ def is_whole(column: Rationals) -> bool:
 
 @final
 class Note(str):
-    """A note beside an answer or a price: a text for people, with a code for programs (`release.notes`)."""
+    """A note beside an answer or a price: a text for people, with a code for programs (`answer.notes`)."""
 
     code: str
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from lapwing.answer.column_facts import ColumnFacts, MeasureFacts
 from lapwing.answer.frames import pandas_frame, polars_frame
+from lapwing.answer.notes import GRAPH_BOUND_BOUGHT
 from lapwing.answer.presentation import EndArray, caption, html_table
-from lapwing.answer.python_values import Cell
+from lapwing.answer.python_values import Cell, Note
 from lapwing.answer.text_table import text_table
 from lapwing.errors import InvalidParameter
 from lapwing.graphs.asking import Outcome
@@ -74,8 +75,11 @@ class GraphAnswer:
         priced = self.outcome.priced
         pairs = zip(priced.numbers(self.level), self.outcome.released, strict=True) if priced.delta else ()
         return tuple(
-            f"{one.number.name}: one edge moves them by at most {found.base:,}, a bound that was paid for with "
-            f"delta = {delta(one.delta)}"
+            Note(
+                f"{one.number.name}: one edge moves them by at most {found.base:,}, a bound that was paid for with "
+                f"delta = {delta(one.delta)}",
+                GRAPH_BOUND_BOUGHT,
+            )
             for one, found in pairs
             if one.delta
         )

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from fractions import Fraction
 
+from lapwing.answer.notes import GRAPH_BOUND_BOUGHT, GRAPH_LEVEL_CHOSEN, GRAPH_PROMISE, TOO_NOISY
+from lapwing.answer.python_values import Note
 from lapwing.catalog.graph import EDGE
 from lapwing.catalog.model import Budget
 from lapwing.errors import AllowanceExhausted, BudgetExhausted, DataStopped, QueryRefused, RefusalCause
@@ -11,6 +13,7 @@ from lapwing.graphs.asking import Wording, answer, require_chargeable, stored_an
 from lapwing.graphs.opened import OpenGraph
 from lapwing.graphs.pricing import CONFIDENCE, Priced, PricedNumber, levels, priced, takes_delta
 from lapwing.graphs.recipe import BestOf, LadderCount, NoisyVector, PublicNumber, Recipe
+from lapwing.graphs.shown import promise_notes
 from lapwing.ledger.allowances import rooms
 from lapwing.ledger.state import State
 from lapwing.mechanisms.graphs.ladder import Ladder
@@ -96,7 +99,7 @@ def previewed(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta: Number
         beside={} if beside is None else {beside.access.catalog.name: beside.loss(asked.loss)},
         fits=_fits(held, asked),
         numbers=tuple(one for level in shown for one in _numbers(asked, level)),
-        notes=held.graph.notes + _searching(asked) + _not_usable(asked) + _bought(held, asked),
+        notes=promise_notes(held.graph) + _searching(asked) + _not_usable(asked) + _bought(held, asked),
     )
 
 
@@ -112,7 +115,8 @@ def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta:
         except (AllowanceExhausted, BudgetExhausted, DataStopped) as error:
             refusal = str(error)
     budget, widths = account.catalog.budget, {one.name: one.half_width for one in found.numbers}
-    beside = tuple(f"it counts as {loss} in the budget of {name}, too" for name, loss in found.beside.items())
+    counts = (f"it counts as {loss} in the budget of {name}, too" for name, loss in found.beside.items())
+    beside = tuple(Note(text, GRAPH_PROMISE) for text in counts)
     return Preview(
         cost=asked.loss.nothing() if stored else asked.loss,
         price=asked.loss,
@@ -206,10 +210,11 @@ def _searching(asked: Priced) -> tuple[str, ...]:
     if asked.chooser is None:
         return ()
     possible, share = levels(asked), float(1 - asked.shared.amount / asked.loss.amount)
-    return (
+    text = (
         f"Lapwing chooses a level from {possible[0]:,} to {possible[-1]:,} with {share:.0%} of the cost; give level "
-        f"to spend all of it on the number",
+        f"to spend all of it on the number"
     )
+    return (Note(text, GRAPH_LEVEL_CHOSEN),)
 
 
 def _bought(held: OpenGraph, asked: Priced) -> tuple[str, ...]:
@@ -219,10 +224,11 @@ def _bought(held: OpenGraph, asked: Priced) -> tuple[str, ...]:
         keeps, measure = account.catalog.budget.delta_keys, account.catalog.budget.measure
         if not keeps or measure == "zcdp" or held.beside is not None or not takes_delta(asked.recipe):
             return ()
-        return (
+        text = (
             "with a delta, Lapwing also pays for a bound on how far one edge moves the count; the ± is then "
-            "mostly narrower",
+            "mostly narrower"
         )
+        return (Note(text, GRAPH_BOUND_BOUGHT),)
     said = []
     for one in asked.numbers(asked.recipe.level):
         if isinstance(one.mechanism, NoisyLocalSensitivity):
@@ -232,7 +238,8 @@ def _bought(held: OpenGraph, asked: Priced) -> tuple[str, ...]:
                 f"{one.number.name}: the ± is about {times:.2g} times the bound, which is {law.margin:,} above what "
                 "the graph has, up to noise"
             )
-    return (*said, f"it takes delta = {delta(asked.delta)} of the {delta(account.catalog.budget.delta_keys)} available")
+    said.append(f"it takes delta = {delta(asked.delta)} of the {delta(account.catalog.budget.delta_keys)} available")
+    return tuple(Note(text, GRAPH_BOUND_BOUGHT) for text in said)
 
 
 def _not_usable(asked: Priced) -> tuple[str, ...]:
@@ -248,7 +255,8 @@ def _not_usable(asked: Priced) -> tuple[str, ...]:
                 beyond.append(2 * (_half_width(one) or 0) >= most)
     if not beyond or not all(beyond):
         return ()
-    return ("not usable at this cost: at every level the ± is half or more of the most that there can be",)
+    text = "not usable at this cost: at every level the ± is half or more of the most that there can be"
+    return (Note(text, TOO_NOISY),)
 
 
 def _because(one: PricedNumber) -> str:

@@ -12,6 +12,8 @@ from typing import Final
 
 import numpy as np
 
+from lapwing.answer.notes import GRAPH_LIMITED
+from lapwing.answer.python_values import Note
 from lapwing.catalog.graph import NODE, Graph
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.graphs.arguments import (
@@ -96,7 +98,7 @@ def _of_forests(graph: Graph, arguments: Arguments) -> Recipe:
             columns=("components",),
             rows=({"components": value},),
             ends={"components": (about(value, h, 0),)},
-            notes=(note,),
+            notes=(Note(note, GRAPH_LIMITED),),
             one_sided={"components": UPPER_BOUND},
         )
 

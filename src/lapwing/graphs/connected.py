@@ -11,7 +11,8 @@ or τ, whatever the number of groups (`mechanisms.scores`).
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from lapwing.answer.python_values import Cell
+from lapwing.answer.notes import GRAPH_CONNECTED
+from lapwing.answer.python_values import Cell, Note
 from lapwing.catalog.graph import NODE, Graph
 from lapwing.engines.graph_rows import GraphRows
 from lapwing.errors import QueryRefused, RefusalCause
@@ -57,7 +58,7 @@ def most_connected(graph: Graph, arguments: Arguments) -> Recipe:
         within = released[0].half_width(confidence)
         what = "edges" if chosen is None else f"edges as limited at {chosen:,} for each node"
         sure = f"each has at most {within:,} {what} fewer than the best that is left ({float(confidence):.0%})"
-        return Shown(columns=("rank", column), rows=rows, ends={}, notes=(sure,))
+        return Shown(columns=("rank", column), rows=rows, ends={}, notes=(Note(sure, GRAPH_CONNECTED),))
 
     return Recipe(
         text=text_of(graph, "most_connected", by=place[1], count=count, level=level),

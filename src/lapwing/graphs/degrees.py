@@ -18,7 +18,8 @@ from typing import Final
 
 import numpy as np
 
-from lapwing.answer.python_values import Cell
+from lapwing.answer.notes import GRAPH_ADJUSTED
+from lapwing.answer.python_values import Cell, Note
 from lapwing.catalog.graph import Graph
 from lapwing.engines.graph_rows import GraphRows
 from lapwing.errors import LapwingError, QueryRefused, RefusalCause
@@ -32,6 +33,7 @@ from lapwing.privacy.amounts import exact, read, written
 MOST_SEQUENCE: Final = 1_000_000
 MOST_SHARES: Final = 100
 USUAL_SHARES: Final = "0.25, 0.5, 0.75"
+_RISING: Final = "Lapwing makes the degrees rise with their rank, which brings them nearer to the truth overall"
 
 
 def degrees_of(rows: GraphRows, direction: str | None) -> Integers:
@@ -65,7 +67,7 @@ def degree_sequence(graph: Graph, arguments: Arguments) -> Recipe:
             columns=("rank", "degree"),
             rows=rows,
             ends={"degree": tuple(about(value, h, 0) for value in raw)},
-            notes=("Lapwing makes the degrees rise with their rank, which brings them nearer to the truth overall",),
+            notes=(Note(_RISING, GRAPH_ADJUSTED),),
         )
 
     return Recipe(text=text_of(graph, "degree_sequence", direction=direction), numbers=lambda _: (vector,), show=show)

@@ -11,7 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from lapwing.answer.python_values import Cell
+from lapwing.answer.notes import GRAPH_LIMITED
+from lapwing.answer.python_values import Cell, Note
 from lapwing.catalog.graph import NODE, Graph
 from lapwing.engines.graph_rows import GraphRows
 from lapwing.errors import QueryRefused, RefusalCause
@@ -113,14 +114,15 @@ def node_histogram(graph: Graph, arguments: Arguments) -> Recipe:
             {"degree": str(degree), "nodes": float(best[degree + 1] - best[degree])} for degree in range(len(best) - 1)
         )
         ends = tuple(about(raw[degree + 1] - raw[degree], h, 0) for degree in range(len(best) - 1))
+        left_out = (
+            f"Lapwing leaves out edges where a node would have more than {chosen:,}; the ± is around the "
+            f"remaining graph"
+        )
         return Shown(
             columns=("degree", "nodes"),
             rows=rows,
             ends={"nodes": ends},
-            notes=(
-                f"Lapwing leaves out edges where a node would have more than {chosen:,}; the ± is around the "
-                f"remaining graph",
-            ),
+            notes=(Note(left_out, GRAPH_LIMITED),),
         )
 
     return Recipe(

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, final
 
+from lapwing.answer.notes import GRAPH_PROMISE
+from lapwing.answer.python_values import Note
 from lapwing.catalog.model import Catalog
 from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.graphs.answer import GraphAnswer
@@ -14,7 +16,7 @@ from lapwing.graphs.answering import answered, previewed_in_sql, priced_for
 from lapwing.graphs.asking import Wording, stored_answer
 from lapwing.graphs.opened import OpenGraph, opened
 from lapwing.graphs.recipe import Recipe
-from lapwing.graphs.shown import multiplied
+from lapwing.graphs.shown import multiplied, promise_notes
 from lapwing.graphs.sql import only_priced, question_of
 from lapwing.ledger.wording import require_label
 from lapwing.preview import Preview
@@ -102,7 +104,10 @@ def asked_of_graph(
     if graph.graph.notes:  # of a promise that is weaker than that to people, wherever it is answered
         total = graph.account.catalog.budget.loss
         own = f"the cost is charged to the budget of the edges of {graph.graph.name}, {total}"
-        recipe = replace(recipe, show=multiplied(recipe.show, Fraction(1), None, (own, *graph.graph.notes)))
+        recipe = replace(
+            recipe,
+            show=multiplied(recipe.show, Fraction(1), None, (Note(own, GRAPH_PROMISE), *promise_notes(graph.graph))),
+        )
     return AskedOfGraph(held=graph, recipe=recipe, epsilon=epsilon, wording=typed, explain=found.explain, delta=delta)
 
 

@@ -12,6 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from lapwing.answer.notes import GRAPH_LIMITED
+from lapwing.answer.python_values import Note
 from lapwing.catalog.graph import NODE, Graph
 from lapwing.graphs.arguments import Arguments, direction_of, level_of, text_of
 from lapwing.graphs.degrees import degrees_of
@@ -60,14 +62,15 @@ def _level_above_nodes(graph: Graph, arguments: Arguments) -> Recipe:
 
     def show(released: Sequence[Released], chosen: int | None, confidence: Fraction) -> Shown:
         value, h = int(released[0].values[0]), released[0].half_width(confidence)
+        text = (
+            f"max_degree is a level: edges are added while both ends have fewer than {chosen:,}. The full_nodes "
+            "have that many edges. Each edge that is left out ends at one of these nodes"
+        )
         return Shown(
             columns=("max_degree", "full_nodes"),
             rows=({"max_degree": chosen, "full_nodes": value},),
             ends={"full_nodes": (about(value, h, 0),)},
-            notes=(
-                f"max_degree is a level: edges are added while both ends have fewer than {chosen:,}. The full_nodes "
-                f"have that many edges. Each edge that is left out ends at one of these nodes",
-            ),
+            notes=(Note(text, GRAPH_LIMITED),),
         )
 
     return Recipe(

@@ -24,6 +24,10 @@ from typing import Final, final
 
 from sqlglot import exp
 
+from lapwing.answer.notes import (
+    GRAPH_MULTIPLIED,
+)
+from lapwing.answer.python_values import Note
 from lapwing.catalog.graph import NODE, Graph
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.mechanisms.graphs.ladder import MOST_LEAVES
@@ -83,7 +87,8 @@ def counted(select: exp.Select, graphs: Sequence[Graph]) -> CountedPattern:
     )
     statistic, arguments, orders = pattern.directed() if graph.directed else pattern.undirected()
     times = factor * orders
-    notes = () if times == 1 else (f"{_times(times)} the {statistic}, because the join has that many rows for each",)
+    said = f"{_times(times)} the {statistic}, because the join has that many rows for each"
+    notes = () if times == 1 else (Note(said, GRAPH_MULTIPLIED),)
     return CountedPattern(graph=graph, statistic=statistic, arguments=arguments, times=times, name=name, notes=notes)
 
 

@@ -5,7 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from lapwing.answer.python_values import Cell
+from lapwing.answer.notes import GRAPH_LIMITED, GRAPH_PROMISE
+from lapwing.answer.python_values import Cell, Note
+from lapwing.catalog.graph import Graph
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.graphs.recipe import LOWER_BOUND, Ends, Released, Show, Shown
 
@@ -36,10 +38,16 @@ def cut_note(level: int | None, what: str) -> tuple[str, ...]:
     """Say that what each node adds is limited, if it is."""
     if level is None:
         return ()
-    return (
+    text = (
         f"{LOWER_BOUND}: Lapwing limits what each node adds to {level:,}. The ± is around {what} with "
-        "this limit, and covers nothing that the limit leaves out",
+        "this limit, and covers nothing that the limit leaves out"
     )
+    return (Note(text, GRAPH_LIMITED),)
+
+
+def promise_notes(graph: Graph) -> tuple[str, ...]:
+    """Say what the promise of a graph does not cover."""
+    return tuple(Note(text, GRAPH_PROMISE) for text in graph.notes)
 
 
 def below(level: int | None, *columns: str) -> dict[str, str]:

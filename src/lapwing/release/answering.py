@@ -5,6 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from lapwing.answer import Answer, Note
+from lapwing.answer.notes import MOST_SHOWN, ROWS_OF_UNIT, TOO_WIDE, UNLISTED_KEYS
 from lapwing.catalog.model import Column
 from lapwing.privacy.measures import Loss
 from lapwing.query.expressions.expression import ColumnReference
@@ -13,7 +14,6 @@ from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.relation import reads
 from lapwing.release import rare_notes
 from lapwing.release.earlier_meanings import notes_on_earlier
-from lapwing.release.notes import MOST_SHOWN, ROWS_OF_UNIT, TOO_WIDE, UNLISTED_KEYS
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request, Wordings
 from lapwing.release.stored import wording_of

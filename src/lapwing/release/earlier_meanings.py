@@ -19,6 +19,7 @@ from typing import Final
 from weakref import WeakSet
 
 from lapwing.answer import Note
+from lapwing.answer.notes import AS_READ
 from lapwing.errors import QueryRefused
 from lapwing.ledger.curating import MEANING
 from lapwing.ledger.ledger import Ledger
@@ -27,7 +28,6 @@ from lapwing.query.expressions.expression import ColumnReference, walk
 from lapwing.query.plan.composition import plans_asked
 from lapwing.query.plan.plan import Plan, PlanCache, Question
 from lapwing.query.plan.traversal import expressions_of
-from lapwing.release.notes import AS_READ
 from lapwing.release.request import Access, Request
 from lapwing.release.restoring import restored
 from lapwing.release.stored import key_of

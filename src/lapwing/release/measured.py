@@ -5,13 +5,13 @@ from dataclasses import replace
 from fractions import Fraction
 
 from lapwing.answer import Note
+from lapwing.answer.notes import MEASURED_TOGETHER, PUBLIC_NUMBER
 from lapwing.query.expressions.expression import Expression, Operation, written_in
 from lapwing.query.measures.centred import both_counts, nulls
 from lapwing.query.measures.measures import Count, Measure, Sum
 from lapwing.query.plan.measure_names import measure_names
 from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.quote import Quote
-from lapwing.release.notes import MEASURED_TOGETHER, PUBLIC_NUMBER
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release
 

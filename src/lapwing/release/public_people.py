@@ -11,6 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
+from lapwing.answer.notes import PUBLIC_PEOPLE
 from lapwing.answer.python_values import Note
 from lapwing.catalog.model import Budget, Table
 from lapwing.errors import LapwingError
@@ -27,7 +28,6 @@ from lapwing.query.pricing.quote import CONFIDENCE, at_loss, bounds_of
 from lapwing.query.pricing.quote import request as loss_of
 from lapwing.query.relations.contribution import PriceRequest
 from lapwing.query.relations.relation import ProtectedRows
-from lapwing.release.notes import PUBLIC_PEOPLE
 
 EXAMPLE: Final = 1_000
 """People of whom the note speaks if nobody assumes a number."""

@@ -9,6 +9,21 @@ from fractions import Fraction
 from typing import Final, cast
 
 from lapwing.answer import Note
+from lapwing.answer.notes import (
+    CHOSEN_KEYS,
+    CHOSEN_WITHOUT_NUMBERS,
+    CLAMPED,
+    CLOCK,
+    LIMITED,
+    LONG_TEXTS,
+    ONE_WORKLOAD,
+    PUBLIC_NUMBER,
+    RACE,
+    RANK_ERROR,
+    SHARED_ROWS,
+    UNMATCHED,
+    code_of,
+)
 from lapwing.catalog.model import Column
 from lapwing.catalog.protection import bound_of as bound_of
 from lapwing.errors import InvalidParameter
@@ -42,20 +57,12 @@ from lapwing.query.relations.domains import listed_by
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.public_join import PublicJoin
-from lapwing.release.notes import (
-    CHOSEN_KEYS,
-    CHOSEN_WITHOUT_NUMBERS,
-    CLOCK,
-    LONG_TEXTS,
-    PUBLIC_NUMBER,
-    RANK_ERROR,
-    code_of,
-)
 from lapwing.release.request import Release, Request
 
-_TOGETHER: Final = (
+_TOGETHER: Final = Note(
     "measured as one workload with other queries about the same rows: no number has more error than by itself, and "
-    "the numbers share noise. Tables add up to each other where keys have a value for every row"
+    "the numbers share noise. Tables add up to each other where keys have a value for every row",
+    ONE_WORKLOAD,
 )
 
 
@@ -72,7 +79,8 @@ def units_needed(selecting: KeySelectionQuote) -> tuple[int, int] | None:
 
 def notes_on_clamping(columns: Sequence[Column]) -> tuple[str, ...]:
     """Say which columns are clamped by design."""
-    return tuple(f"{column.name} is {_range(column)}; values outside count as the nearest bound" for column in columns)
+    texts = (f"{column.name} is {_range(column)}; values outside count as the nearest bound" for column in columns)
+    return tuple(Note(text, CLAMPED) for text in texts)
 
 
 def _range(column: Column) -> str:
@@ -182,7 +190,7 @@ def notes_on_limits(relation: FirstGroups | FirstRows) -> tuple[str, ...]:
     notes, limited = list[str](), cast(Relation, relation)
     while isinstance(limited, FirstGroups | FirstRows):  # groups of rows, where both are limited
         what = f"{'group' if isinstance(limited, FirstGroups) else 'row'}{'' if limited.most == 1 else 's'}"
-        notes.append(f"this query uses at most {limited.most} {what} of each unit")
+        notes.append(Note(f"this query uses at most {limited.most} {what} of each unit", LIMITED))
         limited = limited.source.relation
     return tuple(notes)
 
@@ -197,7 +205,8 @@ def notes_on_unmatched(plan: Plan) -> tuple[str, ...]:
             keys = [key for key in plan.keys if nullable(key.expression) and columns_of(key.expression) & added]
             if lacking := [called.get(key, key.name) for key in keys]:
                 named = f"{' and '.join(lacking)}, and are in no cell: COALESCE gives them one"
-                notes.append(f"rows that no row of {relation.other.table.name} matches have no {named}")
+                text = f"rows that no row of {relation.other.table.name} matches have no {named}"
+                notes.append(Note(text, UNMATCHED))
     return tuple(notes)
 
 
@@ -220,14 +229,15 @@ def notes_on_shared(plan: Plan, priced: Quote) -> tuple[str, ...]:
         if len(ends) > 1:
             limits = f"{len(ends)} limits from {min(ends):,.10g} to {max(ends):,.10g}"
             notes.append(f"{output.name} is a race of {limits}, for {part}")
-    return tuple(notes)
+    return tuple(Note(text, SHARED_ROWS) for text in notes)
 
 
 def notes_on_races(plan: Plan) -> tuple[str, ...]:
     """Say which columns are found by a race to the top, and that they err to one side."""
     raced = [output.name for output in plan.outputs if set(measures_of(output.value)) & plan.asked.weights.keys()]
     return tuple(
-        f"{name} is at most the true value with 95 % probability: what a unit may add is found" for name in raced
+        Note(f"{name} is at most the true value with 95 % probability: what a unit may add is found", RACE)
+        for name in raced
     )
 
 

@@ -12,7 +12,8 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from lapwing.answer import Answer
+from lapwing.answer import Answer, Note
+from lapwing.answer.notes import BOUNDS_FOUND, CONSTANT_FOUND
 from lapwing.errors import EngineFault, Interrupted, LapwingError, QueryRefused
 from lapwing.ledger.ledger import Ledger
 from lapwing.privacy.figures import margin, separated, share
@@ -70,8 +71,9 @@ def rebound(
 def notes_after(plan: Plan, answers: Mapping[Question, Release]) -> tuple[str, ...]:
     """Say what was found for a plan before it was asked."""
     results = findings(plan, answers)
-    bounds = [_note(search, results[search.bounded]) for search in plan.searches]
-    return (*bounds, *(_note_of_constant(constant, answers[constant.question]) for constant in plan.constants))
+    bounds = [Note(_note(search, results[search.bounded]), BOUNDS_FOUND) for search in plan.searches]
+    constants = [_note_of_constant(constant, answers[constant.question]) for constant in plan.constants]
+    return (*bounds, *(Note(text, CONSTANT_FOUND) for text in constants))
 
 
 def rows_of(plan: Plan, release: Release) -> Rows:
@@ -175,10 +177,11 @@ def notes_before(plan: Plan, priced: Quote) -> tuple[str, ...]:
     constants = " and ".join(constant.outputs[-1].name for constant in plan.constants)
     if constants:
         part = sum((one.loss.amount for one in priced.searches), Fraction(0)) / priced.together.amount
-        return (
+        text = (
             f"{constants}: asked for first, for {share(part)} of the cost, and then a constant of the "
-            "condition. The errors shown here are for a likely constant",
+            "condition. The errors shown here are for a likely constant"
         )
+        return (Note(text, CONSTANT_FOUND),)
     if not plan.unsettled:
         return ()
     names = " and ".join(search.name for search in plan.searches)
@@ -191,10 +194,9 @@ def notes_before(plan: Plan, priced: Quote) -> tuple[str, ...]:
     ]
     errors = f": at the widest, {', '.join(widest)}" if widest else ""
     taken = share(share_of_searches(plan))
-    return (
-        f"the bounds of {names} are found first, for {taken} of the cost, inside {ends}",
-        f"noise is in proportion to the bounds that are found, which nobody knows before{errors}",
-    )
+    first = f"the bounds of {names} are found first, for {taken} of the cost, inside {ends}"
+    noise = f"noise is in proportion to the bounds that are found, which nobody knows before{errors}"
+    return (Note(first, BOUNDS_FOUND), Note(noise, BOUNDS_FOUND))
 
 
 def _plain(value: Fraction) -> str:

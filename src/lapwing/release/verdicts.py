@@ -9,6 +9,25 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from lapwing.answer import Note
+from lapwing.answer.notes import (
+    ALL_WITHIN_BOUNDS,
+    EXTREMES,
+    FAR_VALUES,
+    MANY_CELLS,
+    MEAN_OF_PUBLIC_PEOPLE,
+    NOISE_FOR_MANY,
+    NULL_PASSED_OVER,
+    OUTSIDE_BOUNDS,
+    PUBLIC_NUMBER,
+    ROWS_CHOSEN,
+    ROWS_OF_RESULT,
+    SEEN_BOUNDED,
+    SEEN_IN_STEPS,
+    SUMMED_IN_STEPS,
+    TEXT_NOT_LISTED,
+    TOO_NOISY,
+    TOO_WIDE,
+)
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import MeasureValue, measures_of, parts_of
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
@@ -31,16 +50,6 @@ from lapwing.query.plan.plan import Plan
 from lapwing.query.plan.traversal import conditions_of, expressions_of
 from lapwing.query.pricing.quote import Quote
 from lapwing.query.relations.relation import ProtectedRows
-from lapwing.release.notes import (
-    ALL_WITHIN_BOUNDS,
-    FAR_VALUES,
-    OUTSIDE_BOUNDS,
-    PUBLIC_NUMBER,
-    SEEN_BOUNDED,
-    SEEN_IN_STEPS,
-    SUMMED_IN_STEPS,
-    TOO_WIDE,
-)
 
 if TYPE_CHECKING:
     from lapwing.query.pricing.measured_vectors import Vector
@@ -96,11 +105,12 @@ def _on_null(plan: Plan) -> tuple[str, ...]:
                 names |= {name for a in passed if not _is_there(a, looked_at) for name in written_in(a)}
     if not names:
         return ()
-    return (
+    text = (
         f"LEAST and GREATEST pass over NULL: a row without {' and '.join(sorted(names))} counts as the other argument. "
         "To leave such rows out, write CASE WHEN x IS NOT NULL THEN LEAST(x, 100) END, or "
-        "AVG(x, contribution_bounds_per_row => (0, 100))",
+        "AVG(x, contribution_bounds_per_row => (0, 100))"
     )
+    return (Note(text, NULL_PASSED_OVER),)
 
 
 def _is_there(argument: Expression, looked_at: set[str]) -> bool:
@@ -142,7 +152,7 @@ def _on_conditions(plan: Plan) -> tuple[str, ...]:
             if found is not None:
                 notes[found] = None
             elif names and _names_unlisted(node):
-                notes[f"{names} is compared with a text that the catalog does not list"] = None
+                notes[Note(f"{names} is compared with a text that the catalog does not list", TEXT_NOT_LISTED)] = None
         pending += [(part, asked is not denied) for part in node.arguments]
     return tuple(notes)
 
@@ -304,7 +314,10 @@ def _on_people(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Speak of numbers that follow from a number of people that is not looked up in the data."""
     known = [(output.name, output.value.people) for output in plan.outputs if isinstance(output.value, KnownMean)]
     means = (
-        f"{name} is over the {people:,} people that the catalog says there are; if that is wrong, so is the mean"
+        Note(
+            f"{name} is over the {people:,} people that the catalog says there are; if that is wrong, so is the mean",
+            MEAN_OF_PUBLIC_PEOPLE,
+        )
         for name, people in known
     )
     return (*means, *(_on_public_numbers(plan, priced.vector) if priced.vector is not None else ()))
@@ -345,7 +358,7 @@ def _on_noise(plan: Plan, priced: Quote) -> tuple[str, ...]:
                 f"too noisy to use: ± of {output.name} is more than {what}. Ask with a larger epsilon, or for fewer "
                 "rows of a unit, as by max_rows_contributed"
             )
-    return tuple(notes)
+    return tuple(Note(text, TOO_NOISY) for text in notes)
 
 
 def _ends_of(measure: Sum) -> tuple[Fraction, Fraction]:
@@ -367,11 +380,12 @@ def _on_rows(plan: Plan) -> tuple[str, ...]:
     if rows < MANY_ROWS or not any(isinstance(m, Count | Sum) and m.clamp is None for m in question.measures):
         return ()
     fewer = rows // 10
-    return (
+    text = (
         f"the noise is for {rows:,} rows of one unit, each at its bound. If units with so many are rare, SELECT WITH "
         f"DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = {fewer}) … makes it a tenth and leaves out their other "
-        "rows; or say what a unit adds to a cell at most: SUM(x, contribution_bounds_per_group => (0, 40))",
+        "rows; or say what a unit adds to a cell at most: SUM(x, contribution_bounds_per_group => (0, 40))"
     )
+    return (Note(text, NOISE_FOR_MANY),)
 
 
 def _on_chosen_rows(plan: Plan) -> tuple[str, ...]:
@@ -379,10 +393,11 @@ def _on_chosen_rows(plan: Plan) -> tuple[str, ...]:
     shown = any(parts_of(output.value) for output in plan.outputs)
     if plan.limit is None or not shown or not any(parts_of(term.value) for term in plan.order):
         return ()
-    return (
+    text = (
         "the rows were chosen by noisy numbers: the first lie rather beyond their true values, and their intervals "
-        "cover less often than they say",
+        "cover less often than they say"
     )
+    return (Note(text, ROWS_CHOSEN),)
 
 
 def _on_outermost(plan: Plan) -> tuple[str, ...]:
@@ -390,9 +405,11 @@ def _on_outermost(plan: Plan) -> tuple[str, ...]:
     windows = [window for output in plan.outputs for window in over_in(output.value)]
     notes = []
     if any(w.function in ("least", "greatest") and w.argument and measures_of(w.argument) for w in windows):
-        notes.append("the greatest of noisy numbers lies rather above the greatest of the true ones, the least below")
+        text = "the greatest of noisy numbers lies rather above the greatest of the true ones, the least below"
+        notes.append(Note(text, EXTREMES))
     if any(w.function == "rows" for w in windows) and plan.question.keys and not plan.question.private_keys:
-        notes.append("COUNT(*) over a result counts its rows, even rows of keys that nobody has")
+        text = "COUNT(*) over a result counts its rows, even rows of keys that nobody has"
+        notes.append(Note(text, ROWS_OF_RESULT))
     return tuple(notes)
 
 
@@ -400,7 +417,8 @@ def _on_cells(plan: Plan) -> tuple[str, ...]:
     cells = plan.question.cells
     if cells is None or cells < MANY:
         return ()
-    return (
+    text = (
         f"the result has {cells:,} cells, and each has its own noise. Cells with few people show little but noise: "
-        "filter the keys, or group by something coarser",
+        "filter the keys, or group by something coarser"
     )
+    return (Note(text, MANY_CELLS),)

@@ -382,7 +382,7 @@ ALLOWED: Final = ("authentication", "credentials", "log", "people", "problems", 
 WORDS: Final = (
     "lapwing", "lapwing.privacy", "lapwing.privacy.figures", "lapwing.privacy.amount_texts",  # how numbers are written
     "lapwing.errors", "lapwing.ledger", "lapwing.server.audit_log",  # what checks a chain of lines that was sent
-    "lapwing.release.notes", "lapwing.catalog.suggestions",  # codes of notes, and how a name is written: constants
+    "lapwing.answer.notes", "lapwing.catalog.suggestions",  # codes of notes, and how a name is written: constants
 )  # fmt: skip
 INSIDE_THE_DOOR: Final = {
     "browser_sessions.py",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lapwing.release.notes import CHOSEN_KEYS
+from lapwing.answer.notes import CHOSEN_KEYS
 from lapwing.server.console.charts.answer_chart import adds_up, chart_of
 from lapwing.server.console.difference import subtracted
 from lapwing.server.console.inside import Refusal

@@ -33,7 +33,7 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Any, Final, Literal, NamedTuple, final
 
-from lapwing.release.notes import CHOSEN_KEYS
+from lapwing.answer.notes import CHOSEN_KEYS
 from lapwing.server.console.charts.answer_chart import NUMERIC, adds_up
 
 CHANCE: Final = 0.05
