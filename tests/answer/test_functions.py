@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lapwing.errors import QueryRefused
 from lapwing.query.derivation import elementary, intervals
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.constant_value import ConstantValue
@@ -20,6 +19,7 @@ from lapwing.query.derivation.node import Derived
 from lapwing.query.measures.measures import Measure
 from tests.support.answer.one_cell import bracket, evaluate
 from tests.support.answer.plans import CENTRED, DAY, NULL, OPEN, PAID, PLAN, ROWS, SIZE, TOTAL, number, power
+from tests.support.refusals import refused_as
 
 COUNT = MeasureValue(measure=ROWS)
 TEXT = ConstantValue(value="ab", shape="text")
@@ -142,23 +142,23 @@ def test_an_even_power_has_no_negative_interval() -> None:
 @pytest.mark.parametrize(
     ("function", "parts", "reason"),
     [
-        ("square_root", [TEXT], "SQRT over the answer needs numbers"),
-        ("power", [COUNT, MeasureValue(measure=TOTAL)], "whole exponent"),
-        ("power", [COUNT, number(Fraction(1, 2))], "whole exponent"),
-        ("power", [COUNT, number(65)], "whole exponent"),
-        ("power", [COUNT, NULL], "whole exponent"),
-        ("power", [power(COUNT, 64), number(64)], "more than 256 numbers"),
-        ("power", [compute("exponential", COUNT), number(64)], "more than 256 numbers"),
-        ("concatenate", [TEXT, COUNT], r"\|\| over the answer needs text"),
-        ("upper", [COUNT], "UPPER over the answer needs text"),
-        ("null_if", [TEXT, COUNT], "do not go together"),
-        ("<", [KeyValue(key=DAY, shape="date"), TEXT], "'ab' is not a date"),
-        ("<", [KeyValue(key=DAY, shape="date"), COUNT], "do not go together"),
-        ("not", [COUNT], "A condition"),
+        ("square_root", [TEXT], "wrong_type"),
+        ("power", [COUNT, MeasureValue(measure=TOTAL)], "invalid_argument"),
+        ("power", [COUNT, number(Fraction(1, 2))], "invalid_argument"),
+        ("power", [COUNT, number(65)], "invalid_argument"),
+        ("power", [COUNT, NULL], "invalid_argument"),
+        ("power", [power(COUNT, 64), number(64)], "query_too_complex"),
+        ("power", [compute("exponential", COUNT), number(64)], "query_too_complex"),
+        ("concatenate", [TEXT, COUNT], "wrong_type"),
+        ("upper", [COUNT], "wrong_type"),
+        ("null_if", [TEXT, COUNT], "incompatible_types"),
+        ("<", [KeyValue(key=DAY, shape="date"), TEXT], "invalid_date"),
+        ("<", [KeyValue(key=DAY, shape="date"), COUNT], "incompatible_types"),
+        ("not", [COUNT], "wrong_type"),
     ],
 )
 def test_what_does_not_fit_is_refused(function: str, parts: Sequence[Derived], reason: str) -> None:
-    with pytest.raises(QueryRefused, match=reason):
+    with refused_as(reason):
         compute(function, *parts)
 
 
@@ -218,5 +218,5 @@ def test_an_infinite_end_is_null() -> None:
     ],
 )
 def test_what_has_no_interval_has_no_ends(value: Derived) -> None:
-    with pytest.raises(QueryRefused, match=r"interval"):
+    with refused_as("no_interval"):
         interval_end(value, "low")

@@ -15,6 +15,7 @@ from scipy.stats import binomtest
 import lapwing as lw
 from lapwing.release.request import Timing
 from tests.support.effort import one_in
+from tests.support.refusals import refused_as
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "timing.py"
 
@@ -99,7 +100,7 @@ def test_what_counts_is_answered_to_people_who_are_not_trusted(analyst: Any, fam
     asked = timing.body(family.text, 1, family.body)
     asked_with = {key: value for key, value in asked.items() if key != "sql"}
     if family.name.endswith("first form"):
-        with pytest.raises(lw.QueryRefused, match=r"read off the clock|depends on the data"):
+        with refused_as("time_depends_on_data"):
             analyst.explain(asked["sql"], **asked_with)
     else:
         analyst.explain(asked["sql"], **asked_with)

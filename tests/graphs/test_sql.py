@@ -17,6 +17,7 @@ from lapwing.graphs.statistics import recipe_of
 from tests.graphs.test_asking import RING, TIES, both
 from tests.support.effort import one_in
 from tests.support.graphs import catalog, simple, written
+from tests.support.refusals import refused_as
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_in_python_and_on_the_command_line_it_is_the_same_answer(
     with lw.graphs.connect(path) as graph:
         answer = graph.sql("SELECT GRAPH_EDGES(friends)", epsilon=2)
         assert graph.ask("edge_count", epsilon=2).stored
-        with pytest.raises(QueryRefused, match="is friends"):
+        with refused_as("several_graphs"):
             graph.sql("SELECT GRAPH_EDGES(enemies)", epsilon=2)
     assert main(["query", "SELECT GRAPH_EDGES(friends)", "--epsilon", "2", "--catalog", str(path)]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith(f"{answer.rows()[0]['edges']},")
@@ -120,31 +121,31 @@ def test_a_join_counts_a_statistic(text: str) -> None:
 
 
 REFUSED = {
-    "SELECT COUNT(*) FROM friendships": "both directions",
-    f"{WEDGES}": "forth and back",
-    f"{WEDGES} WHERE x.a < y.b AND x.a < x.b": "middle",
-    f"{WEDGES} WHERE x.a < y.b AND y.b < x.a": "the count is 0",
-    f"{WEDGES} JOIN friendships z ON y.b = z.a WHERE x.a <> y.b AND x.b <> z.b": "this shape",
-    f"{WEDGES} WHERE x.a <> 7": "not constants",
-    f"{WEDGES} WHERE x.a <> y.b OR x.a = 1": "no comparison",
-    f"{WEDGES} WHERE x.c < y.b": "not an end of an edge",
-    "SELECT COUNT(*) FROM friendships x LEFT JOIN friendships y ON x.b = y.a": "JOIN … ON",
-    "SELECT COUNT(*) FROM friendships x JOIN people p ON x.a = p.id": "only with edges",
-    "SELECT a, COUNT(*) FROM friendships GROUP BY a": "no other clauses",
-    "SELECT DISTINCT a FROM friendships": "no other clauses",
-    "SELECT SUM(a) FROM friendships": "only count rows",
-    "SELECT COUNT(*), COUNT(*) FROM friendships WHERE a < b": "one column",
-    "SELECT COUNT(DISTINCT a) FROM friendships WHERE a < b": "only count rows",
-    "SELECT COUNT(*) FROM friendships WHERE a = b": "leads from a node to itself",
-    "SELECT COUNT(*) FROM (SELECT * FROM friendships) AS f": "a subquery",
-    "SELECT COUNT(*) FROM people WHERE id IN (SELECT a FROM friendships)": "only with edges",
-    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1) COUNT(*) FROM friendships WHERE a < b": "cost next to it",
+    "SELECT COUNT(*) FROM friendships": "graph_condition_not_supported",
+    f"{WEDGES}": "graph_condition_not_supported",
+    f"{WEDGES} WHERE x.a < y.b AND x.a < x.b": "graph_condition_not_supported",
+    f"{WEDGES} WHERE x.a < y.b AND y.b < x.a": "empty_condition",
+    f"{WEDGES} JOIN friendships z ON y.b = z.a WHERE x.a <> y.b AND x.b <> z.b": "graph_query_not_supported",
+    f"{WEDGES} WHERE x.a <> 7": "graph_condition_not_supported",
+    f"{WEDGES} WHERE x.a <> y.b OR x.a = 1": "graph_condition_not_supported",
+    f"{WEDGES} WHERE x.c < y.b": "unknown_column",
+    "SELECT COUNT(*) FROM friendships x LEFT JOIN friendships y ON x.b = y.a": "graph_query_not_supported",
+    "SELECT COUNT(*) FROM friendships x JOIN people p ON x.a = p.id": "graph_query_not_supported",
+    "SELECT a, COUNT(*) FROM friendships GROUP BY a": "graph_query_not_supported",
+    "SELECT DISTINCT a FROM friendships": "graph_query_not_supported",
+    "SELECT SUM(a) FROM friendships": "graph_query_not_supported",
+    "SELECT COUNT(*), COUNT(*) FROM friendships WHERE a < b": "graph_query_not_supported",
+    "SELECT COUNT(DISTINCT a) FROM friendships WHERE a < b": "graph_query_not_supported",
+    "SELECT COUNT(*) FROM friendships WHERE a = b": "graph_condition_not_supported",
+    "SELECT COUNT(*) FROM (SELECT * FROM friendships) AS f": "graph_query_not_supported",
+    "SELECT COUNT(*) FROM people WHERE id IN (SELECT a FROM friendships)": "graph_query_not_supported",
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1) COUNT(*) FROM friendships WHERE a < b": "cost_not_allowed",
 }
 
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_other_joins_are_refused_with_what_to_write(text: str) -> None:
-    with pytest.raises(QueryRefused, match=REFUSED[text]):
+    with refused_as(REFUSED[text]):
         question_of(text, [catalog().graphs[0]])
 
 
@@ -154,7 +155,7 @@ def test_joins_of_directed_edges() -> None:
     assert question is not None
     assert question.statistic == "edge_count"
     assert question.times == 1
-    with pytest.raises(QueryRefused, match="directed"):
+    with refused_as("graph_query_not_supported"):
         question_of(TRIANGLES, [graph])
 
 
@@ -169,9 +170,9 @@ def test_a_factor_that_forgets_an_order_is_found() -> None:
 
 def test_edges_with_two_promises_are_asked_for_by_the_name_of_one(tmp_path: Path) -> None:
     graphs = load(both(tmp_path)).graphs
-    with pytest.raises(QueryRefused, match="belong to two graphs"):
+    with refused_as("several_graphs"):
         question_of("SELECT COUNT(*) FROM friendships WHERE a < b", graphs)
-    with pytest.raises(QueryRefused, match="belong to two graphs"):
+    with refused_as("several_graphs"):
         question_of("SELECT COUNT(*) FROM friends x JOIN ties y ON x.b = y.a WHERE x.a < y.b", graphs)
     for name in ("friends", "ties"):
         question = question_of(f"SELECT COUNT(*) FROM {name} WHERE a < b", graphs)
@@ -205,7 +206,7 @@ def test_a_session_answers_about_its_graphs(tmp_path: Path) -> None:
         assert session.sql("SELECT COUNT(*) AS n FROM people", epsilon=1).rows()
         with pytest.raises(InvalidParameter, match="a cost in epsilon"):
             session.sql(TRIANGLES, error=10)
-        with pytest.raises(QueryRefused, match="no graph foes"):
+        with refused_as("unknown_table", saying="foes"):
             session.sql("SELECT GRAPH_EDGES(foes)", epsilon=1)
         assert "GRAPH_TRIANGLES" not in str(answer.describe())
         assert answer._repr_html_().startswith("<table>")
@@ -228,9 +229,9 @@ def test_a_session_charges_what_a_graph_with_a_ledger_of_its_own_is_asked(tmp_pa
 def test_a_price_alone_is_asked_for_as_of_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, 40, RING, graph=TIES)
     for text in ("EXPLAIN PRIVACY SELECT GRAPH_TRIANGLES(friends)", f"EXPLAIN PRIVACY {TRIANGLES}"):
-        with lw.connect(path) as session, pytest.raises(QueryRefused, match="for a cost"):
+        with lw.connect(path) as session, refused_as("explain_needs_its_call"):
             session.sql(text, epsilon=1)
-        with lw.graphs.connect(path) as graph, pytest.raises(QueryRefused, match="for a cost"):
+        with lw.graphs.connect(path) as graph, refused_as("explain_needs_its_call"):
             graph.sql(text, epsilon=1)
         assert main(["query", text, "--epsilon", "1", "--catalog", str(path)]) == 0
         shown = " ".join(capsys.readouterr().out.split())

@@ -14,11 +14,12 @@ import pytest
 import scipy.optimize
 from scipy.optimize import linprog
 
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter
 from lapwing.mechanisms import packing, packing_solvers
 from lapwing.mechanisms.exact_programs import rounded
 from lapwing.mechanisms.packing import MOST_LEVEL, NOBODY, SharedRows, peeled, require_solver, slack
 from tests.support.effort import one_in
+from tests.support.refusals import refused_as
 
 Row = tuple[tuple[int, ...], int]
 """The units of a row, and its weight."""
@@ -329,7 +330,7 @@ def test_nothing_private_shows() -> None:
 
 def test_without_a_solver_the_question_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "find_spec", lambda _: None)
-    with pytest.raises(QueryRefused, match=r"pip install 'lapwing-dp\[joins\]'"):
+    with refused_as("missing_extra", saying=r"lapwing-dp\[joins\]"):
         require_solver()
 
 

@@ -23,6 +23,7 @@ from lapwing.session import Session
 from tests.support.answer.one_cell import evaluate
 from tests.support.effort import one_in, only
 from tests.support.query import clean, golden, rendering
+from tests.support.refusals import refused_as
 
 DEEP = 10_000
 # Of computing. The slowest takes less than a second; what grows without end takes minutes.
@@ -53,10 +54,10 @@ def refusal(text: str, catalog: Catalog) -> QueryRefused:
 # ---- size and depth --------------------------------------------------------------------------------------------------
 
 HUGE = {
-    "ten megabytes": (ABOUT.format("note = '" + "x" * 10_000_000 + "'"), "longer than 65,536 bytes"),
-    "ten megabytes of brackets": ("(" * 10_000_000, "longer than 65,536 bytes"),
-    "many bytes in few characters": (ABOUT.format("note = '" + "ü" * 40_000 + "'"), "longer than 65,536 bytes"),
-    "many words": (ABOUT.format("age IN (" + "1," * 6_000 + "1)"), "more than 10,000 words"),
+    "ten megabytes": (ABOUT.format("note = '" + "x" * 10_000_000 + "'"), "query_too_long"),
+    "ten megabytes of brackets": ("(" * 10_000_000, "query_too_long"),
+    "many bytes in few characters": (ABOUT.format("note = '" + "ü" * 40_000 + "'"), "query_too_long"),
+    "many words": (ABOUT.format("age IN (" + "1," * 6_000 + "1)"), "query_too_long"),
 }
 DEEPER = {
     "parentheses": ABOUT.format("(" * DEEP + "member" + ")" * DEEP),
@@ -100,8 +101,8 @@ DEEPER = {
 
 @pytest.mark.parametrize("name", HUGE)
 def test_a_huge_question_is_refused(name: str, catalog: Catalog) -> None:
-    text, reason = HUGE[name]
-    assert reason in str(refusal(text, catalog))
+    text, code = HUGE[name]
+    assert refusal(text, catalog).cause.value == code
 
 
 @pytest.mark.parametrize("name", one_in(8, DEEPER))
@@ -110,17 +111,17 @@ def test_a_deep_question_is_refused(name: str, catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "code"),
     [
-        (ABOUT.format("(" * 21 + "member" + ")" * 21), "nested more than 20 deep (line 1, column 55)"),
-        (ABOUT.format("NOT " * 21 + "member"), "nested more than 20 deep (line 1, column 115)"),
-        (ABOUT.format(("(" + "NOT " * 19) * 19 + "member" + ")" * 19), "nested too deep"),
-        (ABOUT.format(" AND ".join(["member"] * 151)), "A chain of operators is too long"),
-        ("SELECT " + ", ".join(f"COUNT(*) AS c{i}" for i in range(201)) + " FROM visits", "more than 200 columns"),
+        (ABOUT.format("(" * 21 + "member" + ")" * 21), "query_too_long (line 1, column 55)"),
+        (ABOUT.format("NOT " * 21 + "member"), "query_too_long (line 1, column 115)"),
+        (ABOUT.format(("(" + "NOT " * 19) * 19 + "member" + ")" * 19), "query_too_long"),
+        (ABOUT.format(" AND ".join(["member"] * 151)), "query_too_long"),
+        ("SELECT " + ", ".join(f"COUNT(*) AS c{i}" for i in range(201)) + " FROM visits", "too_many_columns"),
     ],
 )
-def test_the_limits_are_where_they_are_said_to_be(text: str, reason: str, catalog: Catalog) -> None:
-    assert reason in str(refusal(text, catalog))
+def test_the_limits_are_where_they_are_said_to_be(text: str, code: str, catalog: Catalog) -> None:
+    assert golden.code_of(refusal(text, catalog)) == code
 
 
 WITHIN = {
@@ -275,12 +276,12 @@ def test_a_subquery_is_bound_once_however_deep_it_is_nested(catalog: Catalog) ->
 
 @pytest.mark.parametrize("text", ["\0", "SELECT COUNT(*) FROM visits\0", ABOUT.format("note = '\ud800'"), "\udcff"])
 def test_what_is_not_text_is_refused(text: str, catalog: Catalog) -> None:
-    assert "a character that is not text" in str(refusal(text, catalog))
+    assert refusal(text, catalog).cause.value == "invalid_character"
 
 
 @pytest.mark.parametrize("text", [None, 7, b"SELECT COUNT(*) FROM visits", ["SELECT"]])
 def test_what_is_not_a_string_is_refused(text: object, catalog: Catalog) -> None:
-    with pytest.raises(QueryRefused, match="A question is a text"):
+    with refused_as("not_a_query"):
         bind(text, catalog)  # type: ignore[arg-type]  # that is the point
 
 
@@ -305,7 +306,7 @@ def test_comments_blanks_and_case_change_nothing(text: str, catalog: Catalog) ->
 def test_a_comment_that_the_parser_obeys_changes_nothing_unseen(catalog: Catalog) -> None:
     """To this parser it makes a call of a known function one of an unknown function."""
     refused = refusal("SELECT SUM(age) /* sqlglot.anonymous */ AS s FROM visits", catalog)
-    assert "The function SUM is not answered here" in str(refused)
+    assert refused.cause.value == "function_not_supported"
 
 
 # ---- soup ------------------------------------------------------------------------------------------------------------

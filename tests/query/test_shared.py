@@ -28,6 +28,7 @@ from lapwing.query.relations.shared_join import SharedJoin
 from lapwing.query.sensitivity.stability import of_question
 from tests.support.effort import one_in, only
 from tests.support.query.asked import TOML, Tables, World, left, plain
+from tests.support.refusals import refused_as
 
 CATALOG = """
 [dataset]
@@ -466,7 +467,7 @@ def test_data_in_parts_do_not_meet(tmp_path: Path) -> None:
     )
     toml = toml.replace('privacy_unit = "owner"', 'privacy_unit = "owner"\npart = "town"')
     (tmp_path / TOML).write_text(toml)
-    with pytest.raises(QueryRefused, match="divided into parts"):
+    with refused_as("shared_rows_not_supported"):
         bind(text, load(tmp_path / TOML))
 
 
@@ -493,7 +494,7 @@ def test_tables_without_rows_are_answered(tmp_path: Path, text: str) -> None:
 
 def test_without_the_solver_nothing_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "find_spec", lambda _: None)
-    with market(tmp_path, tables(0)) as world, pytest.raises(QueryRefused, match=r"lapwing-dp\[joins\]") as refused:
+    with market(tmp_path, tables(0)) as world, refused_as("missing_extra", saying=r"lapwing-dp\[joins\]") as refused:
         world.plan(limited(OWNED, 5))
     assert refused.value.position == (1, 75)
 
@@ -508,5 +509,5 @@ def test_clusters_keep_the_units_of_a_row_few(tmp_path: Path, monkeypatch: pytes
 
 def test_twin_a_condition_on_units_that_is_lost_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_joins, "place_apart", lambda *_: None)
-    with market(tmp_path, tables(0)) as world, pytest.raises(QueryRefused, match="privacy unit"):
+    with market(tmp_path, tables(0)) as world, refused_as("privacy_unit_as_value"):
         world.plan(limited(SELF, 5))

@@ -12,6 +12,7 @@ from lapwing.query.aggregates import formulas
 from lapwing.query.derivation.node import Derived
 from tests.release.test_window_values import rows_of, said
 from tests.support.effort import one_in
+from tests.support.refusals import refused_as
 from tests.support.release.tables import repeatable, visits
 
 BASE = "SELECT plan, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY plan"
@@ -84,17 +85,17 @@ def test_intervals_pass_through_casts_and_nullif(session: lw.Session) -> None:
     one_in(
         3,
         [
-            ("CAST(plan AS INTEGER)", "A cast of text to INT"),
-            ("CAST(COUNT(*) / 2 AS VARCHAR)", "A cast to text is answered for whole numbers"),
-            ("UPPER(COUNT(*))", "needs text"),
-            ("COUNT(*) || '%'", "needs text"),
-            ("POWER(2, COUNT(*))", "whole exponent"),
-            ("IF(COUNT(*), 1, 2)", "condition"),
-            ("CASE (COUNT(*) + 1) * 2 WHEN 1 THEN 2 END", "repeats a long x"),
+            ("CAST(plan AS INTEGER)", "cast_not_supported"),
+            ("CAST(COUNT(*) / 2 AS VARCHAR)", "wrong_type"),
+            ("UPPER(COUNT(*))", "wrong_type"),
+            ("COUNT(*) || '%'", "wrong_type"),
+            ("POWER(2, COUNT(*))", "invalid_argument"),
+            ("IF(COUNT(*), 1, 2)", "wrong_type"),
+            ("CASE (COUNT(*) + 1) * 2 WHEN 1 THEN 2 END", "query_too_complex"),
         ],
         many=True,
     ),
 )
 def test_others_are_refused(item: str, reason: str, session: lw.Session) -> None:
-    with pytest.raises(lw.QueryRefused, match=reason):
+    with refused_as(reason):
         session.explain(f"SELECT plan, {item} FROM visits GROUP BY plan", epsilon=1)

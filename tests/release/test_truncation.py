@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from lapwing.errors import LedgerFault, QueryRefused
+from lapwing.errors import LedgerFault
 from lapwing.exact.entropy import Entropy
 from lapwing.mechanisms import GeneralisedExponential
 from lapwing.query.aggregates import truncation
@@ -26,6 +26,7 @@ from lapwing.query.sensitivity.stability import SensitivityBound, of_question
 from lapwing.release import payload, restoring
 from lapwing.release.payload import ChosenMeasure, Content
 from tests.support.effort import one_in
+from tests.support.refusals import refused_as
 from tests.support.release.found_laws import EPSILON, Values, laws_of, loss
 from tests.support.release.small import BUDGETS, PURE, Row, catalog, opened, row, shown
 
@@ -107,7 +108,7 @@ def test_too_many_cells_are_refused_before_anything_is_paid(tmp_path: Path, monk
     monkeypatch.setattr(truncation, "LARGEST_SENSITIVITY", 1 << 20)
     with opened(tmp_path, PEOPLE[:10]) as session:
         session.explain(PAIRS, epsilon=1)
-        with pytest.raises(QueryRefused, match="A level is not found for 2 cells") as refused:
+        with refused_as("bounds_not_searchable", saying="2") as refused:
             session.sql(BY_PLAN, epsilon=1)
         assert "contribution_bounds_per_group => (0, 100)" in str(refused.value)
         assert not session.budget().history

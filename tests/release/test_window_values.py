@@ -13,6 +13,7 @@ import pytest
 import lapwing as lw
 from lapwing.query.derivation import window_values
 from tests.support.effort import one_in
+from tests.support.refusals import refused_as
 from tests.support.release.tables import repeatable, visits
 
 BASE = "SELECT plan, cost > 1000 AS member, COUNT(*) AS n, AVG(cost) AS m FROM visits GROUP BY plan, member"
@@ -160,21 +161,21 @@ def test_distinct_changes_nothing_where_every_row_has_its_keys(session: lw.Sessi
     one_in(
         4,
         [
-            ("SELECT DISTINCT COUNT(*) FROM visits GROUP BY plan", "DISTINCT would leave out rows"),
-            ("SELECT DISTINCT plan, COUNT(*) FROM visits GROUP BY ROLLUP (plan)", "DISTINCT would leave out rows"),
-            ("SELECT DISTINCT ON (plan) plan, COUNT(*) FROM visits GROUP BY plan", "not answered here"),
-            ("SELECT plan, COUNT(*) FROM visits GROUP BY plan QUALIFY COUNT(*) + 1", "QUALIFY needs a condition"),
+            ("SELECT DISTINCT COUNT(*) FROM visits GROUP BY plan", "distinct_not_supported"),
+            ("SELECT DISTINCT plan, COUNT(*) FROM visits GROUP BY ROLLUP (plan)", "distinct_not_supported"),
+            ("SELECT DISTINCT ON (plan) plan, COUNT(*) FROM visits GROUP BY plan", "clause_not_supported"),
+            ("SELECT plan, COUNT(*) FROM visits GROUP BY plan QUALIFY COUNT(*) + 1", "not_a_condition"),
             (
                 "SELECT plan, COUNT(*) FROM visits GROUP BY plan "
                 "QUALIFY ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY cost) = 1",
-                "none of a single unit",
+                "clause_not_supported",
             ),
         ],
         many=True,
     ),
 )
 def test_other_distincts_and_qualifies_are_refused(question: str, reason: str, session: lw.Session) -> None:
-    with pytest.raises(lw.QueryRefused, match=reason):
+    with refused_as(reason):
         session.explain(question, epsilon=1)
 
 
@@ -189,27 +190,27 @@ def test_the_consistent_view_adds_up_what_it_shows(session: lw.Session) -> None:
     one_in(
         7,
         [
-            ("RANK() OVER ()", "needs an order"),
-            ("LAG(COUNT(*)) OVER ()", "LAG needs an order"),
-            ("SUM(plan) OVER (ORDER BY plan)", "needs a number"),
-            ("LAG('a') OVER (ORDER BY plan)", "needs a number"),
-            ("LAG(COUNT(*), 1, 0) OVER (ORDER BY plan)", "not answered here"),
-            ("LEAD(COUNT(*), -1) OVER (ORDER BY plan)", "whole number of rows"),
-            ("LAG(COUNT(*) IGNORE NULLS) OVER (ORDER BY plan)", "IGNORE NULLS"),
-            ("RANK() OVER (ORDER BY plan ROWS 1 PRECEDING)", "takes no frame"),
-            ("MIN(COUNT(*)) OVER (ORDER BY plan ROWS 1 PRECEDING)", "starts at the first row"),
-            ("SUM(COUNT(*)) OVER (ORDER BY plan RANGE 1 PRECEDING)", "RANGE with a distance"),
-            ("NTILE(2) OVER (ORDER BY plan)", "NTILE is not answered over the rows of the answer"),
-            ("SUM(SUM(COUNT(*)) OVER ()) OVER ()", "inside another"),
-            ("SUM(cost) OVER ()", "neither a key nor inside an aggregate"),
-            ("SUM(plan) OVER ()", "needs a number"),
-            ("SUM(COUNT(*)) OVER (ROWS 1 PRECEDING)", "needs an order"),
+            ("RANK() OVER ()", "window_needs_order"),
+            ("LAG(COUNT(*)) OVER ()", "window_needs_order"),
+            ("SUM(plan) OVER (ORDER BY plan)", "wrong_type"),
+            ("LAG('a') OVER (ORDER BY plan)", "wrong_type"),
+            ("LAG(COUNT(*), 1, 0) OVER (ORDER BY plan)", "clause_not_supported"),
+            ("LEAD(COUNT(*), -1) OVER (ORDER BY plan)", "not_constant"),
+            ("LAG(COUNT(*) IGNORE NULLS) OVER (ORDER BY plan)", "window_not_supported"),
+            ("RANK() OVER (ORDER BY plan ROWS 1 PRECEDING)", "invalid_frame"),
+            ("MIN(COUNT(*)) OVER (ORDER BY plan ROWS 1 PRECEDING)", "invalid_frame"),
+            ("SUM(COUNT(*)) OVER (ORDER BY plan RANGE 1 PRECEDING)", "invalid_frame"),
+            ("NTILE(2) OVER (ORDER BY plan)", "window_not_supported"),
+            ("SUM(SUM(COUNT(*)) OVER ()) OVER ()", "twice_over_answer"),
+            ("SUM(cost) OVER ()", "not_grouped"),
+            ("SUM(plan) OVER ()", "wrong_type"),
+            ("SUM(COUNT(*)) OVER (ROWS 1 PRECEDING)", "window_needs_order"),
         ],
         many=True,
     ),
 )
 def test_others_are_refused(item: str, reason: str, session: lw.Session) -> None:
-    with pytest.raises(lw.QueryRefused, match=reason):
+    with refused_as(reason):
         session.explain(f"SELECT plan, {item} FROM visits GROUP BY plan", epsilon=1)
-    with pytest.raises(lw.QueryRefused, match="HAVING comes before"):
+    with refused_as("clause_not_supported"):
         session.explain("SELECT plan, COUNT(*) FROM visits GROUP BY plan HAVING SUM(COUNT(*)) OVER () > 3", epsilon=1)

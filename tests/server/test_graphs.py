@@ -17,6 +17,7 @@ from lapwing.server.service import Service
 from tests.graphs.test_asking import RING, TIES, both, keeping
 from tests.support.effort import only
 from tests.support.graphs import written
+from tests.support.refusals import refused_as
 from tests.support.server.world import QUICK, STORE, World, data_set, introduce, serving
 
 EDGES = "SELECT GRAPH_EDGES(friends)"
@@ -52,7 +53,7 @@ def test_who_is_not_trusted_with_time_is_refused_before_anything_is_charged(worl
     for path, body in (("query", asked), ("explain", asked), ("queries", asked), ("batch", batch)):
         reply = world.ask("POST", f"/v1/datasets/open/{path}", "alice", body)
         assert reply.status == 422, (path, reply.content)
-        assert "trusts you with time" in reply.document["detail"], path
+        assert reply.document["cause"] == "time_depends_on_data", path
     assert world.charges() == 0
 
 
@@ -83,7 +84,7 @@ def test_who_is_trusted_is_answered_as_the_library_answers(world: World) -> None
     assert histogram.plot() is not None
     trust(world, trusted=False)  # what was bought is served to everybody
     assert remote.sql(WEDGES, epsilon=100).stored
-    with pytest.raises(QueryRefused, match="trusts you with time"):
+    with refused_as("time_depends_on_data"):
         remote.sql(WEDGES, epsilon=200)
 
 
