@@ -96,7 +96,7 @@ def test_the_sql_is_the_golden_sql(
     assert writing or not different, "\n\n".join(different)
 
 
-TEXTS = golden.FIXTURES / "refusal_texts.txt"
+TEXTS = clean.FIXTURES / "refusal_texts.txt"
 
 
 @pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.long)])

@@ -178,8 +178,5 @@ def same_name(identifier: exp.Expression, name: str) -> bool:
 def require_present(node: object) -> None:
     """Refuse what the parser let pass though something is missing, as after a NOT at the end."""
     if not isinstance(node, exp.Expression):
-        raise QueryRefused(
-            "A part of the question is missing",
-            cause=RefusalCause.SYNTAX_ERROR,
-            remedy="Write what an operator or function applies to.",
-        )
+        reason, remedy = "A part of the question is missing", "Write what an operator or function applies to."
+        raise QueryRefused(reason, cause=RefusalCause.SYNTAX_ERROR, remedy=remedy)

@@ -192,11 +192,8 @@ class Plan:
     def require_answerable(self) -> None:
         """Refuse to answer what asks for a price alone."""
         if self.explain:
-            raise QueryRefused(
-                "EXPLAIN PRIVACY asks for a cost, not for a result",
-                cause=RefusalCause.EXPLAIN_NEEDS_ITS_CALL,
-                remedy="Call session.explain.",
-            )
+            reason, cause = "EXPLAIN PRIVACY asks for a cost, not for a result", RefusalCause.EXPLAIN_NEEDS_ITS_CALL
+            raise QueryRefused(reason, cause=cause, remedy="Call session.explain.")
 
 
 # ---- plans that were made before -------------------------------------------------------------------------------------
