@@ -162,7 +162,7 @@ def test_half_a_budget_in_epsilon() -> None:
 @pytest.mark.parametrize("questions", [6, 40])
 def test_advice_on_the_measure(questions: int) -> None:
     advised = choices(questions, 5, EPSILON, DELTA)
-    page = text("how-to/protect-a-table.md").split(f"{questions} questions, each", 1)[1]
+    page = text("how-to/protect-a-table.md").split(f"{questions} queries, each", 1)[1]
     for kind in ("pure", "gdp", "zcdp"):
         width = next(choice.half_width for choice in advised if choice.kind == kind)
         assert re.search(rf"{kind} epsilon 3, delta \S+ \w+ {re.escape(margin(float(width)))} ", page)
