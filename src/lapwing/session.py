@@ -125,8 +125,9 @@ class Session:
         self._require_open()
         if self.catalog.graphs and (of := self._of_graph(question, parameters, label, epsilon, error, delta, options)):
             return cast(Answer, of.answer())  # which reads alike
+        access = access_of(self)
         one = self._planned(question, parameters, epsilon, error, delta, label, options, assuming_count, answered=True)
-        return answer_all([one], access_of(self))[0]
+        return answer_all([one], access)[0]
 
     def first_above(
         self, questions: Sequence[str], threshold: Number | list[Number] | tuple[Number, ...], *, epsilon: Number

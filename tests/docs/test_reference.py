@@ -25,7 +25,7 @@ from lapwing.ledger.reading import HistoryRow
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview
 from lapwing.privacy.listing import KINDS
 from lapwing.query.aggregates import order_statistics, outputs
-from lapwing.query.aggregates.grouping_sets import MOST_SETS
+from lapwing.query.aggregates.group_by import MOST_SETS
 from lapwing.query.bind import bind
 from lapwing.query.expressions import calls
 from lapwing.query.expressions.function_names import SPELLED
@@ -238,7 +238,7 @@ def test_sizes_that_are_refused() -> None:
     text = " ".join(section(page("sql.md"), "What is refused, and why").split())
     for said in (
         f"{parse.MAX_BYTES // 1024} KiB or {parse.MAX_TOKENS:,} words", f"nesting beyond {parse.MAX_NESTING} levels",
-        f"{bind.MAX_OUTPUTS} columns", f"{bind.MAX_CELLS:,} cells", f"{order_statistics.MOST_NODES:,} noisy counts",
+        f"{outputs.MAX_OUTPUTS} columns", f"{bind.MAX_CELLS:,} cells", f"{order_statistics.MOST_NODES:,} noisy counts",
         f"{size.MOST_RELATIONS} subqueries, joins and unions together or {size.MOST_NESTED} in one another",
         f"more than {MOST_NODES:,} parts",
     ):  # fmt: skip

@@ -19,7 +19,7 @@ from lapwing.learn.linear import linear_model, units_of
 from lapwing.learn.moments import Moments, _measures, is_laplace, noise_of, question_of
 from lapwing.mechanisms.combined_noise import CombinedNoise
 from lapwing.query.sensitivity.stability import of_question
-from lapwing.release.release import current_digests
+from lapwing.release.versions import current_digests
 from lapwing.session import access_of
 from tests.support.effort import one_in
 from tests.support.learn.people import ROWS_PER_PERSON, Row, opened, people

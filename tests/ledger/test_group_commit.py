@@ -13,7 +13,7 @@ from lapwing.ledger.allowances import Limits
 from lapwing.ledger.entries import Charge, Charged
 from lapwing.ledger.group_commit import CommitRequest, GroupCommit
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.mark import Transaction
+from lapwing.ledger.transaction import Transaction
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import PureDP

@@ -53,7 +53,7 @@ def folded(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
         number += 1
         return fold(state, entry)
 
-    monkeypatch.setattr("lapwing.ledger.mark.fold", counted)
+    monkeypatch.setattr("lapwing.ledger.transaction.fold", counted)
 
     def since() -> int:
         nonlocal number

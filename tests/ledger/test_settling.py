@@ -15,7 +15,7 @@ from lapwing.errors import LedgerFault
 from lapwing.ledger import ledger as ledgers
 from lapwing.ledger import settling
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.mark import Transaction
+from lapwing.ledger.transaction import Transaction
 from lapwing.ledger.waiting import UnderWay
 from lapwing.release import waiting
 from tests.ledger.test_waiting import CATALOG, paid, request

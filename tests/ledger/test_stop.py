@@ -21,9 +21,9 @@ from lapwing.ledger.curating import accepting, opening, resuming
 from lapwing.ledger.entries import Charge, Entry
 from lapwing.ledger.faults import COUNTED, Cause
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.mark import Transaction
 from lapwing.ledger.state import State
 from lapwing.ledger.store import Presence
+from lapwing.ledger.transaction import Transaction
 from lapwing.ledger.transitions import answering, charging, fold
 from lapwing.ledger.unanswered import leaving
 from lapwing.privacy.filters import Refused

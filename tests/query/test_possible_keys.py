@@ -22,7 +22,7 @@ from lapwing.catalog.toml import load
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates import possible_keys
-from lapwing.query.aggregates.grouping_sets import Sets
+from lapwing.query.aggregates.group_by import Sets
 from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, columns_of
 from lapwing.query.measures.measures import Key

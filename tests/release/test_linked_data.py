@@ -9,7 +9,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.errors import DataChanged, DataFault
-from lapwing.release import release
+from lapwing.release import release, versions
 from lapwing.release.stored import key_of
 from lapwing.session import Session
 
@@ -89,7 +89,7 @@ def test_a_parent_that_changed_refuses_its_children_s_questions(shop: Path) -> N
 
 
 def test_a_look_at_the_child_alone_is_found(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = release.current_digests
+    right = versions.current_digests
 
     def leftmost(tables: Any, engine: Any, state: Any) -> Any:
         return right(tables[-1:], engine, state)

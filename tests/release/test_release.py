@@ -413,8 +413,7 @@ def test_the_charge_is_durable_before_data_are_touched(session: Session, monkeyp
 
 def test_touching_before_charging_is_noticed(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     from lapwing.release import release
-
-    current_digests = release.current_digests
+    from lapwing.release.versions import current_digests
 
     def touching(tables: Any, engine: Any, state: Any) -> Any:
         engine.fetch("SELECT 1")

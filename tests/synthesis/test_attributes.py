@@ -15,7 +15,7 @@ import pytest
 import lapwing as lw
 from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import SYSTEM
-from lapwing.release.release import current_digests
+from lapwing.release.versions import current_digests
 from lapwing.session import access_of
 from lapwing.synthesis.attributes import Attribute, attributes_of
 from lapwing.synthesis.reading import Reading, Tabulation, reading_of

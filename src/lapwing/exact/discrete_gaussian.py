@@ -19,9 +19,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.exact.acceptance import COIN_BITS, Acceptance, SignedWeights, beyond
+from lapwing.exact.acceptance import COIN_BITS, Acceptance, beyond
 from lapwing.exact.arrays import IntArray, assign, in_chunks, single
 from lapwing.exact.entropy import Entropy, read_exactly
+from lapwing.exact.signed_weights import SignedWeights
 from lapwing.exact.tables import InversionTable
 from lapwing.exact.uniform import LazyUniform
 

@@ -20,7 +20,7 @@ from lapwing.learn.unit_rows import Reading, UnitRows, reading_of
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.query.bind.bind import bind
-from lapwing.release.release import current_digests
+from lapwing.release.versions import current_digests
 from lapwing.session import Session, access_of
 
 if TYPE_CHECKING:

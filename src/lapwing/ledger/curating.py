@@ -20,7 +20,7 @@ from lapwing.ledger.state import State
 from lapwing.privacy.filters import Account
 
 if TYPE_CHECKING:
-    from lapwing.ledger.mark import Transaction
+    from lapwing.ledger.transaction import Transaction
 
 Declared = Literal["marked", "newest", "lost"]
 """Why a copy may stand for the ledger: see `ledger.restoring`."""

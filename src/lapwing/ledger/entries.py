@@ -76,6 +76,10 @@ class Entry:
             raise broken(self.sequence, "is of an unknown kind")
         return json.loads(self.body)
 
+    def charge(self) -> "Charge":
+        """Return the charge that an entry of this kind makes, after the checks of `contents`."""
+        return Charge.from_record(self.contents())
+
 
 def digest_of(*parts: str) -> str:
     """Return SHA-256 over the texts, each preceded by its length, so that no two lists hash the same bytes."""

@@ -45,7 +45,7 @@ from lapwing.ledger.faults import Late
 from lapwing.ledger.state import State
 
 if TYPE_CHECKING:
-    from lapwing.ledger.mark import Transaction
+    from lapwing.ledger.transaction import Transaction
 
 EVENTS_ALLOWED: Final = 16
 """So many events since the curator last looked stop the data set for whoever is not trusted with time."""

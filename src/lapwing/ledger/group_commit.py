@@ -22,15 +22,68 @@ child that is forked inherits the line, and passes over the requests of its pare
 """
 
 import os
+import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, final
 
 from lapwing.errors import LapwingError, LedgerFault
-from lapwing.ledger.mark import Transaction
 from lapwing.ledger.store import Chain
+from lapwing.ledger.transaction import Transaction
 
 T = TypeVar("T")
+
+
+@final
+class Turn:
+    """The turn of one thread; others wait for it.
+
+    Args:
+        name: Of the ledger, for people.
+        patience: Seconds that a thread waits before that is a fault.
+    """
+
+    def __init__(self, name: str, patience: float) -> None:
+        self._name = name
+        self.patience = patience
+        self._lock = threading.RLock()  # one that knows its owner: see `taken`
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Hold the turn through the block.
+
+        Raises:
+            LedgerFault: If others held it for too long.
+        """
+        # Ctrl-C may come after the lock was taken and before Python knows that it was, so it is released in any case.
+        # Releasing a lock that this thread does not own is an error without effect.
+        try:
+            if not self._lock.acquire(timeout=self.patience):
+                raise LedgerFault(
+                    f"Other threads held the ledger {self._name} for more than {self.patience:g} seconds. "
+                    "Nothing was charged. Run the query again later."
+                )
+            yield
+        finally:
+            try:  # noqa: SIM105 - `suppress` is a call, and Ctrl-C could come after it instead
+                self._lock.release()
+            except RuntimeError:
+                pass
+
+    @contextmanager
+    def waited(self) -> Iterator[None]:
+        """Hold the turn through the block, however long it takes to come."""
+        with self._lock:
+            yield
+
+    def wait(self) -> None:
+        """Take the turn, however long it takes."""
+        self._lock.acquire()
+
+    def end(self) -> None:
+        """Give up the turn that `wait` took."""
+        self._lock.release()
 
 
 @final

@@ -22,7 +22,6 @@ from lapwing.ledger.entries import Charge, Charged, Entry, StoredAnswer, subject
 from lapwing.ledger.events import noted
 from lapwing.ledger.faults import Cause
 from lapwing.ledger.group_commit import GroupCommit
-from lapwing.ledger.mark import Transaction
 from lapwing.ledger.owners import Owners
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.reading import FaultRow, History, HistoryRow
@@ -31,6 +30,7 @@ from lapwing.ledger.settling import Debt, Settled, settled
 from lapwing.ledger.snapshots import Snapshots
 from lapwing.ledger.state import State
 from lapwing.ledger.store import Chain, Presence
+from lapwing.ledger.transaction import Transaction
 from lapwing.ledger.transitions import answering, charging, fold
 from lapwing.ledger.unanswered import leaving
 from lapwing.ledger.waiting import UnderWay, under_way
@@ -362,7 +362,7 @@ def now() -> str:
 def _answers(transaction: Transaction, key: str) -> tuple[StoredAnswer, ...]:
     found = []
     for entry in transaction.log.answered_charges(subject_of(key)):
-        charge = Charge.from_record(entry.contents())
+        charge = entry.charge()
         if charge.key == key and charge.version == transaction.state.version:
             payload = reading.payload(transaction.log, entry.sequence)
             found.append(StoredAnswer(sequence=entry.sequence, loss=charge.loss, payload=payload))

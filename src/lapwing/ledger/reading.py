@@ -207,7 +207,7 @@ def _charges_by(principal: str | None, charges: Iterator[Entry]) -> Iterator[Ent
 
 def _rows(entries: Sequence[Entry], snapshot: Snapshot) -> Iterator[HistoryRow]:
     """Yield charges with what became of them."""
-    charges = {entry.sequence: Charge.from_record(entry.contents()) for entry in entries}
+    charges = {entry.sequence: entry.charge() for entry in entries}
     answered = snapshot.log.answered(charges)
     # Of a charge that bears no asker's name nobody ever wrote down why it has no answer: only old ledgers have such.
     named = (sequence for sequence, charge in charges.items() if charge.asker is not None)
@@ -254,7 +254,7 @@ def is_answered(log: Log, sequence: int, text: str) -> bool:
         return True
     if charge.kind != "charge":
         raise InvalidParameter(f"Entry {sequence} of the ledger is not a charge, so it has no answer.")
-    if Charge.from_record(charge.contents()).asker is not None:  # of those without one nobody knows who is under way
+    if charge.charge().asker is not None:  # of those without one nobody knows who is under way
         raise given_up()
     return False
 
@@ -310,9 +310,7 @@ def _fault(entry: Entry, log: Log) -> FaultRow:
     cause: Cause = entry.contents()["cause"]
     ended = (log.entry(charge) for charge in _charges_of(entry))
     rows = (
-        _row(charged, Charge.from_record(charged.contents()), answered=False, unanswered=cause)
-        for charged in ended
-        if charged is not None
+        _row(charged, charged.charge(), answered=False, unanswered=cause) for charged in ended if charged is not None
     )
     return FaultRow(sequence=entry.sequence, time=entry.time, cause=cause, charges=tuple(rows))
 

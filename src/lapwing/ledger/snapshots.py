@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import final
 
 from lapwing.errors import LedgerFault
-from lapwing.ledger.mark import Mark, caught_up, head_of, path_of, read_text, rolled_back
+from lapwing.ledger.mark import Mark, path_of, read_text
 from lapwing.ledger.state import State
 from lapwing.ledger.store import Chain, Log, Reader
+from lapwing.ledger.transaction import caught_up, head_of, rolled_back
 
 
 @final

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from lapwing.ledger.entries import Entry, Kind
 
 if TYPE_CHECKING:
-    from lapwing.ledger.mark import Transaction, Turn
+    from lapwing.ledger.group_commit import Turn
+    from lapwing.ledger.transaction import Transaction
 
 Fate = Literal["present", "missing", "dead"]
 

@@ -48,9 +48,9 @@ def fold(state: State | None, entry: Entry) -> State:
     if entry.previous != head:
         raise broken(entry.sequence, "does not continue the one before it")
     try:
-        body = entry.contents()
         if state is None:
-            return curating.opened(entry, body)
+            return curating.opened(entry, entry.contents())
+        body = entry.charge() if entry.kind == "charge" else entry.contents()
         return replace(_FOLDS[entry.kind](state, entry, body), sequence=entry.sequence, hash=entry.hash)
     except LedgerFault:
         raise
@@ -58,8 +58,7 @@ def fold(state: State | None, entry: Entry) -> State:
         raise broken(entry.sequence, "says what no ledger says") from None
 
 
-def _fold_charge(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
-    charge = Charge.from_record(body)
+def _fold_charge(state: State, entry: Entry, charge: Charge) -> State:
     if charge.version != state.version:
         raise broken(entry.sequence, "charges for a version of the data that was not current")
     if entry.subject != subject_of(charge.key):

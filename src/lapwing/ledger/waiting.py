@@ -56,7 +56,7 @@ def under_way(state: State, requests: Sequence[Charge], log: Log, since: int | N
     first = min(state.under_way)
     for request in requests:
         for entry in log.charges(subject_of(request.key), since=first):
-            if entry.sequence in state.under_way and _serves(Charge.from_record(entry.contents()), request):
+            if entry.sequence in state.under_way and _serves(entry.charge(), request):
                 return UnderWay(sequence=entry.sequence)
     return None
 
@@ -67,7 +67,7 @@ def _answered(requests: Sequence[Charge], log: Log, since: int) -> UnderWay | No
         for entry in log.answered_charges(subject_of(request.key)):
             answer = log.answer(entry.sequence)
             late = answer is not None and answer.sequence > since
-            if late and _serves(Charge.from_record(entry.contents()), request):
+            if late and _serves(entry.charge(), request):
                 return UnderWay(sequence=entry.sequence)
     return None
 

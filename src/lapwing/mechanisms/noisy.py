@@ -100,16 +100,13 @@ def add(values: int | IntArray, draw: Callable[[int], IntArray]) -> int | IntArr
             )
         return int(values) + int(draw(1)[0])
     whole = integers(values.reshape(-1), "The values")
-    return _sum(whole, draw(whole.size)).reshape(values.shape)
-
-
-def _sum(values: IntArray, noise: IntArray) -> IntArray:
-    if values.size == 0:
-        return values.astype(np.int64)
-    lowest, highest = int(values.min()) + int(noise.min()), int(values.max()) + int(noise.max())
+    noise = draw(whole.size)
+    if whole.size == 0:
+        return whole.astype(np.int64).reshape(values.shape)
+    lowest, highest = int(whole.min()) + int(noise.min()), int(whole.max()) + int(noise.max())
     if _INT64.min <= lowest and highest <= _INT64.max:
-        return values.astype(np.int64) + noise.astype(np.int64)
-    noisy: IntArray = values.astype(np.object_) + noise.astype(np.object_)
+        return (whole.astype(np.int64) + noise.astype(np.int64)).reshape(values.shape)
+    noisy: IntArray = (whole.astype(np.object_) + noise.astype(np.object_)).reshape(values.shape)
     fits = _INT64.min <= noisy.min() and noisy.max() <= _INT64.max
     return noisy.astype(np.int64) if fits else noisy
 

@@ -72,7 +72,9 @@ class AdditiveLoss(ABC):
         Raises:
             InvalidParameter: If no such conversion exists; the message says why.
         """
-        return measure_of(kind).from_amount(conversions.amount_in(kind, self.kind, self.amount))
+        measure = measure_of(kind)
+        own = kind == self.kind
+        return measure.from_amount(self.amount if own else conversions.amount_in(kind, self.kind, self.amount))
 
     def to_record(self) -> dict[str, str]:
         """Return the loss as text, exactly; `from_record` reads it."""

@@ -16,7 +16,6 @@ from lapwing.exact.bounds import (
     enclose_tightly,
     normal_cdf_ball,
     normal_pdf_ball,
-    square_root_up,
 )
 from lapwing.privacy.amounts import GRID
 from lapwing.privacy.search import largest, minus_log
@@ -65,7 +64,8 @@ def gdp_delta_up(mu_squared: Fraction, epsilon: Fraction, bits: int = _BITS) -> 
 def gdp_mu_squared_down(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the largest μ² on GRID for which μ-GDP is (ε, δ)-DP, for ε ≥ 0, 0 < δ < 1 (0 if there is none)."""
     tail = normal_tail(delta)
-    start = 2 * epsilon / (tail + square_root_up(tail**2 + 2 * epsilon)) if epsilon else Fraction(0)
+    root = Fraction(math.isqrt(math.floor((tail**2 + 2 * epsilon) * 4**_BITS)) + 1, 2**_BITS)  # a guess
+    start = 2 * epsilon / (tail + root)
     guess = newton(_mu_step_ball, max(start, 5 * delta / 2), epsilon, delta)
     return GRID * largest(  # points of a search are not asked twice: they go around the cache, not into it
         lambda n: gdp_delta_up.__wrapped__(n * GRID, epsilon, SEARCH_BITS) <= delta,

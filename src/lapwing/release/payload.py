@@ -9,7 +9,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from zlib import compress
 
 import numpy as np
@@ -20,6 +20,9 @@ from lapwing.mechanisms.generalised import GeneralisedExponential
 from lapwing.mechanisms.partitions import KeySelection
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.plan.plan import Question
+
+if TYPE_CHECKING:
+    from lapwing.release.request import Release
 
 PLAIN: Final = 1
 WITH_KEYS: Final = 2
@@ -45,8 +48,20 @@ class Content:
     choice: ChosenMeasure | None = None
 
 
-def written(question: Question, content: Content) -> str:
+def payload_of(released: "Release") -> str:
     """Write an answer for the ledger."""
+    content = Content(
+        mechanisms=released.mechanisms,
+        values=released.values,
+        selection=released.selection,
+        keys=released.keys if released.question.private_keys else None,
+        choice=released.choice,
+    )
+    return written(released.question, content)
+
+
+def written(question: Question, content: Content) -> str:
+    """Write what an answer to a question holds."""
     record: dict[str, object] = {
         "format": format_of(question),
         "measures": [str(measure) for measure in question.measures],

@@ -6,9 +6,8 @@ from typing import Final
 
 from lapwing.catalog.model import Catalog
 from lapwing.errors import BudgetExhausted
-from lapwing.ledger.allowances import LimitsNow, left_if_refused, require_within
+from lapwing.ledger.allowances import left_if_refused, require_within
 from lapwing.ledger.entries import Charge
-from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.amounts import exact
@@ -17,28 +16,30 @@ from lapwing.privacy.figures import delta as delta_text
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
 from lapwing.query.pricing.quote import Quote, request
-from lapwing.release.stored import parts_charged
+from lapwing.release.request import Access
+from lapwing.release.stored import charge_of, key_of, parts_charged
 
 MOST_NAMED: Final = 10
 """How many parts an error names at most."""
 
 
 def stands_against(
-    charges: Sequence[Charge], later: Sequence[Charge], state: State, ledger: Ledger, limits: LimitsNow | None
+    charges: Sequence[Charge], then: Sequence[Quote], state: State, access: Access
 ) -> UnderWay | Refused | None:
-    """Return why charges are not made now, as seen with others that are to follow them; None if nothing is in the way.
+    """Return why charges are not made now, as seen with the questions after them; None if nothing is in the way.
 
     Raises:
         AllowanceExhausted: If all of them together are beyond the asker's limits.
     """
     # First, as the answer of one that is under way is free, where the budget might not bear all of them.
-    awaited = ledger.under_way(charges, state.sequence)
+    awaited = access.ledger.under_way(charges, state.sequence)
     if awaited is not None:
         return awaited
-    together = [*charges, *later]
+    keys, others = [key_of(priced.question) for priced in then], (access.catalog, access.principal, state)
+    together = [*charges, *(charge_of(priced, key, *others) for priced, key in zip(then, keys, strict=True))]
     left = left_if_refused(state, together)
-    if limits is not None:
-        require_within(limits(), state.spending, state.registration, together, left)
+    if access.limits is not None:
+        require_within(access.limits(), state.spending, state.registration, together, left)
     return None if left is None else Refused(shortfall=charges[0].loss.nothing())
 
 

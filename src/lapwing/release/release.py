@@ -25,29 +25,28 @@ Guarantee:
 charge that was made is either answered, or the ledger knows that it ended without an answer before anybody is told.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from lapwing.catalog.model import Table
-from lapwing.catalog.source_address import renewal
-from lapwing.engines import FAILED, Engine, Exact
-from lapwing.errors import DataChanged, DataFault, EngineFault, EntropyFault, Interrupted, LapwingError, LedgerFault
+from lapwing.engines import FAILED, Exact
+from lapwing.errors import EngineFault, EntropyFault, Interrupted, LapwingError, LedgerFault
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
-from lapwing.ledger.entries import Charge, Charged
+from lapwing.ledger.entries import Charged
 from lapwing.ledger.faults import given_up
-from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
 from lapwing.machine.interrupts import Ending, deferred
 from lapwing.mechanisms.additive import FIRST, NoiseLaw
 from lapwing.privacy.filters import Refused
 from lapwing.query.pricing.quote import NoisyMeasure, Quote
 from lapwing.release.cells import cells_of, columns_of, exact_values
+from lapwing.release.payload import payload_of
 from lapwing.release.refusals import exhausted, stands_against
 from lapwing.release.request import Access, Release
 from lapwing.release.selecting import chosen, selected_by_counts, selected_keys
-from lapwing.release.stored import Purchase, charge_of, key_of, keys_of, look_up, payload_of
+from lapwing.release.stored import Purchase, charge_of, keys_of, look_up
+from lapwing.release.versions import current_digests
 from lapwing.release.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -129,8 +128,12 @@ def _release(
             access.engine.prepare(purchase.bought.question)
         joint = _joint(buying, access)
         # 3. Charge. Ctrl-C waits until the charge is made and noted, or refused.
+        asker = access.catalog, access.principal, state, access.wording
+        wanted = [charge_of(purchase.bought, purchase.key, *asker) for purchase in buying]
         with deferred():
-            outcome = _charge(buying, then, state, access)
+            # Searches are worth their price only if the questions after them can be paid, too.
+            obstacle = stands_against(wanted, then, state, access) if wanted and then else None
+            outcome = obstacle or access.ledger.charge_all(wanted, access.limits, state.sequence)
             if not isinstance(outcome, Refused | UnderWay):
                 charges.extend(outcome)
         if not isinstance(outcome, UnderWay):
@@ -179,24 +182,6 @@ def _record(found: Sequence[Release], charges: Sequence[Charged], answers: list[
         answers.append(answer)
 
 
-def _charge(
-    buying: Sequence[Purchase], then: Sequence[Quote], state: State, access: Access
-) -> tuple[Charged, ...] | Refused | UnderWay:
-    """Charge what is to be bought, all of it or nothing; or return which charge of the same is to be waited for."""
-
-    def charged(priced: Quote, key: str) -> Charge:
-        return charge_of(priced, key, access.catalog, access.principal, state, access.wording)
-
-    charges = [charged(purchase.bought, purchase.key) for purchase in buying]
-    if charges and then:  # searches, which are worth their price only if the questions after them can be paid, too
-        keys = [key_of(priced.question) for priced in then]
-        later = [charged(*pair) for pair in zip(then, keys, strict=True)]
-        obstacle = stands_against(charges, later, state, access.ledger, access.limits)
-        if obstacle is not None:
-            return obstacle
-    return access.ledger.charge_all(charges, access.limits, state.sequence)
-
-
 def _answer(purchase: Purchase, charged: Charged, exact: Exact, entropy: Entropy) -> Release:
     """Add noise to what the engine returned, and take the mean with an answer that is sharpened."""
     bought, further = purchase.bought, purchase.further
@@ -233,34 +218,3 @@ def add_noise(terms: Sequence[NoisyMeasure], sums: Sequence[IntArray], entropy: 
 
         return released_first(terms, sums, entropy)
     return tuple(term.mechanism.release(values, entropy) for term, values in zip(terms, sums, strict=True))
-
-
-def current_digests(tables: Sequence[Table], engine: Engine, state: State) -> Mapping[str, str]:
-    """Return the digests of tables by name, if the data of all are those of the ledger's current version.
-
-    Raises:
-        DataChanged: Otherwise, or DataFault if there are none.
-        LapwingError: What is said follows from catalog and ledger alone.
-    """
-    digests = {table.name: _digest(table, engine, state) for table in tables}
-    for table in tables:
-        if digests[table.name] is None:
-            raise DataFault(
-                f"The data of {table.name} are missing, or cannot be read as the catalog describes them. Nothing was "
-                f"charged. To the curator, {renewal(table.source)} says what is wrong with them."
-            )
-    for table in tables:
-        if state.digests.get(table.name) != digests[table.name]:
-            raise DataChanged(
-                f"The data of {table.name} have changed since version {state.version}. Nothing was charged. "
-                f"If the change is meant, let the curator run {renewal(table.source)}. The spent budget stays spent."
-            )
-    return {name: digest for name, digest in digests.items() if digest is not None}
-
-
-def _digest(table: Table, engine: Engine, state: State) -> str | None:
-    # None, and not the engine's own error, so that what the analyst sees drags no other message along.
-    try:
-        return engine.digest(table, state.digests)
-    except DataFault:
-        return None

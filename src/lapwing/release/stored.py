@@ -18,7 +18,6 @@ from lapwing.query.plan.plan import Question
 from lapwing.query.pricing.quote import Quote
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.relation import public_tables_of
-from lapwing.release import payload
 from lapwing.release.refinement import Sharpening, sharpening
 from lapwing.release.request import Access, Release, Request, Wordings
 from lapwing.release.restoring import restored, stored_answer
@@ -139,16 +138,3 @@ def purchase_of(priced: Quote, key: str, kept: Sequence[StoredAnswer]) -> Purcha
     """Return what is to be bought where none of the stored answers will do: the least that sharpens one, or all."""
     further = sharpening(priced, (restored(priced.question, one, priced.loss) for one in kept))
     return Purchase(key=key, bought=priced if further is None else further.refinement.priced, further=further)
-
-
-def payload_of(released: Release) -> str:
-    """Write an answer for the ledger."""
-    private = bool(released.question.private_keys)
-    content = payload.Content(
-        mechanisms=released.mechanisms,
-        values=released.values,
-        selection=released.selection,
-        keys=released.keys if private else None,
-        choice=released.choice,
-    )
-    return payload.written(released.question, content)

@@ -34,7 +34,7 @@ from typing import Final, final
 from lapwing.answer import Answer
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import LapwingError
-from lapwing.release.release import current_digests
+from lapwing.release.versions import current_digests
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.session import Session, access_of
 

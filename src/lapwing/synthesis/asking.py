@@ -34,9 +34,9 @@ from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
 from lapwing.query.bind.bind import bind
 from lapwing.query.pricing.quote import request
-from lapwing.release.release import current_digests
 from lapwing.release.request import Access
 from lapwing.release.spending import charge_once
+from lapwing.release.versions import current_digests
 from lapwing.release.waiting import Waiting
 from lapwing.synthesis.attributes import Attribute, Integers, attributes_of
 from lapwing.synthesis.choosing import METHODS, Method, Task

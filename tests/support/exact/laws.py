@@ -3,10 +3,10 @@
 from fractions import Fraction
 from typing import NamedTuple
 
-from lapwing.exact.acceptance import SignedWeights
 from lapwing.exact.geometric import Geometric, GeometricBlock
 from lapwing.exact.laplace import SignedGeometric
 from lapwing.exact.rounded_normal import RoundedNormal
+from lapwing.exact.signed_weights import SignedWeights
 from lapwing.exact.tables import IntegerLaw
 from tests.support.exact import independent
 from tests.support.exact.independent import Cumulative

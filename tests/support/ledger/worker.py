@@ -17,11 +17,12 @@ from lapwing.errors import LapwingError
 from lapwing.ledger import new_mark, transitions
 from lapwing.ledger.entries import Charged
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.mark import HeldMark, Mark, Transaction, head_of
+from lapwing.ledger.mark import HeldMark, Mark
 from lapwing.ledger.postgres import chain, presence, tables
 from lapwing.ledger.postgres.log import PostgresLog
 from lapwing.ledger.sqlite import chain as sqlite_chain
 from lapwing.ledger.sqlite import file
+from lapwing.ledger.transaction import Transaction, head_of
 from lapwing.privacy.filters import Account, Granted, Refused
 from lapwing.privacy.filters import charge as pay
 from lapwing.privacy.measures import Loss, PureDP

@@ -50,8 +50,8 @@ def layer(table: Table, source: Location, reads: bool, part: Pass = WHOLE) -> st
     That of a linked table stands on its parent's, which comes before it and takes the same part, in whatever way.
     `reads` tells here and below whether rows have bounded numbers as they are read, too.
     """
-    rows = kept(table, unit_name(table), source, reads)
-    return f"{kept_name(table)} AS (WITH cleaned AS ({cleaned(table, source, reads, part)}) {rows})"
+    rows = cleaned(table, source, reads, part)
+    return f"{kept_name(table)} AS (WITH cleaned AS ({rows}) {kept(table, unit_name(table), source, reads)})"
 
 
 def of_part(values: Sequence[str], part: Pass) -> str | None:

@@ -48,10 +48,12 @@ from lapwing.engines.duckdb.stored_rows import Layers, gathered, held
 from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.errors import DataFault, EngineFault
 from lapwing.machine import progress
+from lapwing.query.expressions.expression import ColumnReference, columns_of
 from lapwing.query.measures.distinct_counts import CountUnits
+from lapwing.query.measures.measures import argument_of
 from lapwing.query.plan.capabilities import Capabilities
 from lapwing.query.plan.plan import Question
-from lapwing.query.relations.relation import public_tables_of, reads
+from lapwing.query.relations.relation import ProtectedRows, public_tables_of, reads
 
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0
@@ -317,7 +319,7 @@ class DuckDB:
             if self._is_due(table, digests[table.name]):
                 with suppress(duckdb.Error, OSError):
                     self._index_work.build(table, digests)
-        found = self._found(question.lineage, digests, question.passed_on)
+        found = self._found(question.lineage, digests, passed_on(question))
         return {table.name: found[table.name] for table in needed(question.tables, found) if table.name in found}
 
     def _found(
@@ -435,3 +437,13 @@ class DuckDB:
             with self._lock:
                 self._described[(table.name, stamp)] = facts
         return facts
+
+
+def passed_on(question: Question) -> frozenset[str]:
+    """Return the columns of a table that are private keys as they are, and that nothing else looks at."""
+    if not isinstance(question.selection.relation, ProtectedRows):
+        return frozenset()
+    plain = [key.expression for key in question.private_keys if isinstance(key.expression, ColumnReference)]
+    others = [key.expression for key in question.keys if key.expression not in plain]
+    looked_at = [question.where, *others, *map(argument_of, question.measures)]
+    return frozenset(column.name for column in plain).difference(*map(columns_of, looked_at))

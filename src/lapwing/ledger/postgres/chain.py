@@ -50,12 +50,14 @@ from lapwing.ledger import mark as marks
 from lapwing.ledger import new_mark
 from lapwing.ledger.entries import RESTORE
 from lapwing.ledger.forks import rests_first
+from lapwing.ledger.group_commit import Turn
 from lapwing.ledger.kept_state import StateFile
-from lapwing.ledger.mark import Mark, Transaction, Turn, advance, caught_up, head_of, rolled_back
+from lapwing.ledger.mark import Mark
 from lapwing.ledger.postgres import tables
 from lapwing.ledger.postgres.connection import Connection, connect, faults
 from lapwing.ledger.postgres.log import PostgresLog
 from lapwing.ledger.state import State
+from lapwing.ledger.transaction import Transaction, advance, caught_up, head_of, rolled_back
 
 _RETRY_SECONDS: Final = 0.1
 

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from lapwing.ledger.forks import rests_first
-from lapwing.ledger.mark import Turn
+from lapwing.ledger.group_commit import Turn
 from lapwing.ledger.postgres.connection import Connection, connect, faults
 from lapwing.ledger.postgres.log import PostgresLog
 

@@ -25,7 +25,7 @@ from lapwing.ledger import mark as marks
 from lapwing.ledger import new_mark, reading
 from lapwing.ledger.curating import Declared
 from lapwing.ledger.entries import Entry
-from lapwing.ledger.mark import Mark, head_of
+from lapwing.ledger.mark import Mark
 from lapwing.ledger.postgres import tables
 from lapwing.ledger.postgres.chain import begin, commit
 from lapwing.ledger.postgres.connection import Connection, connect, faults
@@ -33,6 +33,7 @@ from lapwing.ledger.postgres.log import PostgresLog
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.restoring import PATIENCE, mark_of, planned
 from lapwing.ledger.state import State
+from lapwing.ledger.transaction import head_of
 
 EMPTY: Final = head_of(None)
 

@@ -43,10 +43,12 @@ from lapwing.ledger import mark as marks
 from lapwing.ledger import new_mark
 from lapwing.ledger.entries import RESTORE, Entry, Kind
 from lapwing.ledger.forks import rests_first
+from lapwing.ledger.group_commit import Turn
 from lapwing.ledger.kept_state import StateFile
-from lapwing.ledger.mark import Mark, Transaction, Turn, advance, caught_up
+from lapwing.ledger.mark import Mark
 from lapwing.ledger.sqlite import file
 from lapwing.ledger.state import State
+from lapwing.ledger.transaction import Transaction, advance, caught_up
 
 _COLUMNS: Final = "sequence, time, kind, subject, body, previous, hash"
 _INSERT: Final = f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import final
 
 from lapwing.ledger.forks import rests_first
-from lapwing.ledger.mark import Turn
+from lapwing.ledger.group_commit import Turn
 from lapwing.ledger.sqlite import file
 from lapwing.ledger.sqlite.chain import SqliteLog
 

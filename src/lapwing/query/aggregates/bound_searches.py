@@ -1,6 +1,6 @@
 """The questions whose answers give the bounds that another question leaves open."""
 
-from lapwing.query.aggregates.grouping_sets import Sets
+from lapwing.query.aggregates.group_by import Sets
 from lapwing.query.aggregates.scope import Requests
 from lapwing.query.aggregates.truncation import threshold_search
 from lapwing.query.aggregates.unit_totals import name_of_total, unit_total_searches

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from lapwing.errors import RefusalCause
-from lapwing.query.aggregates.grouping_sets import Sets
+from lapwing.query.aggregates.group_by import Sets
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.derivation.derived import KeyValue

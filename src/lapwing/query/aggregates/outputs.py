@@ -18,8 +18,8 @@ from lapwing.query.aggregates.privacy_arguments import with_privacy_arguments
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope, has_aggregate, shape_of
 from lapwing.query.aggregates.statistics import STATISTICS
 from lapwing.query.aggregates.sums import SUMS
-from lapwing.query.derivation.derived import KeyValue
-from lapwing.query.derivation.node import Derived
+from lapwing.query.derivation.derived import KeyValue, measures_of
+from lapwing.query.derivation.node import Derived, Output
 from lapwing.query.expressions.as_read import as_read, key_of
 from lapwing.query.expressions.calls import bind_both
 from lapwing.query.expressions.naming import instead_of_aggregate, name_of
@@ -28,9 +28,65 @@ from lapwing.query.from_clause.conditions import bound_condition
 
 AGGREGATES: Final[Mapping[type[exp.Expression], Aggregate]] = {**COUNTS, **SUMS, **STATISTICS, **ORDER_STATISTICS}
 """Which function binds which aggregate; a new one adds itself to one of these tables, or brings a table of its own."""
+MAX_OUTPUTS: Final = 200
 _OVER_THE_ANSWER: Final = (
     "Use keys and aggregates (COUNT, SUM, AVG, MEDIAN, STDDEV …), and arithmetic, comparisons, CASE over them."
 )
+
+
+def bind_outputs(select: exp.Select, scope: SelectScope, requests: Requests) -> tuple[Output, ...]:
+    """Bind the SELECT list: each column of the answer with its name."""
+    if len(select.expressions) > MAX_OUTPUTS:
+        raise QueryRefused(
+            f"The SELECT list has more than {MAX_OUTPUTS} columns",
+            cause=RefusalCause.TOO_MANY_COLUMNS,
+            remedy="Ask for fewer at a time.",
+        )
+    outputs: list[Output] = []
+    taken: set[str] = set()
+    for item in select.expressions:
+        node, name = item, ""
+        if type(item) is exp.Alias:
+            scope.rows.only(item, "this", "alias")
+            scope.rows.only(item.args["alias"], "this", "quoted")
+            node, name = item.this, item.alias
+            if name.casefold() in taken:
+                raise scope.rows.refusal(
+                    item, RefusalCause.DUPLICATE_NAME, f"Two columns of the answer are called '{name}'", "Rename one."
+                )
+        value = bind_output(node, scope, requests)
+        name = name or _free(_default_name(node, value), taken)
+        taken.add(name.casefold())
+        outputs.append(Output(name=name, value=value))
+        scope = replace(scope, aliases={name.casefold(): value, **scope.aliases})  # later columns may name earlier ones
+    for output in outputs:  # the names that exports give to the ends of a noisy column's interval stay free for them
+        for end in (f"{output.name}_low", f"{output.name}_high"):
+            if end.casefold() in taken and measures_of(output.value):
+                reason = f"'{end}' is the name of an end of the interval of '{output.name}'"
+                raise QueryRefused(reason, cause=RefusalCause.DUPLICATE_NAME, remedy="Rename one.")
+    return tuple(outputs)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    candidate, number = name, 2
+    while candidate.casefold() in taken:
+        candidate, number = f"{name}_{number}", number + 1
+    return candidate
+
+
+def _default_name(node: exp.Expression, value: Derived) -> str:
+    """Name a column after what it is written as."""
+    inner = node.this if type(node) is exp.Filter else node
+    if is_column(inner):
+        return str(inner.name)
+    if isinstance(value, KeyValue):
+        return "key"
+    if not isinstance(inner, exp.AggFunc):
+        return "value"
+    if isinstance(inner, exp.Count | exp.CountIf):
+        return "count"
+    name = inner.sql_name().lower()
+    return f"{name}_{inner.this.name}" if is_column(inner.this) else name
 
 
 def bind_output(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:

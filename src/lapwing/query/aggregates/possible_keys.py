@@ -21,7 +21,7 @@ from typing import Final, cast
 
 from lapwing.catalog.suggestions import listed
 from lapwing.errors import QueryRefused, RefusalCause
-from lapwing.query.aggregates.grouping_sets import Sets
+from lapwing.query.aggregates.group_by import Sets
 from lapwing.query.expressions.as_read import settled_key
 from lapwing.query.expressions.expression import (
     ColumnReference,

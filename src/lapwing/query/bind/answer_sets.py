@@ -12,7 +12,7 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.errors import RefusalCause
-from lapwing.query.aggregates.grouping_sets import grouping_sets
+from lapwing.query.aggregates.group_by import grouping_sets
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.select_list import chosen

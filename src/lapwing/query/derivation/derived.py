@@ -5,7 +5,7 @@ value is in every cell if every released number is within its margin of the true
 that their parts fit together, so that nothing can fail once the answer is paid.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, final
@@ -27,8 +27,9 @@ from lapwing.query.derivation.intervals import Ends, Interval, exactly
 from lapwing.query.derivation.node import Derived, Margins, Part
 from lapwing.query.derivation.noisy_trees import Ranks
 from lapwing.query.derivation.ranked_values import OrderStatistic
+from lapwing.query.expressions.expression import require_bounded
 from lapwing.query.measures.distribution import Distribution
-from lapwing.query.measures.measures import Key, Measure
+from lapwing.query.measures.measures import Key, Measure, argument_of
 
 if TYPE_CHECKING:
     from lapwing.query.derivation.source_values import SourceCells
@@ -102,6 +103,17 @@ def measures_of(derived: Derived) -> tuple[Measure, ...]:
     parts = parts_of(derived)
     found = [part.distribution if isinstance(part, OrderStatistic) else part for part in parts]
     return tuple(dict.fromkeys(found)) if len(found) > 1 else tuple(found)
+
+
+def measures_in(derived: Iterable[Derived]) -> tuple[Measure, ...]:
+    """Return the measures of an answer, each once, in canonical order, which the SELECT list does not change.
+
+    Raises:
+        QueryRefused: If they are too large together.
+    """
+    every = [measure for value in derived for measure in measures_of(value)]
+    require_bounded(argument for argument in map(argument_of, every) if argument is not None)
+    return tuple(sorted(set(every), key=str))
 
 
 def parts_of(derived: Derived) -> tuple[Part, ...]:

@@ -81,6 +81,15 @@ class RowScope:
                 known = isinstance(part, exp.Expression) and position_of(part, self.text) is not None
                 raise part_refused(name, part if known else node, self)
 
+    def alias_of(self, node: exp.Expression, *further: str) -> str | None:
+        """Return the name that AS gives to an item of a FROM clause."""
+        alias = node.args.get("alias")
+        if alias is None:
+            return None
+        self.only(alias, "this", *further)
+        self.only(alias.this, "this", "quoted")
+        return str(alias.name)
+
     def ready(self, node: exp.Expression) -> Expression | None:
         """Return what a node was bound to before, if it was."""
         ready = self.prepared.get(id(node))

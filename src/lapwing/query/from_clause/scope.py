@@ -89,16 +89,6 @@ def renamed(bound: Input | PublicInput, name: str) -> Input | PublicInput:
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
 
-def alias_of(node: exp.Expression, scope: Scope, *further: str) -> str | None:
-    """Return the name that AS gives to an item of a FROM clause."""
-    alias = node.args.get("alias")
-    if alias is None:
-        return None
-    scope.nowhere.only(alias, "this", *further)
-    scope.nowhere.only(alias.this, "this", "quoted")
-    return str(alias.name)
-
-
 def protected_table(name: exp.Identifier, scope: Scope) -> Table | None:
     """Return the protected table of a name, if there is one."""
     return next((table for table in scope.catalog.tables if same_name(name, table.name)), None)
@@ -148,10 +138,11 @@ def _one_table(select: exp.Select, scope: Scope) -> Input | None:
     table = protected_table(item.this, scope)
     if table is None:
         return None
+    bound = kept(table, item.alias or table.name, scope)
     scope.nowhere.only(select.args["from_"], "this")
     scope.nowhere.only(item, "this", "alias")
     scope.nowhere.only(item.this, "this", "quoted")
-    bound = kept(table, alias_of(item, scope) or table.name, scope)
+    scope.nowhere.alias_of(item)
     if where is None:
         return bound
     scope.nowhere.only(where, "this")

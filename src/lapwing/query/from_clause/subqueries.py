@@ -23,7 +23,7 @@ from lapwing.query.from_clause.groupings import bind_aggregates, is_aggregated
 from lapwing.query.from_clause.memberships import bind_where
 from lapwing.query.from_clause.outer_joins import check_aggregates
 from lapwing.query.from_clause.public_joins import bind_join
-from lapwing.query.from_clause.scope import Input, PublicInput, Scope, alias_of, kept, protected_table, renamed, rows_of
+from lapwing.query.from_clause.scope import Input, PublicInput, Scope, kept, protected_table, renamed, rows_of
 from lapwing.query.from_clause.select_list import SelectList, bind_list, with_aliases
 from lapwing.query.from_clause.unions import aligned, parts_of, united, units_alike
 from lapwing.query.from_clause.unit_joins import compared
@@ -180,7 +180,7 @@ def _item(node: exp.Expression, scope: Scope) -> Input | PublicInput:
         alias = node.args.get("alias")
         named = alias.args.get("columns") if alias is not None else None
         further = ["columns"] if isinstance(named, list) else []
-        found = _subquery(node.this, alias_of(node, scope, *further) or "subquery", scope)
+        found = _subquery(node.this, scope.nowhere.alias_of(node, *further) or "subquery", scope)
         return _with_names(node, found, named, scope) if isinstance(named, list) and named else found
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         raise scope.nowhere.refusal(
@@ -188,7 +188,7 @@ def _item(node: exp.Expression, scope: Scope) -> Input | PublicInput:
         )
     scope.nowhere.only(node, "this", "alias")
     scope.nowhere.only(node.this, "this", "quoted")
-    name = alias_of(node, scope)
+    name = scope.nowhere.alias_of(node)
     for known, bound in scope.named.items():
         if same_name(node.this, known):
             return renamed(bound, name or known)

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.derivation.node import Derived, Output, OutputOrder
-from lapwing.query.expressions.expression import ColumnReference, Expression, columns_of
+from lapwing.query.expressions.expression import Expression, columns_of
 from lapwing.query.measures.distribution import Distribution
 from lapwing.query.measures.measures import Key, Measure, NumberMeasure, argument_of
 from lapwing.query.plan.combined_keys import CombinedKeys, number_of_cells
 from lapwing.query.relations.contribution import PriceRequest
 from lapwing.query.relations.per_unit import FirstGroups
 from lapwing.query.relations.relation import (
-    ProtectedRows,
     Selection,
     declared_columns_of,
     pruned,
@@ -137,16 +136,6 @@ class Question:
         """The most values of the private keys, together, that a unit holds."""
         rows, groups = self.selection.rows_per_unit, self.groups_per_unit
         return rows if groups is None else min(rows, groups)
-
-    @property
-    def passed_on(self) -> frozenset[str]:
-        """The columns of a table that are private keys as they are, and that nothing else looks at."""
-        if not isinstance(self.selection.relation, ProtectedRows):
-            return frozenset()
-        plain = [key.expression for key in self.private_keys if isinstance(key.expression, ColumnReference)]
-        others = [key.expression for key in self.keys if key.expression not in plain]
-        looked_at = [self.where, *others, *map(argument_of, self.measures)]
-        return frozenset(column.name for column in plain).difference(*map(columns_of, looked_at))
 
     @property
     def columns(self) -> frozenset[tuple[str, str]]:
