@@ -7,7 +7,8 @@ import pytest
 
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query.bind.bind import bind
-from lapwing.query.from_clause import memberships, subqueries
+from lapwing.query.from_clause import subqueries
+from lapwing.query.from_clause.scope import KnownSelect
 from lapwing.query.plan.plan import Plan
 from lapwing.query.relations import size
 from tests.support.effort import only
@@ -61,7 +62,7 @@ def test_what_is_nested_is_bound_as_often_as_it_is_deep(ask: Any, monkeypatch: p
 
 
 def test_twin_binding_twice_a_level_is_noticed(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memberships, "_once", lambda bind: bind)
+    monkeypatch.setattr(KnownSelect, "is_of", lambda *_: False)
     with pytest.raises(AssertionError):
         check_linear(ask, 6, monkeypatch)
 

@@ -2,6 +2,7 @@
 
 import ast
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from lapwing.query.bind import bind as bind_module
 from lapwing.query.classify import kinds as kinds_module
 from lapwing.query.classify.kinds import Kind, Kinds
 from lapwing.query.classify.select_kinds import SelectKind, kind_of
-from lapwing.query.from_clause.scope import Scope
+from lapwing.query.from_clause import subqueries
+from lapwing.query.from_clause.scope import KnownSelect, Scope
+from lapwing.query.from_clause.select_list import bind_list
 from lapwing.query.plan.plan import Plan
 from lapwing.query.text.parse import parse
 from tests.support.effort import one_in
@@ -139,6 +142,57 @@ def test_a_refused_question_is_bound_once(world: World, counted: list[str]) -> N
         with pytest.raises(QueryRefused):
             bind_module.bind(text, world.catalog, world.facts)
         assert len(counted) == 1
+
+
+MONTHS = "SELECT member, DATE_TRUNC('month', day) AS m, COUNT(*) AS n FROM visits GROUP BY member, m"
+INSIDE = (
+    f"SELECT AVG(n) AS a FROM ({UNITS}) AS u",
+    f"SELECT AVG(m) AS a FROM (SELECT person, MAX(n) AS m FROM ({UNITS}) AS u GROUP BY person) AS v",
+    f"WITH u AS ({UNITS}), v AS (SELECT person, MAX(n) AS m FROM u GROUP BY person) SELECT AVG(v.m) AS a FROM v",
+    f"WITH u AS ({UNITS}) SELECT SUM(x.n) AS s FROM u AS x JOIN u AS y ON x.person = y.person",
+    "SELECT COUNT(*) AS n FROM (SELECT DISTINCT person, plan FROM (SELECT person, plan FROM visits) AS v) AS d",
+    f"SELECT AVG(n) AS a FROM (SELECT person, COUNT(*) AS n FROM ({UNITS} UNION ALL {UNITS}) u GROUP BY person) AS v",
+)
+
+
+@pytest.fixture
+def inside(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
+    """Count how often each SELECT inside another is bound: its list, as every one has."""
+    times, seen = Counter[int](), list[exp.Expression]()
+
+    def noting(node: exp.Select, *others: Any) -> Any:
+        seen.append(node)  # so that no other node takes its place in memory
+        times[id(node)] += 1
+        return bind_list(node, *others)
+
+    monkeypatch.setattr(subqueries, "bind_list", noting)
+    return times
+
+
+@pytest.mark.parametrize("text", INSIDE)
+def test_each_select_inside_is_bound_once(world: World, inside: Counter[int], text: str) -> None:
+    assert bind_module.bind(text, world.catalog, world.facts).outputs
+    assert set(inside.values()) == {1}
+
+
+def test_twin_a_select_that_is_bound_again_is_noticed(
+    world: World, inside: Counter[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(KnownSelect, "is_of", lambda *_: False)
+    bind_module.bind(INSIDE[1], world.catalog, world.facts)
+    assert max(inside.values()) > 1
+
+
+def test_a_select_that_was_changed_or_names_something_else_is_bound_anew(world: World) -> None:
+    scope = within(world, UNITS)
+    node = query_of(UNITS)
+    first = subqueries.unnamed(node, scope)
+    assert subqueries.unnamed(node, scope) is first
+    node.set("where", exp.Where(this=exp.column("member")))
+    assert subqueries.unnamed(node, scope) != first
+    reader = query_of("SELECT person FROM u")
+    named = [replace(scope, named={"u": subqueries.unnamed(query_of(text), scope)}) for text in (UNITS, UNITS)]
+    assert subqueries.unnamed(reader, named[0]) is not subqueries.unnamed(reader, named[1])
 
 
 def test_twin_an_answer_taken_for_rows_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

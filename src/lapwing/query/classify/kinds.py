@@ -133,7 +133,7 @@ class Kinds:
     def _is_so(
         self, select: exp.Select, visible: Tables, asked: Callable[[Input, RowScope], bool], *, if_refused: bool
     ) -> bool:
-        """Tell something of the rows that FROM gives; for this alone they are bound once more than the SELECT is.
+        """Tell something of the rows that FROM gives; what it names inside is bound now, and not again.
 
         WHERE matters to that where it says how tables are joined.
 

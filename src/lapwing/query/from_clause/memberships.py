@@ -48,7 +48,7 @@ def bind_where(
     for node in parts:
         if node not in memberships and node not in marking:
             bound = replace(bound, selection=filtered(bound.selection, bound_condition(node, rows, "WHERE")))
-    binders = _Binders(subquery=_once(subquery), item=_once(item), several=several)
+    binders = _Binders(subquery=subquery, item=item, several=several)
     for node in marking:
         bound = _with_marks(node, bound, scope, binders)
     asked = [partial(_membership, node, scope=scope, binders=binders) for node in memberships]
@@ -92,18 +92,6 @@ def _nested(node: exp.Expression, monotone: bool = True) -> Iterator[tuple[exp.E
         monotone = monotone and isinstance(node, exp.And | exp.Or | exp.Paren)
         for child in node.iter_expressions():
             yield from _nested(child, monotone)
-
-
-def _once(bind: Binder) -> Binder:
-    """Bind every subquery once, however often it is asked for, so that time grows with the depth and no faster."""
-    results: dict[int, Input | PublicInput] = {}
-
-    def bound(node: exp.Expression, scope: Scope) -> Input | PublicInput:
-        if id(node) not in results:
-            results[id(node)] = bind(node, scope)
-        return results[id(node)]
-
-    return bound
 
 
 def _membership(node: exp.Expression, bound: Input, scope: Scope, binders: _Binders) -> Input:

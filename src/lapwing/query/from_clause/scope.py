@@ -27,6 +27,7 @@ class Scope:
         within: The views that are being opened, so that none opens itself.
         sharing: Whether rows of different units may meet, as aggregates limit what a unit adds (`shared_joins`).
         reads: Whether numbers are seen as read.
+        known: The SELECTs inside that were bound for this question (`subqueries`).
     """
 
     text: str
@@ -36,6 +37,7 @@ class Scope:
     within: tuple[str, ...] = ()
     sharing: bool = False
     reads: bool = True
+    known: "dict[object, KnownSelect]" = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def nowhere(self) -> RowScope:
@@ -66,6 +68,21 @@ class PublicInput:
 
     rows: PublicRows
     source: TableReference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KnownSelect:
+    """A SELECT inside another that was bound, and the common table expressions that it names."""
+
+    node: exp.Expression
+    digest: int
+    named: "Mapping[str, Input | PublicInput]"
+    bound: "Input | PublicInput"
+
+    def is_of(self, node: exp.Expression, named: "Mapping[str, Input | PublicInput]") -> bool:
+        """Tell whether a node would be bound to the same: nobody changed it, and its names mean this."""
+        same = self.named.keys() == named.keys() and all(self.named[name] is bound for name, bound in named.items())
+        return same and self.node is node and self.digest == hash(node)
 
 
 Binder = Callable[[exp.Expression, Scope], Input | PublicInput]

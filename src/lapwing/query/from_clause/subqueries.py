@@ -23,7 +23,16 @@ from lapwing.query.from_clause.groupings import bind_aggregates, is_aggregated
 from lapwing.query.from_clause.memberships import bind_where
 from lapwing.query.from_clause.outer_joins import check_aggregates
 from lapwing.query.from_clause.public_joins import bind_join
-from lapwing.query.from_clause.scope import Input, PublicInput, Scope, kept, protected_table, renamed, rows_of
+from lapwing.query.from_clause.scope import (
+    Input,
+    KnownSelect,
+    PublicInput,
+    Scope,
+    kept,
+    protected_table,
+    renamed,
+    rows_of,
+)
 from lapwing.query.from_clause.select_list import SelectList, bind_list, with_aliases
 from lapwing.query.from_clause.unions import aligned, parts_of, united, units_alike
 from lapwing.query.from_clause.unit_joins import compared
@@ -296,10 +305,21 @@ def unnamed(node: exp.Expression, scope: Scope) -> Input | PublicInput:
 
 
 def _subquery(node: exp.Expression, name: str, scope: Scope) -> Input | PublicInput:
-    """Bind a SELECT, or a UNION, INTERSECT or EXCEPT of them, inside another."""
+    """Bind a SELECT, or a UNION, INTERSECT or EXCEPT of them, inside another: each once."""
     if isinstance(node, exp.Subquery):
         scope.nowhere.only(node, "this")
         return _subquery(node.this, name, scope)
+    tables = {table.name.casefold() for table in node.find_all(exp.Table)} if scope.named else set[str]()
+    named = {known: bound for known, bound in scope.named.items() if known.casefold() in tables}
+    place = (id(node), name, scope.sharing)
+    known = scope.known.get(place)
+    if known is None or not known.is_of(node, named):
+        bound = _select_inside(node, name, scope)
+        known = scope.known[place] = KnownSelect(node=node, digest=hash(node), named=named, bound=bound)
+    return known.bound
+
+
+def _select_inside(node: exp.Expression, name: str, scope: Scope) -> Input | PublicInput:
     if isinstance(node, exp.SetOperation):
         parts = parts_of(node, scope)
         scope = _with(node, scope)
