@@ -6,7 +6,8 @@ from dataclasses import fields, is_dataclass
 from typing import Final, get_args
 
 import pytest
-from sqlglot import exp
+from sqlglot import exp, parse_one
+from sqlglot.errors import ParseError
 
 import lapwing as lw
 from lapwing import errors, graphs, monitors, secure
@@ -28,7 +29,8 @@ from lapwing.query.aggregates import order_statistics, outputs
 from lapwing.query.aggregates.group_by import MOST_SETS
 from lapwing.query.bind import bind
 from lapwing.query.expressions import calls
-from lapwing.query.expressions.function_names import SPELLED
+from lapwing.query.expressions.function_names import SPELLED, function_names
+from lapwing.query.expressions.library import ANONYMOUS
 from lapwing.query.expressions.weight import MOST_NODES
 from lapwing.query.from_clause import window_functions
 from lapwing.query.relations import size
@@ -49,6 +51,14 @@ MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getatt
 INNER: Final = {"model_", "bins_", "features_", "target_", "values_", "of_matrix", "window"}
 """What estimators hold or do for each other."""
 AGGREGATES: Final = outputs.AGGREGATES.keys() | {exp.Filter}
+ANSWERED_BY_TESTS: Final = {
+    word
+    for name in ("other_spellings", "spellings")
+    for word in re.findall(
+        r"\b[A-Z][A-Z0-9_]+\b", (DOCS.parent / f"tests/query/test_{name}.py").read_text(encoding="utf-8")
+    )
+}
+"""Functions in questions whose plans these tests compare with those of the words that are known."""
 SECTIONS: Final[Mapping[str, Collection[type[exp.Expression]]]] = {
     "Subqueries": window_functions.WINDOW_FUNCTIONS.keys(),
     "Aggregates": AGGREGATES,
@@ -254,6 +264,43 @@ def test_sql(heading: str) -> None:
     spelled = [SPELLED[node] for node in SECTIONS[heading]]
     assert not [text for text in spelled if text not in described]
     assert not unmentioned((text for text in spelled if text.isupper() and text.isalpha()), described)
+
+
+def understood(name: str) -> bool:
+    """Tell whether a function of this name is known: to the tables of functions, or as another spelling with a test."""
+    if name in {*ANONYMOUS, *SPELLED.values()} | ANSWERED_BY_TESTS:
+        return True
+    calls_of = (f"SELECT {name}({', '.join('xyz'[:count])})" for count in range(4))
+    parsed = [tree for text in calls_of if (tree := parsed_or_none(text)) is not None]
+    kinds = {type(tree.expressions[0]) for tree in parsed} - {exp.Anonymous}
+    return bool(kinds) and kinds <= SPELLED.keys()
+
+
+def parsed_or_none(text: str) -> exp.Expr | None:
+    try:
+        return parse_one(text, read="duckdb")
+    except ParseError:
+        return None
+
+
+def functions_listed() -> set[str]:
+    """Return the names of functions in the tables of the reference."""
+    text = page("sql.md").partition("### Functions\n")[2].partition("\n### ")[0]
+    rows = "\n".join(re.findall(r"^\|.*", text, re.MULTILINE))
+    pieces = [re.sub("'[^']*'", "", piece) for piece in code(rows).splitlines()]
+    called = {name for piece in pieces for name in re.findall(r"\b([A-Z][A-Z0-9_]+)\(", piece)}
+    alone = {piece for piece in pieces if re.fullmatch("[A-Z][A-Z0-9_]+", piece)}
+    return (called | alone) - {"EXCEPT", "INTERSECT"}
+
+
+def test_every_function_is_listed() -> None:
+    assert not unmentioned(function_names(), page("sql.md"))
+
+
+def test_every_function_that_is_listed_is_understood() -> None:
+    assert len(functions_listed()) > 100
+    assert not [name for name in functions_listed() if not understood(name)]
+    assert not understood("SHA256")
 
 
 def test_optimizers_that_are_off() -> None:
