@@ -98,6 +98,7 @@ def _accepted_multiples(variance: Fraction, count: int, entropy: Entropy) -> Int
         values, unrounded = np.zeros(count, dtype=object), np.ones(count, dtype=bool)
     else:
         values, unrounded = _scaling(variance).round(proposals.signed, proposals.words)
+    # From the first to the last, as each reads more bytes: the numbers are a function of the bytes read.
     for i in np.union1d(unsettled, np.flatnonzero(unrounded & accepted)).tolist():
         proposal = Proposal(*(int(column[i]) for column in proposals))
         value = settled(variance, proposal, entropy, is_accepted=bool(accepted[i]))

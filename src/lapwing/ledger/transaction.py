@@ -124,7 +124,7 @@ class Transaction:
             LedgerFault: If an entry may not follow, whatever made it; then none is appended.
         """
         states: list[State] = []
-        for entry in entries:
+        for entry in entries:  # all of them first: one that may not follow leaves nothing behind
             states.append(fold(states[-1] if states else self._after, entry))
         for entry in entries:
             self._insert(entry)
@@ -151,8 +151,9 @@ class Transaction:
         for entry in entries:
             self.append(entry)
         if self.appended:
+            # Keep, then move the mark. After a crash in between the mark is behind, and the next transaction moves it.
             self._keep(head_of(self._after))
             self.newest, self.appended = self._after, []
             self._mark.advance(head_of(self._after))
-        for note in self._notes:
+        for note in self._notes:  # last: nobody acts on what may not be kept
             note()

@@ -104,7 +104,7 @@ def add(values: int | IntArray, draw: Callable[[int], IntArray]) -> int | IntArr
     if whole.size == 0:
         return whole.astype(np.int64).reshape(values.shape)
     lowest, highest = int(whole.min()) + int(noise.min()), int(whole.max()) + int(noise.max())
-    if _INT64.min <= lowest and highest <= _INT64.max:
+    if _INT64.min <= lowest and highest <= _INT64.max:  # only quicker: then every sum fits, and the type is the same
         return (whole.astype(np.int64) + noise.astype(np.int64)).reshape(values.shape)
     noisy: IntArray = (whole.astype(np.object_) + noise.astype(np.object_)).reshape(values.shape)
     fits = _INT64.min <= noisy.min() and noisy.max() <= _INT64.max

@@ -180,6 +180,7 @@ class DuckDB:
                 return None
             batches = self._batches(question, digests)
             self._public_layers(question)  # a public file that has changed is a fault, also now
+            # Again, as somebody may have changed a file while it was read.
             return together(batches, question) if self._are_known(question.lineage, digests) else None
         except Exception:
             return None

@@ -175,6 +175,7 @@ class SqliteChain:
                     log = SqliteLog(connection, self.name)
                     if self._state is None:
                         self._state = self._kept.read(log)
+                    # The remembered state and the mark must both be in the chain before anything rests on it.
                     state = caught_up(self._state, log, self.name)
                     advance(mark, high, state, log, self.name)
                     self._state = state

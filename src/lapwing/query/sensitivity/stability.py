@@ -89,6 +89,7 @@ def sensitivity_bounds(
     by_rows = _rows(measure, rows_per_unit, cells, replace_one)
     if measure.clamp is not None:
         clamped = _clamped(measure.clamp, measure.step, reached, cells, replace_one)
+        # What holds by rows holds here if 0 is in the clamp, which then moves nothing further from 0 or further apart.
         return (clamped, by_rows) if measure.clamp[0] <= 0 <= measure.clamp[1] else (clamped,)
     return (by_rows,)
 
