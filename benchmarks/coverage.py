@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -136,7 +137,7 @@ def measured(folder: Path, *, check: bool, only: str, delta: str | None) -> Iter
                     except LapwingError:
                         if delta is None:
                             raise
-                        session.explain(text, epsilon=1, delta=delta)
+                        session.explain(text, epsilon=1, delta=Fraction(delta))
                         record["delta"] = delta
                     record["state"] = "answered"
                 except LapwingError as error:
@@ -153,7 +154,7 @@ def checked(session: lw.Session, truth: duckdb.DuckDBPyConnection, record: dict[
     """Ask a statement at a price at which noise rounds away, and compare."""
     text, delta = str(record["sql"]), record.get("delta")
     try:
-        answer = session.sql(text, epsilon=EPSILON, **({} if delta is None else {"delta": delta}))  # type: ignore[arg-type]
+        answer = session.sql(text, epsilon=EPSILON, delta=None if delta is None else Fraction(str(delta)))
         ours = [tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in answer.rows()]
     except LapwingError as error:
         return f"fault: {error}"

@@ -121,7 +121,7 @@ class Transaction:
         """Append entries that `commit` makes durable, and return the state after each.
 
         Raises:
-            LedgerFault: If an entry may not follow, whatever made it; then none is appended.
+            LedgerFault: If an entry may not follow. Then none is appended.
         """
         states: list[State] = []
         for entry in entries:  # all of them first: one that may not follow leaves nothing behind

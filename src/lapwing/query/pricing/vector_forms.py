@@ -79,7 +79,7 @@ class Forms:
     def as_asked(self) -> Iterator[tuple[Rows, Shares]]:
         """Yield the numbers themselves: with noise in proportion to that of each by itself, and by the splits.
 
-        Sums that are centred already, as those of means and variances, can be measured in no other way.
+        Sums that are already centred, like the sums of means and variances, can be measured only in this way.
         """
         rows: dict[Measure, Row] = {m: {m: Fraction(1)} for m in self.eligible}
         power, alone = 1 if self.pure else 2, dict[Measure, Fraction]()

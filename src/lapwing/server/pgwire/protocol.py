@@ -1,4 +1,4 @@
-"""The server's side of one connection that speaks the PostgreSQL protocol 3, as a state machine over bytes.
+"""A state machine over bytes: the server's side of one connection in the PostgreSQL protocol 3.
 
 Theory of operation. The owner of the socket passes on what arrives (`receive`) and asks for events until there is none
 (`next_event`). Each event is answered by a method, and `output` gives what is to be sent. Nothing here waits, knows a
