@@ -5,7 +5,8 @@ at that moment. So the same code decides about rights, floors, allowances, deadl
 A connection adds nothing but the form. `SET lapwing.epsilon` gives the price, and results and refusals become messages
 of the protocol.
 
-A data set is a database: like a query of PostgreSQL, a query reads only one. Nothing can be written, so transactions change nothing, and only their state is tracked, because clients look at it.
+A data set is a database: like a query of PostgreSQL, a query reads only one. Nothing can be written, so transactions
+change nothing, and only their state is tracked, because clients look at it.
 """
 
 import asyncio
