@@ -63,7 +63,7 @@ SECTIONS: Final[Mapping[str, Collection[type[exp.Expression]]]] = {
     "Subqueries": window_functions.WINDOW_FUNCTIONS.keys(),
     "Aggregates": AGGREGATES,
     "Expressions over a row": calls.HANDLERS,
-    "Expressions over the answer": outputs.HANDLERS.keys() - AGGREGATES - {exp.Column, exp.Neg, exp.Anonymous},
+    "Expressions over the result": outputs.HANDLERS.keys() - AGGREGATES - {exp.Column, exp.Neg, exp.Anonymous},
 }
 
 
