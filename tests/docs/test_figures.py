@@ -94,9 +94,9 @@ def test_a_threshold_after_gaussian_noise_may_need_a_larger_tau(row: list[str]) 
 
 
 def test_how_many_questions_fit() -> None:
-    assert [
-        [price, str(many("gdp", Fraction(price)))] for price, _ in table("how-to/spend-a-budget.md", "| cost")
-    ] == (table("how-to/spend-a-budget.md", "| cost"))
+    assert [[price, str(many("gdp", Fraction(price)))] for price, _ in table("how-to/spend-a-budget.md", "| cost")] == (
+        table("how-to/spend-a-budget.md", "| cost")
+    )
     half = loss_for("gdp", Fraction(1, 2), DELTA)
     together, beyond = 27 * half, 28 * half
     assert f"27 × 0.015402 = {float(together.amount):.6f}" in text("theory/measures.md")
