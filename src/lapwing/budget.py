@@ -1,8 +1,9 @@
 """What a data set may lose, has lost and can still lose."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Final, final
 
@@ -40,6 +41,43 @@ class AllowanceView:
 
 
 @final
+class Readings:
+    """These are the two readings of what is spent. Each is computed when somebody first looks at it.
+
+    After each charge, `as_if_cap` takes a new search for an epsilon. A service asks for budgets in rounds and with
+    most requests, to know a version, faults, or what is left. It looks at neither reading there.
+
+    Args:
+        as_if_cap: This is the reading, or a function that computes it.
+        whenever: This is the same for the other reading.
+    """
+
+    def __init__(self, as_if_cap: Reading | Callable[[], Reading], whenever: Reading | Callable[[], Reading]) -> None:
+        self._as_if_cap, self._whenever = as_if_cap, whenever
+
+    @cached_property
+    def as_if_cap(self) -> Reading:
+        """The total would guarantee this as a budget."""
+        return self._as_if_cap if isinstance(self._as_if_cap, Reading) else self._as_if_cap()
+
+    @cached_property
+    def whenever(self) -> Reading:
+        """It holds if you stop for any reason."""
+        return self._whenever if isinstance(self._whenever, Reading) else self._whenever()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Readings):
+            return NotImplemented
+        return (self.as_if_cap, self.whenever) == (other.as_if_cap, other.whenever)
+
+    def __hash__(self) -> int:
+        return hash((self.as_if_cap, self.whenever))
+
+    def __repr__(self) -> str:
+        return f"Readings(as_if_cap={self.as_if_cap!r}, whenever={self.whenever!r})"
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetView:
     """The loss that a data set may have, has had and can still have, in the ledger's measure.
@@ -49,7 +87,7 @@ class BudgetView:
         has two readings in (epsilon, delta). `as_if_cap` holds "if this total had been the budget from the start";
         `whenever` holds "if you stop for any reason", and is wider. In a pure ledger they are the same: a sum of
         epsilons holds at any moment. The delta of both has what private keys took, `delta_keys_spent` of the
-        `delta_keys` kept for them.
+        `delta_keys` kept for them. `readings` holds the two, and computes each when you first look at it.
 
     `faults` stand since the curator last looked; `stopped` says that they stop the data set (`ledger.faults`). So do
     answers of a service that were `late`, as many as that, and from `late_at` on (`ledger.events`).
@@ -70,8 +108,7 @@ class BudgetView:
     remaining: Loss
     epsilon: Fraction
     delta: Fraction
-    as_if_cap: Reading
-    whenever: Reading
+    readings: Readings
     version: int
     history: Sequence[HistoryRow] = field(repr=False)
     delta_keys: Fraction = Fraction(0)
@@ -125,6 +162,16 @@ class BudgetView:
         return {} if self.by_part is None else self.by_part.spent_by_part()
 
     @property
+    def as_if_cap(self) -> Reading:
+        """The total would guarantee this if it had been the budget from the start."""
+        return self.readings.as_if_cap
+
+    @property
+    def whenever(self) -> Reading:
+        """It holds if you stop for any reason."""
+        return self.readings.whenever
+
+    @property
     def spent_epsilon(self) -> float:
         """The epsilon of `as_if_cap`."""
         return self.as_if_cap.epsilon
@@ -165,17 +212,16 @@ class BudgetView:
 def budget_view(state: State, history: Sequence[HistoryRow]) -> BudgetView:
     """Return what a budget has become, by the state of its ledger."""
     account, registration = state.account, state.registration
-    delta = registration.delta - registration.delta_keys
+    spent, keys = account.spent, state.delta_spent
     return BudgetView(
         total=account.budget,
-        spent=account.spent,
+        spent=spent,
         remaining=account.remaining,
         epsilon=registration.epsilon,
         delta=registration.delta,
-        as_if_cap=_with_keys(as_if_cap(account.spent, delta), state.delta_spent),
-        whenever=_with_keys(_whenever(account.spent, state.first), state.delta_spent),
+        readings=Readings(partial(_as_if_cap, spent, registration, keys), partial(_whenever, spent, state.first, keys)),
         delta_keys=registration.delta_keys,
-        delta_keys_spent=state.delta_spent,
+        delta_keys_spent=keys,
         version=state.version,
         history=history,
         by_part=None if state.division is None else state.division.losses,
@@ -202,7 +248,15 @@ def _with_keys(reading: Reading, delta: Fraction) -> Reading:
     return replace(reading, delta=reading.delta + delta)
 
 
-def _whenever(spent: Loss, first: Registration) -> Reading:
+def _as_if_cap(spent: Loss, registration: Registration, keys: Fraction) -> Reading:
+    return _with_keys(as_if_cap(spent, registration.delta - registration.delta_keys), keys)
+
+
+def _whenever(spent: Loss, first: Registration, keys: Fraction) -> Reading:
+    return _with_keys(_spent_whenever(spent, first), keys)
+
+
+def _spent_whenever(spent: Loss, first: Registration) -> Reading:
     """Return what is spent as an (epsilon, delta) that holds whenever one stops.
 
     While nothing is spent, what was answered has one law for all data, so that nothing is to be taken from delta: the

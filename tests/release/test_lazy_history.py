@@ -1,9 +1,10 @@
-"""The history of a budget: read when somebody looks at it, and then what it was when the budget was asked for."""
+"""What of a budget is made when somebody looks at it, and then what it was when the budget was asked for."""
 
 import copy
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ import lapwing as lw
 from lapwing.client.transport import ServerConnection
 from lapwing.documents.budget_document import budget_document
 from lapwing.ledger import reading
+from lapwing.privacy.odometers import Odometer, Reading, as_if_cap
 from tests.support.release.tables import protected, visits
 from tests.support.server.world import service_in, serving
 
@@ -50,6 +52,35 @@ def test_a_budget_reads_no_history(session: lw.Session, reads: list[object]) -> 
     assert len([row.sequence for row in view.history]) == 3
     assert view.history[-1].asked
     assert len(reads) == 1
+
+
+def test_each_reading_is_computed_once_and_of_what_was_spent_then(
+    session: lw.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed = list[str]()
+    whenever = Odometer.reading
+
+    def noted_as_if_cap(*spent: Any) -> Reading:
+        computed.append("as_if_cap")
+        return as_if_cap(*spent)
+
+    def noted_whenever(odometer: Odometer, spent: Any) -> Reading:
+        computed.append("whenever")
+        return whenever(odometer, spent)
+
+    monkeypatch.setattr("lapwing.budget.as_if_cap", noted_as_if_cap)
+    monkeypatch.setattr(Odometer, "reading", noted_whenever)
+    view = session.budget(history=False)
+    asked(session, 4)
+    later = session.budget(history=False)
+    assert (view.version, view.faults, float(view.share_spent) > 0, computed) == (1, 0, True, [])
+    for _ in range(2):
+        assert view.spent_epsilon == view.spent.to_epsilon(delta=view.delta) < later.spent.to_epsilon(delta=view.delta)
+    assert computed == ["as_if_cap"]
+    assert view.whenever.epsilon > view.as_if_cap.epsilon
+    assert computed == ["as_if_cap", "whenever"]
+    assert view != later
+    assert later == session.budget(history=False)
 
 
 def test_it_is_as_a_tuple_is(session: lw.Session) -> None:

@@ -4,10 +4,12 @@ import os
 import re
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lapwing.errors import Fault, LedgerFault
+from lapwing.privacy.odometers import Reading, as_if_cap
 from lapwing.server import readiness
 from lapwing.server.gauges import Gauges
 from lapwing.server.sqlite_store import SqliteStore
@@ -37,6 +39,25 @@ def test_the_budget_that_is_left_is_shown(world: World) -> None:
     assert left == pytest.approx(1 - float(view.spent.amount / view.total.amount))
     assert left < 1
     assert shown(world)['lapwing_budget_remaining{dataset="closed"}'] == 1
+
+
+def test_rounds_compute_no_epsilon_of_what_is_spent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "FRESH", 0)
+    computed = list[object]()
+
+    def noted(*spent: Any) -> Reading:
+        computed.append(spent)
+        return as_if_cap(*spent)
+
+    monkeypatch.setattr("lapwing.budget.as_if_cap", noted)
+    world.query("alice")
+    assert shown(world)['lapwing_budget_remaining{dataset="open"}'] < 1
+    assert world.ask("GET", "/readyz").status == 200
+    world.service.gauges.look()
+    assert computed == []
+    shown_to_people = world.ask("GET", "/v1/datasets/open/budget", "alice").document
+    assert computed
+    assert shown_to_people["spent_epsilon"] == world.session().budget().spent_epsilon > 0
 
 
 def test_what_waits_and_runs_is_shown(one: World, monkeypatch: pytest.MonkeyPatch) -> None:

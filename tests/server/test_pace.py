@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from lapwing.engines import DuckDB
-from lapwing.errors import EngineFault, Interrupted, InvalidParameter, LapwingError, QueryRefused
+from lapwing.errors import EngineFault, Interrupted, InvalidParameter, LapwingError, QueryRefused, RefusalCause
 from lapwing.ledger.allowances import Limits
-from lapwing.release import release
+from lapwing.release import answering, release
 from lapwing.server.deadline.admission import ticket
 from lapwing.server.deadline.cost import Cost
 from lapwing.server.deadline.pace import NotStored, Reached, StoredOnly, TicketPace, TooBusy
@@ -248,6 +248,45 @@ def test_what_was_bought_is_served_and_nothing_else(session: Session) -> None:
     with pytest.raises(NotStored):
         asker.batch([COUNT, "SELECT COUNT(*) AS n FROM visits"], epsilon=0.1)
     assert len(session.history()) == charges
+
+
+def test_notes_are_made_of_what_is_stored_alone(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    bought = session.sql(COUNT, epsilon=0.1)
+    made, notes_of = list[object](), answering.notes_of
+
+    def noted(*asked: Any) -> tuple[str, ...]:
+        made.append(asked)
+        return notes_of(*asked)
+
+    monkeypatch.setattr(answering, "notes_of", noted)
+    asker = session.acting_for("alice", timing=StoredOnly().timing(session.catalog))
+    with pytest.raises(NotStored):
+        asker.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.1)
+    assert made == []
+    again = asker.sql(COUNT, epsilon=0.1)
+    assert again.stored
+    assert (again.rows(), again.notes) == (bought.rows(), bought.notes)
+    assert len(made) == 1
+
+
+def test_notes_that_fail_cost_nothing(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where something may be charged, they are made before."""
+    charges = len(session.history())
+    monkeypatch.setattr(answering, "notes_of", lambda *_: 1 // 0)
+    for asker in (session, paced(session, Turns())[0]):
+        with pytest.raises(ZeroDivisionError):
+            asker.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.1)
+    assert len(session.history()) == charges
+
+
+def test_what_is_of_no_use_is_refused_at_once(session: Session) -> None:
+    """What nothing is bought for is refused as where it would be charged, and not sent on to be."""
+    unbounded = "SELECT SUM(DATE_DIFF('day', DATE '2020-01-01', day)) AS d FROM visits"
+    pace = StoredOnly()
+    for asker in (session, session.acting_for("alice", timing=pace.timing(session.catalog))):
+        with pytest.raises(QueryRefused) as refused:
+            asker.sql(unbounded, epsilon=0.1)
+        assert refused.value.cause == RefusalCause.BOUNDS_TOO_WIDE
 
 
 def test_errors_come_from_another_process_as_they_were() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from lapwing.budget import AllowanceView, BudgetView
+from lapwing.budget import AllowanceView, BudgetView, Readings
 from lapwing.documents.answer_document import Record
 from lapwing.ledger.reading import FaultRow, HistoryRow
 from lapwing.ledger.state import Spent
@@ -279,8 +279,7 @@ def account_of(document: Mapping[str, Any], history: Sequence[HistoryRow]) -> Bu
         remaining=from_record(document["remaining"]),
         epsilon=read(document["guarantee"]["epsilon"], "epsilon"),
         delta=read(document["guarantee"]["delta"], "delta"),
-        as_if_cap=_reading_of(readings["as_if_cap"]),
-        whenever=_reading_of(readings["whenever"]),
+        readings=Readings(_reading_of(readings["as_if_cap"]), _reading_of(readings["whenever"])),
         version=document["version"],
         history=history,
         delta_keys=read(document["delta_keys"], "delta_keys"),

@@ -42,16 +42,17 @@ def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...
         from lapwing.release.bounded_work import require_bounded_work  # here: what it loads, only a service needs
 
         require_bounded_work(requests, access)
-    # Before anything is paid: whatever could go wrong here costs nothing.
-    notes = [notes_of(request, access) for request in requests]
-    if any(isinstance(note, Note) and note.code == TOO_WIDE for said in notes for note in said):
+    # Before anything is paid: whatever could go wrong here costs nothing. Where nothing is, only answers need notes.
+    notes = [notes_of(request, access) for request in requests] if access.timing.pays else []
+    if not notes or any(isinstance(note, Note) and note.code == TOO_WIDE for said in notes for note in said):
         require_usable(requests, access)
     access = replace(access, wording=wordings_of(requests))
     if any(request.priced.searches for request in requests):
         from lapwing.release.searching import answers_after_searches  # here: most questions leave no bounds to be found
 
         return answers_after_searches(requests, access)
-    return answers_of(requests, notes, released(requests, access), {}, access)
+    numbers = released(requests, access)
+    return answers_of(requests, notes or [notes_of(one, access) for one in requests], numbers, {}, access)
 
 
 def wordings_of(requests: Sequence[Request]) -> Wordings:
@@ -92,12 +93,11 @@ def answers_of(
 
     answers = []
     for request, said, numbers in zip(requests, notes, released, strict=True):
-        priced = request.priced
+        priced, whole = request.priced, request.priced.together
         parts = [taken(numbers), *(taken(searches[search.question]) for search in priced.searches)]
         cost = sum_of([part.cost for part in parts])
-        # What each measure took of the price is known only if all of it was paid now.
-        whole = priced.together
         rare = numbers.selection is not None or numbers.stored or len(requests) > 1
+        # What each measure took of the price is known only if all of it was paid now.
         lost = [term.loss(whole.kind).amount for term in priced.terms] if cost == whole else []
         among = max(whole.amount, sum(lost))  # more where numbers lose less together than one by one
         shares = [amount / among for amount in lost] if cost == whole else None

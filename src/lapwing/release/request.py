@@ -42,12 +42,14 @@ class Timing:
         through: Makes the engine that runs the questions.
         hold: Returns at the moment from which the answers may be known to be there.
         waits: Is told that somebody else's answer to the same question is waited for.
+        pays: Whether anything may be charged. If nothing may, `through` makes an engine that ends before any charge.
     """
 
     trusted: bool = True
     through: Callable[[Engine], Engine] | None = None
     hold: Callable[[], None] | None = None
     waits: Callable[[], None] | None = None
+    pays: bool = True
 
 
 OPEN: Final = Timing()

@@ -125,7 +125,7 @@ class StoredOnly:
 
     def timing(self, _catalog: Catalog) -> Timing:
         """Return that nothing runs."""
-        return Timing(trusted=False, through=lambda engine: AskedEngine(engine, _run_nothing, self._refuse))
+        return Timing(trusted=False, through=lambda engine: AskedEngine(engine, _run_nothing, self._refuse), pays=False)
 
     def _refuse(self, found: Mapping[str, str]) -> NoReturn:
         self._before(found)
