@@ -123,7 +123,7 @@ def test_the_students_are_written(tmp_path: Path) -> None:
             (["--explain"], "name one, or all"),
             (["coin", "--epsilon", "1,0"], "--epsilon"),
             (["coin", "--epsilon", "1,1"], "2 to 20, all different"),
-            (["coin", "--k", "3"], "does not take k; beside epsilon it takes n, repetitions, data"),
+            (["coin", "--k", "3"], "does not take k; besides epsilon it takes n, repetitions, data"),
             (["coin", "--n", "3"], "from 100 to 10,000"),
             (["budget", "--delta", "0.5"], "from 1e-15 to 0.1"),
             (["coin", "--data", "none.csv"], "there is no file"),

@@ -334,9 +334,9 @@ def test_a_session_enforces_its_cap_and_draws_nothing_beyond_it() -> None:
     assert session.ask_gap(7) == 2
     drawn = len(entropy.log)
     for answer in (1, 9):
-        with pytest.raises(InvalidParameter, match="told of 2 above"):
+        with pytest.raises(InvalidParameter, match="found 2 above"):
             session.ask(answer)
-        with pytest.raises(InvalidParameter, match="told of 2 above"):
+        with pytest.raises(InvalidParameter, match="found 2 above"):
             session.ask_gap(answer)
     assert len(entropy.log) == drawn
 

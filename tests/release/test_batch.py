@@ -73,7 +73,7 @@ def test_all_or_none(tmp_path: Path) -> None:
     with opened(tmp_path, EVERYBODY, budget=PURE.replace("100", "1")) as session:
         session.sql(COUNT, epsilon=0.5)
         before = session.budget()
-        with pytest.raises(BudgetExhausted, match="The 2 questions together cost"):
+        with pytest.raises(BudgetExhausted, match="The 2 queries together cost"):
             session.batch([SUM, UNITS], epsilon=0.6)
         assert session.budget() == before, "one of the two would have fitted"
         session.batch([SUM, UNITS], epsilon=0.5)

@@ -80,7 +80,7 @@ def test_a_pure_ledger_adds_decimals_exactly(path: Path) -> None:
         for number in range(10):
             session.sql(f"SELECT COUNT(*) AS n FROM visits WHERE cost > {number}", epsilon=0.1)
         assert session.budget().remaining.amount == 0
-        with pytest.raises(lw.BudgetExhausted, match="No further question fits"):
+        with pytest.raises(lw.BudgetExhausted, match="No further query fits"):
             session.sql("SELECT SUM(cost) FROM visits", epsilon=1e-17)
 
 

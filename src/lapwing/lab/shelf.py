@@ -122,7 +122,9 @@ def run(
     for parameter, value in given.items():
         if value is not None and parameter not in experiment.takes:
             taken = ", ".join(experiment.takes) or "none of these"
-            raise InvalidParameter(f"The experiment {name} does not take {parameter}; beside epsilon it takes {taken}.")
+            raise InvalidParameter(
+                f"The experiment {name} does not take {parameter}; besides epsilon it takes {taken}."
+            )
     sizes = {size: None if given[size] is None else _size(given[size], size, experiment.sizes[size]) for size in SIZES}
     settings = Settings(
         epsilon=_epsilon(epsilon), against=against, short=short, delta=_delta(delta), data=_table(data), **sizes
@@ -177,5 +179,7 @@ def _table(data: pa.Table | None) -> pa.Table | None:
     if any(table[column].null_count for column in like.names):
         raise InvalidParameter("The data have empty cells; every student needs all columns.")
     if pc.count_distinct(table["id"]).as_py() < table.num_rows or pc.min(table["id"]).as_py() < 0:
-        raise InvalidParameter("The data have an id twice, or one below 0; a student has one row, and an id from 0 up.")
+        raise InvalidParameter(
+            "An id occurs twice in the data, or is below 0; each student has one row, and an id from 0 upwards."
+        )
     return table

@@ -49,7 +49,7 @@ class CombinedNoise:
     def __post_init__(self) -> None:
         normal = gaussians(self.used) is not None
         if not self.used or not (normal or all(isinstance(law, DiscreteLaplace) for law in self.used)):
-            raise InvalidParameter("Numbers are combined whose noise is normal, or is discrete Laplace noise.")
+            raise InvalidParameter("Only numbers with normal or discrete Laplace noise are combined.")
 
     @property
     def used(self) -> tuple[NoiseLaw, ...]:

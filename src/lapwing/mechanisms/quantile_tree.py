@@ -199,7 +199,7 @@ def _sizes(lower: int, upper: int, branching: int) -> tuple[int, ...]:
     sizes = sizes_of(upper - lower + 1, whole_number(branching, "branching", least=2))
     if sum(sizes) > _MOST_NODES:
         raise InvalidParameter(
-            f"The tree has {sum(sizes)} nodes; it may have 2^22: use a coarser step or a smaller range."
+            f"The tree has {sum(sizes)} nodes; it may have at most 2^22: use a coarser step or a smaller range."
         )
     return sizes
 

@@ -123,7 +123,9 @@ class QuantilesOfCounts:
         object.__setattr__(self, "scale", scale_of_noise(self.scale))
         object.__setattr__(self, "count_ratio", rational(self.count_ratio, "count_ratio"))
         if self.way not in ("halves", "apart") or self.count_noise not in ("", "laplace", "gaussian"):
-            raise InvalidParameter(f"The way is {self.way!r} and the noise {self.count_noise!r}; no such are known.")
+            raise InvalidParameter(
+                f"The way is {self.way!r} and the noise {self.count_noise!r}; this combination is not known."
+            )
         if (self.count_ratio > 0) != bool(self.count_noise):
             raise InvalidParameter(f"count_ratio is {self.count_ratio}; it must be above 0 if numbers are released.")
         if self.way == "halves" and len(wanted) > 1 and self.scale > LARGEST_SCALE:

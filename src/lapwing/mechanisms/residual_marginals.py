@@ -270,10 +270,10 @@ def _workload(
     for whole in wanted:
         if list(whole) != sorted(set(whole)) or any(i not in places for i in whole):
             raise InvalidParameter(
-                f"The marginal {whole} must be places of attributes, ascending, each once and below {len(shape)}."
+                f"The marginal {whole} must be indexes of attributes, ascending, each once and below {len(shape)}."
             )
     if len(set(wanted)) < len(wanted):
-        raise InvalidParameter("A marginal stands there twice; name each once.")
+        raise InvalidParameter("A marginal is listed twice; list each once.")
     if (
         sum(2 ** len(whole) for whole in wanted) > 64 * MOST_RESIDUALS
         or len(set(_residuals(shape, wanted))) > MOST_RESIDUALS

@@ -276,8 +276,8 @@ class ThresholdSession:
         with self._lock:
             if not self._left:
                 raise InvalidParameter(
-                    f"The session has told of {self._mechanism.count} above, all that was paid for, and is over; "
-                    "nothing was drawn: start another and pay for it."
+                    f"The session is over: it has found {self._mechanism.count} above the threshold, as many as were "
+                    "paid for. Nothing was drawn. Start another session and pay for it."
                 )
             gap = int(answer) + int(samplers.geometric(self._mechanism.query_scale, 1, self._entropy)[0]) - self._level
             if gap < 0:

@@ -104,9 +104,9 @@ class MixturePair:
         parts = tuple((positive(weight, "chance"), pair) for weight, pair in self.parts)
         object.__setattr__(self, "parts", parts)
         if any(weight < LEAST_LOSS for weight, _ in parts):
-            raise InvalidParameter("A chance of a mixture is below 1e-90; it must be from there to 1.")
+            raise InvalidParameter("A probability of a mixture is below 1e-90; it must be from there to 1.")
         if sum(weight for weight, _ in parts) != 1:
-            raise InvalidParameter("The chances of a mixture do not sum to 1; give exact fractions that do.")
+            raise InvalidParameter("The probabilities of a mixture do not sum to 1; give exact fractions that do.")
 
     @property
     def symmetric(self) -> bool:

@@ -58,7 +58,7 @@ def _listed(event: Any, times: int, sample: Mapping[str, Any]) -> list[Listed]:
     if name not in _FROM:
         allowed = ", ".join(sorted({*_FROM, "NoOp", "Composed", "SelfComposed", "PoissonSampled"}))
         raise InvalidParameter(
-            f"An event {name}{' on a sample' if sample else ''} is not accounted for here; events are {allowed} and "
+            f"An event {name}{' on a sample' if sample else ''} is not supported; the events are {allowed} and "
             "SampledWithoutReplacement, each of the last two of mechanisms without a sample."
         )
     kind, numbers = _FROM[name](event)
@@ -79,7 +79,7 @@ def _on_one_sample(event: Any, times: int, sample: Mapping[str, Any]) -> Listed:
 
 
 def _response(event: Any) -> tuple[str, dict[str, Any]]:
-    """Return randomized response that draws its answer from all k with a chance of p: e^ε is 1 + k(1 − p)/p."""
+    """Return randomized response that draws its answer from all k with a probability of p: e^ε is 1 + k(1 − p)/p."""
     p, choices = exact(event.noise_parameter, "noise_parameter"), int(event.num_buckets)
     if not 0 < p < 1:
         raise InvalidParameter(f"The noise_parameter is {event.noise_parameter}; it must be above 0 and below 1.")
@@ -94,7 +94,7 @@ def _tree(event: Any) -> tuple[str, dict[str, Any]]:
 
 def _concentrated(event: Any) -> tuple[str, dict[str, Any]]:
     if event.xi:
-        raise InvalidParameter("A ZCDpEvent with an xi is not accounted for here; state it as a RenyiDP.")
+        raise InvalidParameter("A ZCDpEvent with an xi is not supported; state it as a RenyiDP.")
     return "zcdp", {"rho": event.rho}
 
 

@@ -79,9 +79,7 @@ class Odometer:
         object.__setattr__(self, "ratio", exact(self.ratio, "ratio"))
         object.__setattr__(self, "delta", probability(self.delta, "delta"))
         if self.first <= self.first.nothing():
-            raise InvalidParameter(
-                "The first cap is nothing; give one above 0, such as the loss of the first question."
-            )
+            raise InvalidParameter("The first cap is 0; give one above 0, such as the loss of the first query.")
         if self.ratio <= 1:
             raise InvalidParameter(f"ratio is {self.ratio}; it must be above 1: 1.5 is usual.")
         if self.steps is not None and (

@@ -144,7 +144,7 @@ class PartsAccount:
         if not isinstance(self.data_version, str) or not self.data_version:
             raise InvalidParameter("An account over parts is for one version of the data; name it by a text.")
         if not self.parts or not all(isinstance(part, str) for part in self.parts):
-            raise InvalidParameter("The parts are none, or one is not named by a text; name each by a text.")
+            raise InvalidParameter("There are no parts, or the name of one is not text; name each part by a text.")
         if self.sums.differ != NEIGHBOURS_DIFFER[self.neighbouring]:
             raise InvalidParameter("The sums are for another relation than the account; open an account by `opened`.")
         charged = [part for part, _ in self.sums.alone]
@@ -207,7 +207,7 @@ class PartsAccount:
         """
         if data_version != self.data_version:
             raise InvalidParameter(
-                f"The account is for data version {self.data_version!r}, and the question for {data_version!r:.60}; go "
+                f"The account is for data version {self.data_version!r}, and the query for {data_version!r:.60}; go "
                 "on with `for_version`, which charges what is spent to every part."
             )
         sums = self.sums.plus(self._amount(loss), self._known(reads))
@@ -240,7 +240,7 @@ class PartsAccount:
         read, all_parts = frozenset(_names(reads)), frozenset(self.parts)
         if not read or not read <= all_parts:
             unknown = ", ".join(sorted(repr(name) for name in read - all_parts)) or "nothing"
-            raise InvalidParameter(f"The question reads {unknown:.200}; it must read one or more parts of the account.")
+            raise InvalidParameter(f"The query reads {unknown:.200}; it must read one or more parts of the account.")
         return None if read == all_parts else read
 
 

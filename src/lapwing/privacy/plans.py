@@ -69,9 +69,9 @@ def scales_for(budget: Loss, planned: Sequence[Planned]) -> tuple[Fraction, ...]
             2^300 keeps the budget.
     """
     if not planned:
-        raise InvalidParameter("Nothing is planned; give one mechanism at least.")
+        raise InvalidParameter("Nothing is planned; give at least one mechanism.")
     if budget <= budget.nothing():
-        raise InvalidParameter("The budget is nothing; no finite noise keeps it.")
+        raise InvalidParameter("The budget is 0; no finite noise keeps it.")
 
     def holds(factor: Fraction) -> bool:
         spent = budget.nothing()

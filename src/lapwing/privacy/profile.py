@@ -31,7 +31,7 @@ class Profile:
 
     def __post_init__(self) -> None:
         if not self.losses:
-            raise InvalidParameter("A profile was asked of no loss; give one at least.")
+            raise InvalidParameter("No loss was given; give at least one.")
 
     def __call__(self, epsilon: Number) -> float:
         """Return δ at ε, rounded up."""

@@ -67,7 +67,7 @@ class RenyiDP:
             raise InvalidParameter(f"The curve is a {type(curve).__name__}; it must map orders to losses: {{2: 0.1}}.")
         points = tuple(sorted((_order(order), non_negative(loss, "epsilon")) for order, loss in curve.items()))
         if not points:
-            raise InvalidParameter("The curve has no orders; give the loss at one order above 1 at least.")
+            raise InvalidParameter("The curve has no orders; give the loss at one order or more, each above 1.")
         if len({order for order, _ in points}) < len(points):
             raise InvalidParameter("The curve gives an order twice, as different kinds of number; give each once.")
         object.__setattr__(self, "points", points)

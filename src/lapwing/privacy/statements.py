@@ -162,7 +162,7 @@ def uses_of(parts: Sequence[Listed], neighbouring: Neighbouring) -> Uses:
     if neighbouring not in NEIGHBOURING:
         raise InvalidParameter(f"neighbouring is {neighbouring!r:.60}; it must be add_remove or replace_one.")
     if not parts:
-        raise InvalidParameter("The list is empty; give one mechanism at least, such as 100 laplace epsilon=0.1.")
+        raise InvalidParameter("The list is empty; give at least one mechanism, such as 100 laplace epsilon=0.1.")
     return tuple((part.stated_for(neighbouring), part.times) for part in parts)
 
 
@@ -321,7 +321,7 @@ def _distribution_epsilon(uses: Uses, delta: Fraction) -> _Result:
     interval = composed(uses).to_epsilon(delta)
     if math.isinf(interval.upper):
         chance = _failures(uses)
-        why = f"anything may be shown with a chance of {short(chance)}" if chance else "the losses are too large"
+        why = f"anything may be shown with a probability of {short(chance)}" if chance else "the losses are too large"
         raise InvalidParameter(f"No ε is found that holds at this δ: {why}.")
     return _Result(interval.upper, "the exact law of each loss", _attained(uses, interval.lower))
 

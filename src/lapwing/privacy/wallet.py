@@ -177,7 +177,7 @@ class Wallet:
         if refusal := self._other_data(data_version):
             return refusal
         if not self.left(name):
-            return WalletRefused(reason=f"All {self.slots[place].count} questions of slot {name!r} are used.")
+            return WalletRefused(reason=f"All {self.slots[place].count} queries of slot {name!r} are used.")
         used = (*self.used[:place], self.used[place] + 1, *self.used[place + 1 :])
         return WalletGranted(wallet=replace(self, used=used))
 
@@ -191,7 +191,7 @@ class Wallet:
             return refusal
         decision = filters.charge(self.account, loss)
         if isinstance(decision, filters.Refused):
-            return WalletRefused(reason=f"The account lacks {decision.shortfall} for this question.")
+            return WalletRefused(reason=f"The account lacks {decision.shortfall} for this query.")
         return WalletGranted(wallet=replace(self, account=decision.account))
 
     def guarantee(self) -> LossDistribution:
@@ -220,7 +220,7 @@ class Wallet:
         if data_version == self.data_version:
             return None
         return WalletRefused(
-            reason=f"The wallet is for data version {self.data_version!r}, and this question for {data_version!r:.60}; "
+            reason=f"The wallet is for data version {self.data_version!r}, and this query for {data_version!r:.60}; "
             "open a wallet for those data, whose loss adds."
         )
 

@@ -45,7 +45,7 @@ def notes_on_earlier(request: Request, access: Access) -> tuple[Note, ...]:
     if not earlier or earlier <= {key for key, _ in _keys(request, access, reads=True)}:
         return ()
     text = f"conditions and groups see {_names_read(request.plan.question)} as read. An earlier version answered these "
-    return (Note(f"{text}words by values within bounds and steps; that answer is not used", AS_READ),)
+    return (Note(f"{text}words by values within bounds and steps; that result is not used", AS_READ),)
 
 
 def _never_meant_otherwise(ledger: Ledger) -> bool:

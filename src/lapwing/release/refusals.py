@@ -59,12 +59,12 @@ def exhausted(asked: Sequence[Quote], state: State, catalog: Catalog) -> BudgetE
         )
     remaining = state.room(parts)
     fitting = largest_epsilon(remaining, catalog)
-    what = "The question costs" if len(asked) == 1 else f"The {len(asked)} questions together cost"
-    still = f"A question of epsilon = {fitting} would still fit" if fitting else "No further question fits"
+    what = "The question costs" if len(asked) == 1 else f"The {len(asked)} queries together cost"
+    still = f"A query with epsilon = {fitting} would still fit" if fitting else "No further query fits"
     price, left = cost_and_rest(*(part.amount / state.account.budget.amount for part in (loss, remaining)))
     return BudgetExhausted(
         f"{what} {price} of the budget, of which {left} is left{where}. "
-        f"Nothing was charged. {still}; answers that were bought before stay free."
+        f"Nothing was charged. {still}; results that were bought before stay free."
     )
 
 

@@ -92,7 +92,7 @@ def reserve(parts: Sequence[Listed], why: str, delta: Number, access: Access) ->
     """
     listed = tuple(parts)
     if not listed:
-        raise InvalidParameter("Nothing is listed; give one mechanism at least. Nothing was charged.")
+        raise InvalidParameter("Nothing is listed; give at least one mechanism. Nothing was charged.")
     budget, failure = access.catalog.budget, share(delta, "delta")
     uses = uses_of(listed, next(name for name in NEIGHBOURING if name == budget.neighbouring))
     if failure == 0:

@@ -108,7 +108,7 @@ def read(question: Question, payload: str) -> Content:
 
 
 def _unknown() -> LedgerFault:
-    return LedgerFault("A stored answer is not one that this version of Lapwing wrote; ask the curator.")
+    return LedgerFault("This version of Lapwing did not write this stored result, and cannot read it; ask the curator.")
 
 
 def _content(record: Mapping[str, Any]) -> Content:

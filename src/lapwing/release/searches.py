@@ -224,7 +224,7 @@ def after_searches(searches: Collection[Release]) -> Iterator[None]:
 
 
 def _after_searches(error: LapwingError) -> LapwingError:
-    paid = "The bounds were found and charged, and stay free. Of the answer itself: "
+    paid = "The bounds were found and charged, and stay free. Of the result itself: "
     match error:
         case Interrupted():
             return Interrupted(charged=True)

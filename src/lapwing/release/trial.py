@@ -33,7 +33,7 @@ def try_showing(plan: Plan, priced: Quote) -> None:
             str(_without_numbers(plan, priced, size))
     except Exception as error:
         raise AnswerFault(
-            "The answer to this query could not be shown, so Lapwing does not ask it. Nothing was charged. This is a "
+            "Lapwing could not show the result of this query, so it does not run it. Nothing was charged. This is a "
             "fault of Lapwing: please report the query."
         ) from error
     if len(TRIED) >= _MOST_TRIED:

@@ -62,7 +62,7 @@ class HonakerTree:
     def __post_init__(self) -> None:
         require_ticks(self.ticks, self.window)
         if self.branches < 2 or self.levels < 1:
-            raise InvalidParameter("branches must be 2 at least, and levels 1 at least.")
+            raise InvalidParameter("branches must be at least 2, and levels at least 1.")
 
     @cached_property
     def variances(self) -> tuple[float, ...]:

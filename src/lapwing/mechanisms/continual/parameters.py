@@ -21,7 +21,7 @@ def norm_of(norm: Number | Fraction) -> Fraction:
     """Return how much one event changes, in steps."""
     value = Fraction(norm) if isinstance(norm, int | Fraction) else Fraction(str(norm))
     if value < 1:
-        raise InvalidParameter(f"norm is {norm}; an event changes whole steps, so it is 1 at least.")
+        raise InvalidParameter(f"norm is {norm}; an event changes whole steps, so it is at least 1.")
     return value
 
 

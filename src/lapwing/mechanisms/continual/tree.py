@@ -67,7 +67,7 @@ class SubtractiveTree:
     def __post_init__(self) -> None:
         require_ticks(self.ticks, self.window)
         if self.branches % 2 != 1 or self.branches < 3 or self.levels < 1:
-            raise InvalidParameter("branches must be odd and 3 at least, and levels 1 at least.")
+            raise InvalidParameter("branches must be odd and at least 3, and levels at least 1.")
 
     def nodes(self, ticks: Sequence[int] | NDArray[np.int64]) -> Floats:
         """Return of how many nodes at most the noise is in the estimate at each tick, from 1."""
