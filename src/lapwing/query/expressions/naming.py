@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from lapwing.query.text.positions import WRITTEN
+from lapwing.query.text.syntax_refusals import FIELD, FUNCTIONS
 
 
 def name_of(node: exp.Expression) -> str:
@@ -87,12 +88,11 @@ _FUNCTIONS: Mapping[type[exp.Expression], str] = {
     exp.UnixToTime: "TO_TIMESTAMP",
 }
 
-ALLOWED = "Use columns, constants, operators, CASE, CAST and the functions of the SQL reference."
 _BETWEEN = "Write DATE_DIFF('year', x, y), or DATE_DIFF('day', x, y) / 365.25."
 _CALENDAR = (
     "Write DATE_DIFF('month', earlier, later), which counts the months that begin after the one and by the other."
 )
-_READ_DATE = "Write TRY_CAST(x AS DATE), which reads 2026-03-31."
+_READ_DATE = "Write STRPTIME(x, '%d.%m.%Y'), with the format of the texts: it is NULL where there is no date."
 _READ_NUMBER = "Write TRY_CAST(x AS DOUBLE): it is NULL where there is no number."
 _NOISE = "Answers have noise of their own; rows are not drawn."
 _BITS = "Write % and // instead, as in x % 2 = 1."
@@ -112,8 +112,10 @@ REMEDIES: Mapping[str, str] = {
     "DATE_SUB": _BETWEEN,
     "EXPM1": "Write EXP(x) - 1.",
     "FIND_IN_SET": "Write x IN ('a', 'b').",
+    "FROM_UNIXTIME": "Write TO_TIMESTAMP(x).",
     "INITCAP": "Write UPPER(LEFT(x, 1)) || LOWER(SUBSTRING(x, 2)) for one word.",
     "ISFINITE": _NAN,
+    "JSON_VALUE": FIELD,
     "LOG1P": "Write LN(x + 1).",
     "MD5": _CODES,
     "MILLENNIUM": "Write CEIL(YEAR(x) / 1000).",
@@ -136,6 +138,8 @@ _REMEDIES_OF_NODES: Mapping[type[exp.Expression], str] = {
     exp.Initcap: REMEDIES["INITCAP"],
     exp.IsInf: _NAN,
     exp.IsNan: _NAN,
+    exp.JSONExtract: FIELD,
+    exp.JSONExtractScalar: FIELD,
     exp.Levenshtein: _CODES,
     exp.MD5: _CODES,
     exp.MonthsBetween: _CALENDAR,
@@ -194,5 +198,5 @@ def as_number(kind: str) -> str:
 def remedy_of(node: exp.Expression) -> str:
     """Return what to write instead of a node that is not answered."""
     if isinstance(node, exp.Anonymous):
-        return REMEDIES.get(node.name.upper(), ALLOWED)
-    return _REMEDIES_OF_NODES.get(type(node), ALLOWED)
+        return REMEDIES.get(node.name.upper(), FUNCTIONS)
+    return _REMEDIES_OF_NODES.get(type(node), FUNCTIONS)

@@ -11,6 +11,7 @@ from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import conversion, days, instants, temporal
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Literal
+from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import DATE, TEXT, TIMESTAMP, Plain, is_temporal
 
@@ -197,10 +198,17 @@ def is_zoned(node: exp.Expression) -> bool:
 # ---- seconds, and texts by a format ----------------------------------------------------------------------------------
 
 
+_PARTS_OF_SECOND: Final = {"3": 1_000, "6": 1_000_000}
+"""What EPOCH_MS and MAKE_TIMESTAMP count, by the scale that the parser gives to them."""
+
+
 def _to_timestamp(node: exp.Expression, rows: RowScope) -> Expression:
     """Bind TO_TIMESTAMP(seconds) and TO_TIMESTAMP(text, format)."""
     rows.only(node, "this", "scale")
     argument, template = bind_expression(node.this, rows), node.args.get("scale")
+    if isinstance(template, exp.Literal) and (parts := _PARTS_OF_SECOND.get(str(template.this))) is not None:
+        remedy = f"Write TO_TIMESTAMP(x / {parts})."
+        raise rows.refusal(node, RefusalCause.FUNCTION_NOT_SUPPORTED, f"{name_of(node)} is not answered here", remedy)
     if template is not None:
         return by_format(argument, instants.template_of(_text(template, node, rows)), TIMESTAMP)
     if argument.type == TEXT:

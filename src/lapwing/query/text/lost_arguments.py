@@ -6,15 +6,17 @@ that lose their place on the way (units of time, formats), by what they say.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokenizer_core import Token, TokenType
 
-from lapwing.errors import RefusalCause
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.text.positions import refused_at
+from lapwing.query.text.syntax_refusals import FIELD, FUNCTIONS
 
 _WORDS: Final = {
     TokenType.NUMBER, TokenType.STRING, TokenType.VAR, TokenType.IDENTIFIER, TokenType.NULL, TokenType.TRUE,
@@ -23,6 +25,18 @@ _WORDS: Final = {
 _KEPT: Final = {TokenType.INTERVAL, TokenType.ROWS, TokenType.RANGE}
 """An interval, or the frame of a window, is in the tree whole: `bind` reads its parts."""
 _TEXTS: Final = {TokenType.VARCHAR, TokenType.NVARCHAR, TokenType.CHAR, TokenType.NCHAR, TokenType.TEXT}
+_TAKE_FEWER: Final = frozenset(
+    {"APPROX_QUANTILE", "CEIL", "CHARINDEX", "DATEDIFF", "DATETRUNC", "DATE_DIFF", "DATE_TRUNC", "FLOOR", "LEFTPAD",
+     "LOCATE", "LOG10", "LOG2", "LPAD", "LTRIM", "MAKE_TIMESTAMP", "MOD", "POSITION", "QUANTILE", "QUANTILE_CONT",
+     "QUANTILE_DISC", "REGEXP_EXTRACT", "REGEXP_REPLACE", "RIGHTPAD", "RPAD", "RTRIM", "STRFTIME", "STRPTIME", "XOR"}
+)  # fmt: skip
+"""Functions that a question may use, and of which the parser leaves out arguments."""
+_CAST: Final = "Write TRY_CAST(x AS INTEGER), with the type that you need."
+_CASTS: Final = frozenset({"CONVERT", "TRY_CONVERT"})
+"""Casts of other dialects, with the type first."""
+_WITHOUT_PLACE: Final = _CASTS | {"ARGMAX", "ARGMIN", "ARG_MAX", "ARG_MIN", "INITCAP", "MAP", "MAX_BY", "MIN_BY"}
+"""Functions that no question may use, and whose place the parser does not keep."""
+_FUNCTIONS: Final = DuckDB.Parser.FUNCTIONS.keys() | DuckDB.Parser.FUNCTION_PARSERS.keys()
 _SAID: Final = (exp.Literal, exp.Identifier, exp.Var, exp.Placeholder)
 
 
@@ -62,15 +76,23 @@ def require_all_arguments(nodes: Sequence[exp.Expr], tokens: Sequence[Token], te
         loose[node.name.casefold()] > 0 for node in nodes if isinstance(node, exp.Var) and "start" not in node.meta
     )
     for item in unknown[units:]:  # units of time are kept in words of the parser's own: 'd' as DAY
-        called = item.name if item.name is not None and item.name.start in places else item.around or item.name
-        name = called.text[:40].upper() if called is not None else "This"
-        raise refused_at(
-            item.words[0],
-            text,
-            RefusalCause.WRONG_ARGUMENT_COUNT,
-            f"{name} takes fewer arguments",
-            "Leave this one out.",
-        )
+        raise _refused(item, places, text)
+
+
+def _refused(item: _Item, places: Set[int], text: str) -> QueryRefused:
+    """Return the refusal of what is not in the tree: because of the function around it, or as one argument too many."""
+    for around in (item.name, item.around):
+        name = around.text.upper() if around is not None else ""
+        if around is None or name not in _FUNCTIONS or name in _TAKE_FEWER:
+            continue
+        if around.start in places or name in _WITHOUT_PLACE:  # a function that is itself left out is not to blame
+            remedy = _CAST if name in _CASTS else FIELD if name.startswith("JSON_") else FUNCTIONS
+            reason = f"The function {name} is not answered here"
+            return refused_at(around, text, RefusalCause.FUNCTION_NOT_SUPPORTED, reason, remedy)
+    called = item.name if item.name is not None and item.name.start in places else item.around or item.name
+    name = called.text[:40].upper() if called is not None else "This"
+    cause = RefusalCause.WRONG_ARGUMENT_COUNT
+    return refused_at(item.words[0], text, cause, f"{name} takes fewer arguments", "Leave this one out.")
 
 
 def _loose(node: exp.Expr) -> str | None:

@@ -165,7 +165,7 @@ def _tree(tokens: list[Token], text: str) -> exp.Select:
     quiet = _PARSING.set(True)
     try:
         statement = DuckDB().parser().parse(tokens, text)[0]
-    except (SqlglotError, RecursionError, AttributeError, TypeError) as error:  # it stumbles over some bad texts
+    except (SqlglotError, RuntimeError, AttributeError, TypeError, LookupError, ValueError) as error:  # of bad texts
         raise not_understood(error) from None
     finally:
         _PARSING.reset(quiet)
