@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind as bind_module
-from lapwing.query.from_clause import listed_values
+from lapwing.query.from_clause import comma_joins, listed_values
+from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.scope import Scope
 from lapwing.query.normalise import clause_spellings, other_spellings, report_fields
 from lapwing.query.text.parse import parse
@@ -32,7 +33,25 @@ JSON, LOW, HIGH = (
     f"DP_INTERVAL_LOW({SUM.format('')})",
     f"DP_INTERVAL_HIGH({SUM.format('')})",
 )
+FIRST = (
+    "SELECT k.tier, COUNT(*) AS n FROM codes AS c JOIN codes AS k ON c.tier = k.tier AND c.factor > 1 "
+    "JOIN visits AS v ON v.plan = c.plan AND v.age > 3 GROUP BY k.tier"
+)
+LISTED = (
+    "SELECT k.tier, COUNT(*) AS n FROM codes AS c, codes AS k, visits AS v WHERE c.tier = k.tier AND c.factor > 1 "
+    "AND v.plan = c.plan AND v.age > 3 GROUP BY k.tier"
+)
 PAIRS = [
+    (FIRST, LISTED),
+    (
+        "SELECT COUNT(*) AS n FROM codes AS c JOIN codes AS k ON c.tier = k.tier JOIN visits AS v ON v.plan = c.plan",
+        "SELECT COUNT(*) AS n FROM visits AS v JOIN codes AS c ON v.plan = c.plan JOIN codes AS k ON c.tier = k.tier",
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM codes AS c CROSS JOIN codes AS k JOIN visits AS v "
+        "ON v.plan = c.plan AND v.floor = k.floor",
+        "SELECT COUNT(*) AS n FROM visits AS v JOIN codes AS c ON v.plan = c.plan JOIN codes AS k ON v.floor = k.floor",
+    ),
     (
         f"{GROUPS} visits RIGHT OUTER JOIN (SELECT DISTINCT plan FROM codes) USING (plan) GROUP BY plan",
         f"{GROUPS} visits JOIN (SELECT DISTINCT plan FROM codes) USING (plan) GROUP BY plan",
@@ -247,6 +266,14 @@ def test_the_refusal_of_the_last_reading_is_shown(world: World) -> None:
 
 ALL = "(SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan)"
 SETS = "SELECT COUNT(*) AS n FROM (SELECT DISTINCT plan FROM visits INTERSECT SELECT DISTINCT plan FROM adults)"
+
+
+def test_a_condition_that_is_lost_when_public_tables_come_first_is_found(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = world.plan(LISTED)
+    monkeypatch.setattr(comma_joins, "conjuncts", lambda node, rows: conjuncts(node, rows)[:1])
+    assert same(world.plan(FIRST), known)
 
 
 def test_parentheses_around_a_question_are_left_out(world: World) -> None:

@@ -14,9 +14,13 @@ is of one unit. A table without a connection begins a cluster of its own; IN and
 that has the columns for it. Then the clusters meet on the equalities between them. So a row belongs to as few units as
 possible, and what looks at several rows of a unit is computed before they meet others. INNER JOIN … ON says the same as
 a list of tables and WHERE, and is read like that.
+
+So is FROM public JOIN public ON … JOIN protected ON …, if all its joins are inner: they keep the triples of rows for
+which both conditions are true, in whatever order the tables are joined. Plan and key are those of the list.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 from sqlglot import exp
 
@@ -51,12 +55,12 @@ def bind_listed(
     asked: ConditionBinder,
 ) -> tuple[Input, list[exp.Expression]]:
     """Join what FROM lists; return the rows, and the conditions of WHERE that are still to be asked."""
-    joins, where = _opened(joins, where, scope) if scope.sharing else (joins, where)
     begin = exp.Join(this=select.args["from_"].this)
-    items: list[Joined] = [
-        (begin, first),
-        *((join, item(join.this, scope)) for join in joins if isinstance(join, exp.Join)),
-    ]
+    inputs = [item(join.this, scope) for join in joins]
+    if scope.sharing or (all(map(is_inner, joins)) and not _has_protected(first, joins, inputs)):
+        joins, where = _opened(joins, where, scope)
+    opened = [join for join in joins if isinstance(join, exp.Join)]
+    items: list[Joined] = [(begin, first), *zip(opened, inputs, strict=True)]
     for join, _ in items:
         scope.nowhere.only(join, "this", "on", "using", "side", "kind")
     bound, items = _begun(select, items, scope)
@@ -159,6 +163,14 @@ def is_inner(join: exp.Expression) -> bool:
     """Tell whether a join is inner and says what it is on, if it does, by ON."""
     kind = str(join.args.get("kind") or "").upper()
     return not any(join.args.get(name) for name in ("using", "side", "method")) and kind in ("", "INNER", "CROSS")
+
+
+def _has_protected(
+    first: Input | PublicInput, joins: Sequence[exp.Expression], inputs: Sequence[Input | PublicInput]
+) -> bool:
+    """Tell whether a protected table stands in the list before the first join that says what it is on."""
+    listed = takewhile(lambda each: is_listed(each[0]), zip(joins, inputs, strict=True))
+    return isinstance(first, Input) or any(isinstance(one, Input) for _, one in listed)
 
 
 def _begun(select: exp.Select, items: list[Joined], scope: Scope) -> tuple[Input, list[Joined]]:

@@ -29,6 +29,7 @@ def sides_of(node: exp.Expression, ours: RowScope, theirs: RowScope) -> tuple[Ex
     """Return both sides of an equality if each is of one side alone."""
     if type(node) is not exp.EQ:
         return None
+    ours.only(node, "this", "expression")
     for left, right in ((node.this, node.expression), (node.expression, node.this)):
         if binds(left, ours) and not binds(left, theirs) and binds(right, theirs) and not binds(right, ours):
             return looked_at(left, ours), looked_at(right, theirs)

@@ -102,7 +102,8 @@ def _from(select: exp.Select, first: Input | PublicInput, where: Sequence[exp.Ex
         raise scope.nowhere.refusal(
             select, RefusalCause.TOO_MANY_TABLES, f"FROM has more than {MOST_NESTED} tables", "Use fewer."
         )
-    if any(map(is_listed, joins)) or (scope.sharing and joins and all(map(is_inner, joins))):
+    inner = bool(joins) and all(map(is_inner, joins))
+    if any(map(is_listed, joins)) or (inner and (scope.sharing or _begins_with_public(first, joins, scope))):
 
         def asked(part: exp.Expression, rows: Input) -> Input:
             return bind_where([part], rows, scope, subquery=unnamed, item=_item, several=_joined_rows)
@@ -113,6 +114,11 @@ def _from(select: exp.Select, first: Input | PublicInput, where: Sequence[exp.Ex
     bound = bind_where(where, bound, scope, subquery=unnamed, item=_item, several=_joined_rows)
     require_bounded_size(bound.selection, select, scope.nowhere)
     return bound
+
+
+def _begins_with_public(first: Input | PublicInput, joins: Sequence[exp.Expression], scope: Scope) -> bool:
+    """Tell whether FROM joins public tables first, and something else after them."""
+    return isinstance(first, PublicInput) and len(joins) > 1 and isinstance(_item(joins[0].this, scope), PublicInput)
 
 
 def _joined(select: exp.Select, first: Input | PublicInput, joins: list[exp.Expression], scope: Scope) -> Input:
