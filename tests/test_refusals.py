@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lapwing.client.transport import error_of
-from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.errors import DataStopped, QueryRefused, RefusalCause
 from lapwing.server.problems import problem_of
 
 ROOT = Path(__file__).parents[1]
@@ -109,6 +109,39 @@ def test_a_service_says_all_of_it_and_a_client_reads_it() -> None:
     assert isinstance(read, QueryRefused)
     assert str(read) == REFUSED.analyst_text
     assert parts(read) == parts(REFUSED)
+
+
+STOPPED = DataStopped("Three queries failed.", curator_remedy="look and resume", command="`lapwing data resume`")
+
+
+def test_only_those_who_have_a_command_line_read_of_commands() -> None:
+    assert str(STOPPED) == "Three queries failed. The curator can look and resume: `lapwing data resume`."
+    assert STOPPED.analyst_text == "Three queries failed. Ask the curator to look and resume."
+    assert str(DataStopped("No.")) == DataStopped("No.").analyst_text == "No."
+    document = problem_of(STOPPED)
+    assert (document["detail"], document["curator_remedy"]) == (STOPPED.analyst_text, "look and resume")
+    read = error_of(document)
+    assert (type(read), str(read), read.curator_remedy) == (DataStopped, STOPPED.analyst_text, "look and resume")
+
+
+def test_an_error_stays_itself_in_another_process_and_after_a_search() -> None:
+    again = pickle.loads(pickle.dumps(STOPPED))
+    assert (str(again), again.analyst_text, again.command) == (str(STOPPED), STOPPED.analyst_text, STOPPED.command)
+    later = STOPPED.after("Bounds were found.")
+    assert (type(later), str(later), later.charged) == (DataStopped, f"Bounds were found. {STOPPED}", False)
+    assert later.analyst_text == f"Bounds were found. {STOPPED.analyst_text}"
+
+
+def sends_analysts_away(source: str) -> list[str]:
+    """Return the remedies of a text that are for the curator and stand where an analyst's stand."""
+    return re.findall(r"[Ll]et the curator\b.{,40}|[Aa]sk the curator for a grant", source)
+
+
+def test_what_only_the_curator_can_do_is_no_remedy_for_an_analyst() -> None:
+    paths = (path for path in SOURCE.rglob("*.py") if "cli" not in path.relative_to(SOURCE).parts)
+    found = {str(path.relative_to(SOURCE)): sends_analysts_away(path.read_text("utf-8")) for path in paths}
+    assert {path: texts for path, texts in found.items() if texts} == {}
+    assert sends_analysts_away('remedy="Let the curator declare its values."'), "or nothing would be found"
 
 
 @pytest.mark.parametrize("cause", [None, "of_the_future"])

@@ -16,13 +16,34 @@ class LapwingError(Exception):
     """Root of all errors that Lapwing raises on purpose.
 
     `charged` says whether a query that ended so was charged; None: nobody knows, or it depends. `searches_charged` says
-    that bounds were found and charged before this was raised (`release.searches`).
+    that bounds were found and charged before this was raised (`release.searches`). `message` is what happened, and what
+    anybody can do. `curator_remedy` is what only the curator can do, as a verb and what follows. `command` is what the
+    curator types for it, in backticks. `str` has all three, and `analyst_text` is for readers who have no command line.
     """
 
     code: ClassVar[str] = "error"
     exit_status: ClassVar[int] = 6
     charged: bool | None = None
     searches_charged: bool = False
+    message: str = ""
+    curator_remedy: str = ""
+    command: str = ""
+
+    def __init__(self, message: str = "", *, curator_remedy: str = "", command: str = "") -> None:
+        self.message, self.curator_remedy, self.command = message, curator_remedy, command
+        typed = f"{curator_remedy}: {command}" if command else curator_remedy
+        super().__init__(joined(message, typed, "The curator can"))
+
+    @property
+    def analyst_text(self) -> str:
+        """The whole message, for an analyst who cannot edit the catalog or type a command."""
+        return joined(self.message, self.curator_remedy, "Ask the curator to")
+
+    def after(self, before: str) -> "LapwingError":
+        """Return the same error with a sentence before it."""
+        error = type(self)(f"{before} {self.message}", curator_remedy=self.curator_remedy, command=self.command)
+        error.charged = self.charged
+        return error
 
     def __reduce__(self) -> tuple[object, ...]:
         """Be sent to another process as it is, whatever its class wants to be made with."""
@@ -388,20 +409,14 @@ class QueryRefused(LapwingError):
         self.reason = reason
         self.cause = cause
         self.remedy = remedy
-        self.curator_remedy = curator_remedy
         self.position = position
         self.suggestion = suggestion
-        super().__init__(self._said(joined(remedy, curator_remedy, "The curator can")))
+        super().__init__(self._said(remedy), curator_remedy=curator_remedy)
 
     @property
     def analyst_remedy(self) -> str:
         """The remedies for an analyst, who cannot edit the catalog."""
         return joined(self.remedy, self.curator_remedy, "Ask the curator to")
-
-    @property
-    def analyst_text(self) -> str:
-        """The whole message, for an analyst who cannot edit the catalog; `str` is for those who may."""
-        return self._said(self.analyst_remedy)
 
     def _said(self, remedy: str) -> str:
         where = f" (line {self.position[0]}, column {self.position[1]})" if self.position else ""

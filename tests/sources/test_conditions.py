@@ -443,11 +443,10 @@ def test_rows_that_were_taken_by_other_conditions_do_not_answer(
         return
     with open_session(after) as session:
         spent = session.budget().spent
-        with pytest.raises(DataFault, match=r"Nothing was charged. To the curator, `lapwing data refresh` says"):
+        with pytest.raises(DataFault, match=r"are missing, or cannot be read") as missing:
             session.sql(text, epsilon=1)
-        with pytest.raises(
-            DataFault, match=r"fetched under other conditions than the catalog has now: run `lapwing data"
-        ):
+        assert (missing.value.charged, missing.value.command) == (False, "`lapwing data refresh`")
+        with pytest.raises(DataFault, match=r"fetched under other conditions than the catalog has now.* `lapwing data"):
             session.accept_data()
         assert (session.budget().spent, session.budget().version) == (spent, 1)
         assert lw.refresh_data(after) == 2

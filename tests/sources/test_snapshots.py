@@ -56,7 +56,7 @@ def folders(catalog: Catalog) -> set[str]:
 
 
 def test_nothing_answers_before_something_was_fetched(made: Catalog) -> None:
-    with pytest.raises(DataFault, match=r"were not fetched yet\. To look at them, run `lapwing data check`"):
+    with pytest.raises(DataFault, match=r"were not fetched yet\. .*: `lapwing data check`"):
         open_session(made)
     assert not (made.folder / "visits.db").exists()
 
@@ -272,7 +272,7 @@ def test_two_hosts_answer_from_one_version_or_say_that_they_do_not(hosts: list[C
         rows.fill_postgres(postgres, visits(500, seed=3))
         assert lw.refresh_data(one) == 2
         spent = there.budget().spent
-        with pytest.raises(DataChanged, match=r"have changed since version 2\..* run `lapwing data refresh`"):
+        with pytest.raises(DataChanged, match=r"have changed since version 2\..*: `lapwing data refresh`"):
             there.sql(COUNT, epsilon=1)
         assert there.budget().spent == spent
         fetch(two)

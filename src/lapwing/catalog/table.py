@@ -121,8 +121,7 @@ class Column:
         if isinstance(self.lower, Fraction) and isinstance(self.upper, Fraction) and self.step is not None:
             return self.lower, self.upper, self.step
         raise InvalidParameter(
-            f"Column {spelling.text(self.name)} has no numeric bounds. Ask the curator to give it lower and upper in "
-            f"the catalog."
+            f"Column {spelling.text(self.name)} has no numeric bounds. Ask the curator to declare them in the catalog."
         )
 
 

@@ -224,6 +224,7 @@ def error_of(document: Mapping[str, Any]) -> LapwingError:
     """Return the error that a problem document tells of."""
     error = _known_error(str(document["code"]), str(document["detail"]), document)
     error.charged = document.get("charged", error.charged)
+    error.curator_remedy = document.get("curator_remedy", "")  # `detail` says already to ask the curator for it
     return error
 
 
@@ -232,15 +233,13 @@ def _known_error(code: str, detail: str, document: Mapping[str, Any]) -> Lapwing
     if kind is QueryRefused:
         position = document.get("position")
         where = (int(position[0]), int(position[1])) if position else None
-        refused = QueryRefused(
+        return QueryRefused(
             document["reason"],
             cause=RefusalCause(document.get("cause")),
             remedy=document["remedy"],
             position=where,
             suggestion=document.get("suggestion"),
         )
-        refused.curator_remedy = document.get("curator_remedy", "")  # `remedy` says there to ask the curator for it
-        return refused
     if code == Interrupted.code:
         return Interrupted(charged=document["charged"])
     if kind is None:

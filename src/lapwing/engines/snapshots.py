@@ -53,8 +53,9 @@ class _Opened:
         fetched.require_conditions(table)
         if found != fetched.file_digest:
             raise DataFault(
-                f"The snapshot of table {table.name} is not what was fetched; somebody wrote to it, or its disk fails. "
-                "Run `lapwing data refresh`"
+                f"The snapshot of table {table.name} is not what was fetched; somebody wrote to it, or its disk fails.",
+                curator_remedy="fetch the data again",
+                command="`lapwing data refresh`",
             )
         return fetched.digest
 
@@ -169,8 +170,9 @@ class SnapshotEngine:
             hold = self._snapshots.newest()
             if hold is None:
                 raise DataFault(
-                    f"The data of {', '.join(self._sources)} come from a source, and were not fetched yet. To look "
-                    "at them, run `lapwing data check`. To fetch and accept them, run `lapwing data refresh`"
+                    f"The data of {', '.join(self._sources)} come from a source, and were not fetched yet.",
+                    curator_remedy="look at them, and fetch and accept them",
+                    command="`lapwing data check`, and `lapwing data refresh`",
                 )
             known = next((one for one in self._opened if one.hold.snapshot.folder == hold.snapshot.folder), None)
             if known is None:

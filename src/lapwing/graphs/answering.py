@@ -113,7 +113,7 @@ def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta:
         try:
             require_chargeable(held.graph, asked, account, held.beside)
         except (AllowanceExhausted, BudgetExhausted, DataStopped) as error:
-            refusal = str(error)
+            refusal = error.analyst_text
     budget, widths = account.catalog.budget, {one.name: one.half_width for one in found.numbers}
     counts = (f"it counts as {loss} in the budget of {name}, too" for name, loss in found.beside.items())
     beside = tuple(Note(text, GRAPH_PROMISE) for text in counts)

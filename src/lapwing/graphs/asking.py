@@ -196,8 +196,10 @@ def _current(reader: GraphReader, state: State) -> Mapping[str, str]:
     for name, digest in digests.items():
         if state.digests.get(name) != digest:
             raise DataChanged(
-                f"The data of {name} have changed since version {state.version}. Nothing was charged. If the change "
-                f"is meant, ask the curator to accept the new data. The spent budget stays spent."
+                f"The data of {name} have changed since version {state.version}. Nothing was charged. The spent budget "
+                f"stays spent.",
+                curator_remedy="accept the new data, if the change is meant",
+                command="`lapwing graph accept`",
             )
     return digests
 
@@ -229,7 +231,7 @@ def _require_trusted(access: Access) -> None:
             "The time of a graph statistic depends on the data, and only people whom the curator trusts with time may "
             "see it",
             cause=RefusalCause.TIME_DEPENDS_ON_DATA,
-            remedy="Ask the curator for a grant that trusts you with time.",
+            curator_remedy="give you a grant that trusts you with time",
         )
 
 

@@ -122,7 +122,8 @@ def require_of_tables(question: str, catalog: Catalog, parameters: Parameters) -
             "The time of a graph query depends on the data. Only people whom the curator trusts with time may run "
             "one, and only by itself",
             cause=RefusalCause.TIME_DEPENDS_ON_DATA,
-            remedy="Run it by itself, or ask the curator for a grant that trusts you with time.",
+            remedy="Run it by itself.",
+            curator_remedy="give you a grant that trusts you with time",
         )
 
 

@@ -150,8 +150,8 @@ def number_of(column: Column, scaler: "StandardScaler | None" = None) -> Feature
     """Return a bounded column of numbers, between its bounds or around what a scaler released."""
     if not (column.numeric and column.bounded) or column.step is None:
         raise InvalidParameter(
-            f"Column {spelled(column.name)} has no bounds. Ask the curator to give it lower and upper in the catalog. "
-            f"Nothing was charged."
+            f"Column {spelled(column.name)} has no bounds. Ask the curator to declare them in the catalog. Nothing was "
+            f"charged."
         )
     lower, upper = column.low * column.step, column.high * column.step
     if lower == upper:
@@ -170,7 +170,7 @@ def values_of(column: Column) -> tuple[Category, ...]:
     if len(values) < (1 if column.other else 2) or len(values) > MOST_CATEGORIES:
         raise InvalidParameter(
             f"Column {spelled(column.name)} has neither bounds nor two to {MOST_CATEGORIES:,} listed values in the "
-            "catalog; give it lower and upper, or values. Nothing was charged."
+            "catalog. Ask the curator to declare bounds or values. Nothing was charged."
         )
     return values
 

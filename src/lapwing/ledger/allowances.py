@@ -199,7 +199,8 @@ def _beyond(allowance: Allowance, price: Spent, room: Spent, registration: Regis
     cost, rest = _percents(need, left, cap)
     return AllowanceExhausted(
         f"The query costs {cost} {what}, and {rest} is left of the {share_text(allowance.share)} that "
-        f"{allowance.holder} may use. Nothing was charged; earlier results stay free. The curator can grant more."
+        f"{allowance.holder} may use. Nothing was charged; earlier results stay free.",
+        curator_remedy="grant more",
     )
 
 

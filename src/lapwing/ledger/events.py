@@ -47,6 +47,8 @@ from lapwing.ledger.state import State
 if TYPE_CHECKING:
     from lapwing.ledger.transaction import Transaction
 
+LOOK, RESUME = "look at the late results, and then resume", "`lapwing data resume`"
+"""What the curator can do about a data set that stopped because of time, and by which command."""
 EVENTS_ALLOWED: Final = 16
 """So many events since the curator last looked stop the data set for whoever is not trusted with time."""
 ALLOWED_OF_ONE: Final = 12
@@ -98,11 +100,15 @@ def require_few(state: State, requests: Sequence[Charge]) -> None:
         raise DataStopped(
             f"{EVENTS_ALLOWED} results of this data set failed or left late since the curator last looked. Until the "
             f"next look, the service answers only people whom the curator trusts with time. Nothing was charged; "
-            "earlier results stay free. Ask the curator to run `lapwing data resume`."
+            "earlier results stay free.",
+            curator_remedy=LOOK,
+            command=RESUME,
         )
     names = {request.principal for request in requests}
     if any([late.principal for late in state.late].count(name) >= ALLOWED_OF_ONE for name in names):
         raise DataStopped(
             f"{ALLOWED_OF_ONE} results of your queries left late since the curator last looked. Nothing was charged; "
-            "earlier results stay free. Ask the curator to run `lapwing data resume`."
+            "earlier results stay free.",
+            curator_remedy=LOOK,
+            command=RESUME,
         )

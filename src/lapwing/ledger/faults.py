@@ -77,8 +77,9 @@ def stopped() -> DataStopped:
     """Return the refusal of a data set that is stopped."""
     return DataStopped(
         f"{FAULTS_ALLOWED} queries failed after their charge, so Lapwing answers no new query until the curator has "
-        f"looked. Nothing was charged; earlier results stay free. Ask the curator to run `lapwing data faults`, and "
-        f"then `lapwing data resume`."
+        f"looked. Nothing was charged; earlier results stay free.",
+        curator_remedy="look at the failed queries, and then resume",
+        command="`lapwing data faults`, and then `lapwing data resume`",
     )
 
 
@@ -86,5 +87,7 @@ def given_up() -> EngineFault:
     """Return the fault of a question that ended when it could no longer be answered, whatever it had found."""
     return EngineFault(
         "The data set was stopped, or Lapwing gave up the query as lost, while it was running. The cost is charged "
-        "and nothing is released; ask the curator to run `lapwing data faults`."
+        "and nothing is released.",
+        curator_remedy="look at the failed queries",
+        command="`lapwing data faults`",
     )

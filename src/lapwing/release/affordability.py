@@ -94,7 +94,7 @@ def _refusal(asked: Sequence[Quote], state: State, catalog: Catalog, principal: 
         require_chargeable(limits, state, charges)
         state.require_open()
     except (AllowanceExhausted, DataStopped, QueryRefused) as error:
-        return str(error)
+        return error.analyst_text
     if state.stopped:
-        return str(stopped())
+        return stopped().analyst_text
     return None if left_if_refused(state, charges) is None else str(exhausted(asked, state, catalog))

@@ -41,7 +41,8 @@ def _refusal(requests: Sequence[Request]) -> QueryRefused | None:
             "The time of a join of different units depends on the data, and only people whom the curator trusts with "
             "time may see it",
             cause=RefusalCause.TIME_DEPENDS_ON_DATA,
-            remedy="Join on the privacy unit too, or ask the curator for a grant that trusts you with time.",
+            remedy="Join on the privacy unit too.",
+            curator_remedy="give you a grant that trusts you with time",
         )
     each = [work_of(_measured(request)) for request in requests]
     work = Work(most=sum(one.most for one in each), reading=max((one.reading for one in each), default=1))
@@ -53,6 +54,6 @@ def _refusal(requests: Sequence[Request]) -> QueryRefused | None:
         "1 ms if that is more",
         cause=RefusalCause.TIME_DEPENDS_ON_DATA,
         remedy="Join a unit's rows with fewer copies of themselves, or pad and repeat texts less. Use patterns with "
-        "fewer repetitions, or fewer windows, grouping sets and queries at a time. Or ask the curator for a grant that "
-        "trusts you with time, or for a smaller max_rows_per_unit or max_length.",
+        "fewer repetitions, or fewer windows, grouping sets and queries at a time.",
+        curator_remedy="give you a grant that trusts you with time, or declare fewer rows per unit or shorter texts",
     )

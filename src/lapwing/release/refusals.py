@@ -5,7 +5,9 @@ from fractions import Fraction
 from typing import Final
 
 from lapwing.catalog.model import Catalog
-from lapwing.errors import BudgetExhausted
+from lapwing.catalog.source_address import renewal
+from lapwing.catalog.table import Table
+from lapwing.errors import BudgetExhausted, DataChanged, DataFault
 from lapwing.ledger.allowances import left_if_refused, require_within
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.state import State
@@ -41,6 +43,25 @@ def stands_against(
     if access.limits is not None:
         require_within(access.limits(), state.spending, state.registration, together, left)
     return None if left is None else Refused(shortfall=charges[0].loss.nothing())
+
+
+def missing_data(table: Table) -> DataFault:
+    """Return the fault of a table whose data are missing or unreadable, in words that follow from the catalog."""
+    return DataFault(
+        f"The data of {table.name} are missing, or cannot be read as the catalog describes them. Nothing was charged.",
+        curator_remedy="find out what is wrong with them",
+        command=renewal(table.source),
+    )
+
+
+def changed_data(table: Table, state: State) -> DataChanged:
+    """Return the refusal of a table whose data are not those of the ledger's current version."""
+    return DataChanged(
+        f"The data of {table.name} have changed since version {state.version}. Nothing was charged. "
+        "The spent budget stays spent.",
+        curator_remedy="accept the new data, if the change is meant",
+        command=renewal(table.source),
+    )
 
 
 def exhausted(asked: Sequence[Quote], state: State, catalog: Catalog) -> BudgetExhausted:

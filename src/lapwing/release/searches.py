@@ -224,11 +224,11 @@ def after_searches(searches: Collection[Release]) -> Iterator[None]:
 
 
 def _after_searches(error: LapwingError) -> LapwingError:
-    paid = "The bounds were found and charged, and stay free. Of the result itself: "
+    paid = "The bounds were found and charged, and stay free. Of the result itself:"
     match error:
         case Interrupted():
             return Interrupted(charged=True)
         case QueryRefused():
-            return error.reworded(f"{paid}{error.reason}", error.remedy)
+            return error.reworded(f"{paid} {error.reason}", error.remedy)
         case _:
-            return type(error)(f"{paid}{error}")
+            return error.after(paid)

@@ -7,16 +7,14 @@ free.
 from collections.abc import Sequence
 
 from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.query.expressions.conversion import DECLARE_BOUNDS
 from lapwing.query.plan.plan import Plan
 from lapwing.release.request import Access, Release, Request
 from lapwing.release.searches import settled, stored_searches
 from lapwing.release.stored import look_up
 from lapwing.release.verdicts import unusable
 
-REMEDY = (
-    "Say what is plausible: AVG(x, contribution_bounds_per_row => (0, 40)); or declare `lower` and `upper` of the "
-    "columns in the catalog."
-)
+REMEDY = "Say what is plausible: AVG(x, contribution_bounds_per_row => (0, 40))."
 
 
 def require_usable(requests: Sequence[Request], access: Access) -> None:
@@ -28,7 +26,8 @@ def require_usable(requests: Sequence[Request], access: Access) -> None:
     for request in requests:
         refused = refusal_of(request.plan)
         if refused is not None and not is_stored(request, access):
-            raise QueryRefused(refused, cause=RefusalCause.BOUNDS_TOO_WIDE, remedy=REMEDY)
+            cause = RefusalCause.BOUNDS_TOO_WIDE
+            raise QueryRefused(refused, cause=cause, remedy=REMEDY, curator_remedy=DECLARE_BOUNDS)
 
 
 def refusal_of(plan: Plan) -> str | None:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from lapwing.catalog.model import Table
-from lapwing.catalog.source_address import renewal
 from lapwing.engines import Engine
-from lapwing.errors import DataChanged, DataFault
+from lapwing.errors import DataFault
 from lapwing.ledger.state import State
+from lapwing.release.refusals import changed_data, missing_data
 
 
 def current_digests(tables: Sequence[Table], engine: Engine, state: State) -> Mapping[str, str]:
@@ -19,16 +19,10 @@ def current_digests(tables: Sequence[Table], engine: Engine, state: State) -> Ma
     digests = {table.name: _digest(table, engine, state) for table in tables}
     for table in tables:
         if digests[table.name] is None:
-            raise DataFault(
-                f"The data of {table.name} are missing, or cannot be read as the catalog describes them. Nothing was "
-                f"charged. To the curator, {renewal(table.source)} says what is wrong with them."
-            )
+            raise missing_data(table)
     for table in tables:
         if state.digests.get(table.name) != digests[table.name]:
-            raise DataChanged(
-                f"The data of {table.name} have changed since version {state.version}. Nothing was charged. "
-                f"If the change is meant, let the curator run {renewal(table.source)}. The spent budget stays spent."
-            )
+            raise changed_data(table, state)
     return {name: digest for name, digest in digests.items() if digest is not None}
 
 

@@ -81,7 +81,7 @@ class Problem(TypedDict):
     """What went wrong (RFC 9457). `code` is stable. The fields of refused queries begin at `reason`.
 
     `cause` is the stable code of the refusal. `remedy` says what an analyst can do, `curator_remedy` what only the
-    curator can. `charged` is there if it is known.
+    curator can; other errors may have it, too. `charged` is there if it is known.
     """
 
     type: str
@@ -144,12 +144,11 @@ def problem(code: str, status: int, detail: str) -> Problem:
 
 def problem_of(error: errors.LapwingError, status: int | None = None) -> Problem:
     """Return the problem document of an error."""
-    document = problem(error.code, status or status_of(error), str(error))
+    document = problem(error.code, status or status_of(error), error.analyst_text)
+    if error.curator_remedy:
+        document["curator_remedy"] = error.curator_remedy
     if isinstance(error, errors.QueryRefused):
-        document |= {"detail": error.analyst_text, "reason": error.reason, "remedy": error.analyst_remedy}
-        document["cause"] = error.cause.value
-        if error.curator_remedy:
-            document["curator_remedy"] = error.curator_remedy
+        document |= {"reason": error.reason, "remedy": error.analyst_remedy, "cause": error.cause.value}
         if error.position is not None:
             document["position"] = list(error.position)
         if error.suggestion is not None:

@@ -87,7 +87,8 @@ class Fetched:
         """
         if self.where != conditions_text(table.where):
             raise DataFault(
-                f"The rows of table {table.name} were fetched under other conditions than the catalog has now: {_AGAIN}"
+                f"The rows of table {table.name} were fetched under other conditions than the catalog has now.",
+                **_AGAIN,
             )
 
 
@@ -118,7 +119,9 @@ class Snapshot:
         for table in tables_of(catalog):
             if table.name not in self.tables:
                 raise DataFault(
-                    f"Table {table.name} was never fetched; run `lapwing data check`, or `lapwing data refresh`"
+                    f"Table {table.name} was never fetched.",
+                    curator_remedy="fetch it",
+                    command="`lapwing data check`, or `lapwing data refresh`",
                 )
             (now,) = (one for one in catalog.tables if one.name == table.name)  # whose link may lead to a file already
             catalog = catalog.with_table(replace(now, source=self._file(table.name)))
@@ -137,7 +140,8 @@ class Snapshot:
             fetched = self.tables[table.name]
             fetched.require_conditions(table)
             if file_digest(self.folder / fetched.file) != fetched.file_digest:
-                raise DataFault(f"The snapshot of the public table {table.name} is not what was fetched; {_AGAIN}")
+                changed = f"The snapshot of the public table {table.name} is not what was fetched."
+                raise DataFault(changed, **_AGAIN)
         public = (
             replace(table, source=self._file(table.name)) if is_address(table.source) else table
             for table in catalog.public_tables
@@ -148,12 +152,13 @@ class Snapshot:
         return str((self.folder / self.tables[name].file).absolute())
 
 
-_AGAIN: Final = "run `lapwing data refresh`"
+_AGAIN: Final = {"curator_remedy": "fetch the data again", "command": "`lapwing data refresh`"}
 
 
 def never_fetched(names: Sequence[str]) -> DataFault:
     """Return the fault of public tables that come from a source and are not here."""
-    return DataFault(f"The public data of {', '.join(names)} come from a source, and were not fetched yet: {_AGAIN}")
+    told = f"The public data of {', '.join(names)} come from a source, and were not fetched yet."
+    return DataFault(told, curator_remedy="fetch them", command=_AGAIN["command"])
 
 
 @final

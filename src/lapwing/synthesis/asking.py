@@ -236,7 +236,7 @@ def _require_trusted(access: Access) -> None:
             "The time that synthesis takes depends on the data, and this service shows it only to people whom the "
             "curator trusts with time",
             cause=RefusalCause.TIME_DEPENDS_ON_DATA,
-            remedy="Ask the curator for a grant that trusts you with time.",
+            curator_remedy="give you a grant that trusts you with time",
         )
 
 

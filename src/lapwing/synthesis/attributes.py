@@ -143,7 +143,7 @@ def attribute_of(column: Column, bins: int) -> Attribute:
         )
     raise InvalidParameter(
         f"The values of column {spelled(column.name)} are not public. Leave it out, or ask the curator to declare "
-        f"values, or lower and upper, in the catalog. Nothing was charged."
+        f"values or bounds in the catalog. Nothing was charged."
     )
 
 

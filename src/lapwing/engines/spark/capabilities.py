@@ -23,7 +23,8 @@ from lapwing.query.relations.relation import ProtectedRows, Selection
 from lapwing.query.relations.set_operations import DistinctRows, Union
 from lapwing.query.relations.unit_join import UnitJoin
 
-ON_A_SNAPSHOT: Final = 'Ask the same of a copy of the files, with engine = "duckdb" in its catalog and the same ledger.'
+ON_A_SNAPSHOT: Final = "open a copy of the files with the engine duckdb and the same ledger"
+"""What only the curator can do about a question that Spark does not answer."""
 MOST_CELLS: Final = 4_000_000
 """The most rows that may come back from the cluster; a service's memory holds them."""
 _NARROW_ALONE: Final = frozenset({"round_to", "floor_to", "truncate_to", "remainder", "quotient", "sign"})
@@ -31,7 +32,9 @@ _RELATIONS: Final = (ProtectedRows, PerUnit, FirstRows, FirstGroups, PublicJoin,
 
 
 def _missing(construct: str, name: str) -> Missing:
-    return Missing(construct=construct, name=f"{name}, because there is no proof for it there", remedy=ON_A_SNAPSHOT)
+    return Missing(
+        construct=construct, name=f"{name}, because there is no proof for it there", curator_remedy=ON_A_SNAPSHOT
+    )
 
 
 def lacks(question: Question) -> Missing | None:
@@ -67,7 +70,7 @@ def _lacking(question: Question) -> Iterator[Missing]:
         yield Missing(
             construct="private keys",
             name=f"groups of which more than {MOST_CELLS:,} could come back",
-            remedy="Declare rows_at_most of the table, or the values of the keys. " + ON_A_SNAPSHOT,
+            curator_remedy=f"declare the most rows of the table, or the values of the keys, or {ON_A_SNAPSHOT}",
         )
 
 
@@ -150,6 +153,6 @@ def _most_rows(selection: Selection) -> int | None:
 
 CAPABILITIES: Final = Capabilities(
     engine="Spark",
-    missing=(Missing(construct=CHOOSING, name="choices of a measure", remedy=ON_A_SNAPSHOT),),
+    missing=(Missing(construct=CHOOSING, name="choices of a measure", curator_remedy=ON_A_SNAPSHOT),),
     lacks=lacks,
 )

@@ -92,8 +92,8 @@ def commit(connection: Connection, name: str) -> None:
 def _unknown(name: str) -> LedgerFault:
     return LedgerFault(
         f"PostgreSQL did not confirm the last entry of the ledger {name}. The connection was lost during the commit, "
-        "or a standby did not answer. Nobody knows yet whether it was charged. Nothing was answered. Run "
-        "`lapwing budget` once the server is back: it shows whether the entry is there."
+        "or a standby did not answer. Nobody knows yet whether it was charged. Nothing was answered. "
+        "Once the server is back, the history of the budget shows whether the entry is there."
     )
 
 

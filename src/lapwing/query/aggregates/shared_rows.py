@@ -99,8 +99,8 @@ def check_shared(sets: Sequence[Sequence[Key]], measures: Sequence[Measure], req
         raise QueryRefused(
             f"The values of {names} are not public, and rows in which different units meet can have only public groups",
             cause=RefusalCause.VALUES_NOT_PUBLIC,
-            remedy="Let the curator declare the values in the catalog if they are public, or join a public table that "
-            "has them.",
+            remedy="Join a public table that has the values.",
+            curator_remedy="declare the values in the catalog, if they are public",
         )
     if requests.value_searches:
         raise QueryRefused(

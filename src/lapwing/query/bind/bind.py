@@ -155,10 +155,9 @@ def _bound(
         combined=combined,
     )
     if question.sets and question.private_keys:
-        remedy = "Ask for each grouping by itself, or let the curator declare `values`."
-        raise QueryRefused(
-            "Grouping sets take keys with public values", cause=RefusalCause.VALUES_NOT_PUBLIC, remedy=remedy
-        )
+        cause, reason = RefusalCause.VALUES_NOT_PUBLIC, "Grouping sets take keys with public values"
+        declare = "declare the values in the catalog, if they are public"
+        raise QueryRefused(reason, cause=cause, remedy="Ask for each grouping by itself.", curator_remedy=declare)
     if question.combinations > MAX_CELLS:
         reason = f"GROUP BY spans {question.combinations:,} cells, and every cell appears in the answer"
         raise QueryRefused(

@@ -51,7 +51,8 @@ def plan_of_list(node: exp.In, select: exp.Select, asked: Reading, rows: RowScop
             query,
             RefusalCause.VALUES_NOT_PUBLIC,
             reason,
-            "Let the curator declare its values, or ask for the list first.",
+            "Ask for the list first.",
+            "declare the values in the catalog, if they are public",
         )
     return replace(plan, asked=replace(plan.asked, numbers=True))  # what is chosen instead shows no list
 

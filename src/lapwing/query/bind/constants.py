@@ -182,9 +182,8 @@ def _likely(plan: Plan, rows: RowScope, node: exp.Expression) -> Rows:
     values = _groups(plan)
     if values is None:
         reason = f"A number for each group is by a column with at most {MOST_GROUPS:,} public values, and no other"
-        raise rows.refusal(
-            node, RefusalCause.VALUES_NOT_PUBLIC, reason, "Let the curator declare its values, or join the answers."
-        )
+        declared = "declare the values in the catalog, if they are public"
+        raise rows.refusal(node, RefusalCause.VALUES_NOT_PUBLIC, reason, "Join the answers.", declared)
     return [(value, number) for value in values]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from math import floor
-from typing import cast
+from typing import Final, cast
 
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import days
@@ -53,10 +53,11 @@ def clamp_written(low: object, high: object) -> str:
 
 
 _STATE_BOUNDS = (
-    "Let the curator declare `lower` and `upper` for its columns in the catalog, or keep only the rows between "
-    "bounds: WHERE x BETWEEN 0 AND 100. To clamp instead, give an aggregate contribution_bounds_per_row => (0, 100), "
-    f"or write {clamp_written(0, 100)}."
+    "Keep only the rows between bounds: WHERE x BETWEEN 0 AND 100. To clamp instead, give an aggregate "
+    f"contribution_bounds_per_row => (0, 100), or write {clamp_written(0, 100)}."
 )
+DECLARE_BOUNDS: Final = "declare bounds of the columns in the catalog"
+"""What only the curator can do about a value without bounds."""
 
 
 def interval_of(argument: Expression) -> tuple[Fraction, Fraction]:
@@ -92,7 +93,8 @@ def _too_wide() -> QueryRefused:
     return QueryRefused(
         "An expression may grow beyond 128-bit integers",
         cause=RefusalCause.NUMBER_OVERFLOW,
-        remedy="Let the curator declare coarser steps or narrower bounds in the catalog, or shorten the product.",
+        remedy="Shorten the product.",
+        curator_remedy="declare coarser steps or narrower bounds in the catalog",
     )
 
 
@@ -183,7 +185,8 @@ def without_bounds(argument: Expression, otherwise: str) -> QueryRefused:
     """Return the refusal of an expression that needs bounds, naming the columns that have none."""
     names = sorted(unbounded_columns(argument))
     reason = f"The catalog declares no bounds of {' and '.join(names)}" if names else otherwise
-    return QueryRefused(reason, remedy=_STATE_BOUNDS, cause=RefusalCause.UNBOUNDED)
+    cause = RefusalCause.UNBOUNDED
+    return QueryRefused(reason, remedy=_STATE_BOUNDS, curator_remedy=DECLARE_BOUNDS, cause=cause)
 
 
 def to_fixed(argument: Expression) -> Expression:

@@ -232,7 +232,7 @@ def zone_offsets(rules: ZoneInfo, low: int, high: int, zone: str) -> list[tuple[
             remedy="Keep less: write "
             + conversion.clamp_written("TIMESTAMP '2020-01-01 00:00:00'", "TIMESTAMP '2030-01-01 00:00:00'")
             + ".",
-            curator_remedy="declare `lower` and `upper` of the column in the catalog",
+            curator_remedy=conversion.DECLARE_BOUNDS,
         )
 
     def offset(at: int) -> int:

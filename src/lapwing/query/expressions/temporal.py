@@ -14,6 +14,7 @@ from typing import cast
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import arithmetic, days
 from lapwing.query.expressions.conversion import (
+    DECLARE_BOUNDS,
     bounds_of,
     clamp_written,
     fixed,
@@ -145,9 +146,8 @@ def whole_number(argument: Expression) -> Expression:
         raise QueryRefused(
             f"The bounds of {names} are not known",
             cause=RefusalCause.UNBOUNDED_TIME,
-            remedy="Let the curator declare `lower` and `upper` for its columns in the catalog, or write "
-            + clamp_written(f"{word_of} '2000-01-01'", f"{word_of} '2030-12-31'")
-            + ".",
+            remedy="Write " + clamp_written(f"{word_of} '2000-01-01'", f"{word_of} '2030-12-31'") + ".",
+            curator_remedy=DECLARE_BOUNDS,
         )
     argument = in_calendar(argument)
     if kind.name == "timestamp":

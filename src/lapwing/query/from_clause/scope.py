@@ -117,7 +117,7 @@ def kept(table: Table, name: str, scope: Scope) -> Input:
         raise QueryRefused(
             f"The units of {table.name} are persons and days",
             cause=RefusalCause.TABLE_NOT_QUERIED,
-            remedy="Watch it with `lapwing monitor`.",
+            remedy="Watch it with a monitor.",
         )
     relation = ProtectedRows(table=table, reads=scope.reads)
     columns: dict[str, Expression] = {c.name: c for c in relation.columns if c.cleaned is None}

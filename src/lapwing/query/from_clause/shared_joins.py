@@ -90,7 +90,11 @@ def _check_units(node: exp.Expression, bound: Input, other: Input, scope: Scope)
     if any(table.unit_is_row for table in tables):
         reason = "Rows that are privacy units themselves are not joined with rows of other units"
         raise rows.refusal(
-            node, RefusalCause.ROWS_ARE_UNITS, reason, "Let the curator say in the catalog whose rows they are."
+            node,
+            RefusalCause.ROWS_ARE_UNITS,
+            reason,
+            "Ask about each table by itself.",
+            "declare in the catalog whose rows they are",
         )
     if any(table.part is not None for table in scope.catalog.tables):
         reason = "Where units are divided into parts, rows of different units do not meet"

@@ -7,6 +7,7 @@ What would mix the rows of different units (GROUP BY without the unit, LIMIT, a 
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -46,6 +47,8 @@ from lapwing.query.relations.set_operations import DistinctRows
 from lapwing.query.relations.size import MOST_NESTED, MOST_VIEWS, require_bounded_size
 from lapwing.query.text.parse import parse
 from lapwing.query.text.plain import plain
+
+CORRECT_VIEW: Final = "correct the view in the catalog"
 
 
 def bind_composed(select: exp.Select, scope: Scope, *, sharing: bool) -> tuple[Input, Scope]:
@@ -274,9 +277,8 @@ def _public(table: PublicTable, name: str, scope: Scope) -> PublicInput:
 def _view(view: str, sql: str, name: str, node: exp.Expression, scope: Scope) -> Input | PublicInput:
     """Open a view of the catalog: a text of the curator's, with names of its own."""
     if view in scope.within:
-        raise scope.nowhere.refusal(
-            node, RefusalCause.INVALID_VIEW, f"The view '{view}' opens itself", "Let the curator mend the catalog."
-        )
+        reason = f"The view '{view}' opens itself"
+        raise scope.nowhere.refusal(node, RefusalCause.INVALID_VIEW, reason, curator_remedy=CORRECT_VIEW)
     if len(scope.within) == MOST_VIEWS:
         raise scope.nowhere.refusal(
             node, RefusalCause.TOO_MANY_TABLES, f"More than {MOST_VIEWS} views open one another", "Use fewer."
@@ -295,9 +297,8 @@ def query_of_view(sql: str, scope: Scope) -> exp.Expression:
     scope.nowhere.only(whole, "expressions", "from_")
     inner = whole.args["from_"].this
     if not isinstance(inner, exp.Subquery) or not isinstance(inner.this, exp.Select | exp.SetOperation):
-        raise scope.nowhere.refusal(
-            whole, RefusalCause.INVALID_VIEW, "It is not a subquery", "Let the curator mend the catalog."
-        )
+        reason = "It is not a subquery"
+        raise scope.nowhere.refusal(whole, RefusalCause.INVALID_VIEW, reason, curator_remedy=CORRECT_VIEW)
     scope.nowhere.only(inner, "this")
     return inner.this
 

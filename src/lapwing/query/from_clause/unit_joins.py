@@ -195,8 +195,8 @@ def check_units(node: exp.Expression, bound: Input, other: Input, rows: RowScope
     table, second = (table_of(side.selection.relation) for side in (bound, other))
     if table.units != second.units:
         reason = f"{table.name} and {second.name} are not joined, because they have different units"
-        remedy = "Ask about each by itself, or let the curator link them in the catalog if they are the same."
-        raise rows.refusal(node, RefusalCause.DIFFERENT_UNITS, reason, remedy + further)
+        link = "link the tables in the catalog, if the units are the same"
+        raise rows.refusal(node, RefusalCause.DIFFERENT_UNITS, reason, f"Ask about each by itself.{further}", link)
     if table.unit_is_row:
         raise rows.refusal(
             node, RefusalCause.ROWS_ARE_UNITS, "Rows that are privacy units themselves are not joined with one another"

@@ -131,7 +131,8 @@ def _measured(order: Order, node: exp.Window, rows: RowScope) -> SortTerm:
             node,
             RefusalCause.UNBOUNDED_TIME,
             reason,
-            "Let the curator declare `lower` and `upper` in the catalog, or use ROWS.",
+            "Use ROWS.",
+            "" if isinstance(kind, Plain) else conversion.DECLARE_BOUNDS,
         )
     return replace(term, value=value)
 
@@ -144,7 +145,8 @@ def _number_of(value: Expression, node: exp.Window, rows: RowScope) -> Expressio
             node,
             RefusalCause.UNBOUNDED_TIME,
             reason,
-            "Let the curator declare `lower` and `upper` in the catalog, or use ROWS.",
+            "Use ROWS.",
+            conversion.DECLARE_BOUNDS,
         )
     value = in_calendar(value)
     low, high = bounds_of(value)

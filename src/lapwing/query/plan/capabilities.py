@@ -29,11 +29,13 @@ class Missing:
             the `construct` of a relation, or one of the things that it `uses`, as "window functions: lag".
         name: What an analyst calls it.
         remedy: What to write instead, as a sentence.
+        curator_remedy: What only the curator can do, as in `QueryRefused`.
     """
 
     construct: str
     name: str
-    remedy: str
+    remedy: str = ""
+    curator_remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,10 @@ class Capabilities:
 
     def _refusal(self, one: Missing) -> QueryRefused:
         return QueryRefused(
-            f"{self.engine} does not have {one.name}", cause=RefusalCause.NOT_SUPPORTED_BY_ENGINE, remedy=one.remedy
+            f"{self.engine} does not have {one.name}",
+            cause=RefusalCause.NOT_SUPPORTED_BY_ENGINE,
+            remedy=one.remedy,
+            curator_remedy=one.curator_remedy,
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
@@ -30,6 +31,8 @@ KEY_SELECTIONS = (WeightedGaussian, TruncatedGeometric, CountThresholding)
 
 CHOICE_CONFIDENCE = Fraction(9999, 10000)
 """Of the handicap with which candidates are compared (`aggregates.truncation` says why)."""
+_DECLARE: Final = "declare the values in the catalog, if they are public"
+"""What only the curator can do about private keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +81,14 @@ def delta_for_keys(question: Question, budget: Budget, delta: Number | None) -> 
         raise QueryRefused(
             f"The values of {names} are not public, and the budget keeps no delta for private keys",
             cause=RefusalCause.NEEDS_DELTA,
-            remedy="List some values as in WHERE x IN ('a', 'b'), or let the curator declare the values in the catalog "
-            "if they are public, or set budget.delta_keys.",
+            remedy="List some values as in WHERE x IN ('a', 'b').",
+            curator_remedy=f"{_DECLARE}, or keep a delta for private keys",
         )
     if budget.neighbouring != "add_remove":
         raise QueryRefused(
             f"The values of {names} are not public, and their selection is proven for add_remove neighbours only",
             cause=RefusalCause.PRIVATE_KEYS_UNPROVEN,
-            remedy="Let the curator declare the values in the catalog if they are public.",
+            curator_remedy=_DECLARE,
         )
     if delta is None:
         raise QueryRefused(
@@ -99,7 +102,8 @@ def delta_for_keys(question: Question, budget: Budget, delta: Number | None) -> 
             f"One row may hold {question.keys_per_unit:,} values of {names} after a join or a union, which bear no "
             "mark of it",
             cause=RefusalCause.PRIVATE_KEYS_UNPROVEN,
-            remedy="Let the curator declare the values in the catalog if they are public, or join and unite less.",
+            remedy="Join and unite less.",
+            curator_remedy=_DECLARE,
         )
     if question.keys_per_unit > MOST_KEYS:
         raise QueryRefused(

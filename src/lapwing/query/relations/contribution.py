@@ -94,7 +94,8 @@ def check_options(options: Options, keys: Sequence[Key], rows: RowScope) -> None
             "group_selection_strategy",
             RefusalCause.VALUES_NOT_PUBLIC,
             f"The values of {names} are not public",
-            "Let the curator declare them in the catalog, or join a public table that has them.",
+            "Join a public table that has them.",
+            "declare the values in the catalog, if they are public",
         )
     if options.min_privacy_units_per_group is not None and not private:
         raise _refused(
@@ -165,5 +166,8 @@ def require_units(selection: Selection) -> None:
         )
 
 
-def _refused(options: Options, name: str, cause: RefusalCause, reason: str, remedy: str) -> QueryRefused:
-    return QueryRefused(reason, cause=cause, remedy=remedy, position=options.positions.get(name))
+def _refused(
+    options: Options, name: str, cause: RefusalCause, reason: str, remedy: str, curator_remedy: str = ""
+) -> QueryRefused:
+    position = options.positions.get(name)
+    return QueryRefused(reason, cause=cause, remedy=remedy, curator_remedy=curator_remedy, position=position)

@@ -123,7 +123,8 @@ def cost_of(
             f"Lapwing would send its result after {cost.deadline:,.0f} seconds, and the limit is {LONGEST:,.0f} for "
             f"people whom the curator does not trust with time",
             cause=RefusalCause.TAKES_TOO_LONG,
-            remedy="Request less at a time, or ask the curator for a grant that trusts you with time.",
+            remedy="Request less at a time.",
+            curator_remedy="give you a grant that trusts you with time",
         )
     return cost
 

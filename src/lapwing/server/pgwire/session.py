@@ -227,7 +227,7 @@ class WireSession:
             state, said = "57014", "The query was cancelled at your request. If it runs already, its result is stored."
         else:
             error = told(error, self.person, self.dataset)
-            state, said = STATES.get(type(error), "58000"), str(error)
+            state, said = STATES.get(type(error), "58000"), error.analyst_text
         hint, position, curator = "", None, ""
         if isinstance(error, errors.QueryRefused):
             said, hint = f"{error.reason}.", error.analyst_remedy
