@@ -17,7 +17,7 @@ class LapwingError(Exception):
 
     `charged` says whether a query that ended so was charged; None: nobody knows, or it depends. `searches_charged` says
     that bounds were found and charged before this was raised (`release.searches`). `message` is what happened, and what
-    anybody can do. `curator_remedy` is what only the curator can do, as a verb and what follows. `command` is what the
+    anybody can do. `curator_remedy` is what only the curator can do: a verb and what follows. `command` is what the
     curator types for it, in backticks. `str` has all three, and `analyst_text` is for readers who have no command line.
     """
 

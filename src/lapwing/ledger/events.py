@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from lapwing.ledger.transaction import Transaction
 
 LOOK, RESUME = "look at the late results, and then resume", "`lapwing data resume`"
-"""What the curator can do about a data set that stopped because of time, and by which command."""
+"""The remedy of the curator for a data set that stopped because of time, and its command."""
 EVENTS_ALLOWED: Final = 16
 """So many events since the curator last looked stop the data set for whoever is not trusted with time."""
 ALLOWED_OF_ONE: Final = 12

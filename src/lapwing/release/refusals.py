@@ -55,7 +55,7 @@ def missing_data(table: Table) -> DataFault:
 
 
 def changed_data(table: Table, state: State) -> DataChanged:
-    """Return the refusal of a table whose data are not those of the ledger's current version."""
+    """Return the refusal of a table whose data have changed since the ledger's current version."""
     return DataChanged(
         f"The data of {table.name} have changed since version {state.version}. Nothing was charged. "
         "The spent budget stays spent.",

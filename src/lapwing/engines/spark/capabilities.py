@@ -24,7 +24,7 @@ from lapwing.query.relations.set_operations import DistinctRows, Union
 from lapwing.query.relations.unit_join import UnitJoin
 
 ON_A_SNAPSHOT: Final = "open a copy of the files with the engine duckdb and the same ledger"
-"""What only the curator can do about a question that Spark does not answer."""
+"""The remedy of the curator for a question that Spark does not answer."""
 MOST_CELLS: Final = 4_000_000
 """The most rows that may come back from the cluster; a service's memory holds them."""
 _NARROW_ALONE: Final = frozenset({"round_to", "floor_to", "truncate_to", "remainder", "quotient", "sign"})

@@ -57,7 +57,7 @@ _STATE_BOUNDS = (
     f"contribution_bounds_per_row => (0, 100), or write {clamp_written(0, 100)}."
 )
 DECLARE_BOUNDS: Final = "declare bounds of the columns in the catalog"
-"""What only the curator can do about a value without bounds."""
+"""The remedy of the curator for a value without bounds."""
 
 
 def interval_of(argument: Expression) -> tuple[Fraction, Fraction]:

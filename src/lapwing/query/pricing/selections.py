@@ -32,7 +32,7 @@ KEY_SELECTIONS = (WeightedGaussian, TruncatedGeometric, CountThresholding)
 CHOICE_CONFIDENCE = Fraction(9999, 10000)
 """Of the handicap with which candidates are compared (`aggregates.truncation` says why)."""
 _DECLARE: Final = "declare the values in the catalog, if they are public"
-"""What only the curator can do about private keys."""
+"""The remedy of the curator for private keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
