@@ -29,7 +29,7 @@ class Missing:
             the `construct` of a relation, or one of the things that it `uses`, as "window functions: lag".
         name: What an analyst calls it.
         remedy: What to write instead, as a sentence.
-        curator_remedy: What the curator can do, for `QueryRefused.curator_remedy`.
+        curator_remedy: The remedy of the curator: `QueryRefused.curator_remedy`.
     """
 
     construct: str
