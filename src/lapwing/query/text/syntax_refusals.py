@@ -14,7 +14,7 @@ _BETWEEN: Final = frozenset({"select", "from", "where"})
 """Words before which something is missing where they are not understood: nobody calls a table so."""
 ALLOWED: Final = "Ask one SELECT of aggregates, such as COUNT, SUM or AVG."
 FUNCTIONS: Final = "Use columns, constants, operators, CASE, CAST and the functions of the SQL reference."
-FIELD: Final = "Let the curator give the field a column of its own."
+FIELD: Final = "Use a column that has the field by itself. Fields of a text are not read."
 """What to do instead of reading a field of a JSON text."""
 FLATTER: Final = "Write it flatter, for example with IN instead of many ORs."
 PIVOT: Final = "Group by both columns, and turn the answer: answer.to_pandas().pivot(…)."
