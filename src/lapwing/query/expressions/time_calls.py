@@ -199,7 +199,7 @@ def is_zoned(node: exp.Expression) -> bool:
 
 
 _PARTS_OF_SECOND: Final = {"3": 1_000, "6": 1_000_000}
-"""What EPOCH_MS and MAKE_TIMESTAMP count, by the scale that the parser gives to them."""
+"""Parts of a second, by the scale that the parser gives to EPOCH_MS and MAKE_TIMESTAMP."""
 
 
 def _to_timestamp(node: exp.Expression, rows: RowScope) -> Expression:

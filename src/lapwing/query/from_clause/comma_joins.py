@@ -15,8 +15,8 @@ that has the columns for it. Then the clusters meet on the equalities between th
 possible, and what looks at several rows of a unit is computed before they meet others. INNER JOIN … ON says the same as
 a list of tables and WHERE, and is read like that.
 
-So is FROM public JOIN public ON … JOIN protected ON …, if all its joins are inner: they keep the triples of rows for
-which both conditions are true, in whatever order the tables are joined. Plan and key are those of the list.
+FROM public JOIN public ON … JOIN protected ON … is read in this way, too, if all its joins are inner. In every order,
+the joins keep the triples of rows for which both conditions are true. The list has the same plan and key.
 """
 
 from collections.abc import Callable, Sequence

@@ -15,7 +15,7 @@ _BETWEEN: Final = frozenset({"select", "from", "where"})
 ALLOWED: Final = "Ask one SELECT of aggregates, such as COUNT, SUM or AVG."
 FUNCTIONS: Final = "Use columns, constants, operators, CASE, CAST and the functions of the SQL reference."
 FIELD: Final = "Use a column that has the field by itself. Fields of a text are not read."
-"""What to do instead of reading a field of a JSON text."""
+"""A remedy for queries that read a field of a JSON text."""
 FLATTER: Final = "Write it flatter, for example with IN instead of many ORs."
 PIVOT: Final = "Group by both columns, and turn the answer: answer.to_pandas().pivot(…)."
 INSTEAD: Final[Mapping[str, str]] = {
