@@ -51,8 +51,8 @@ def test_a_question_may_begin_with_its_parts() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("WITH v AS (SELECT 1) INSERT INTO t SELECT * FROM v", "INSERT is not a question"),
-        ("WITH v AS (SELECT 1) SELECT 1 FROM v EXCEPT SELECT 2 FROM v", "A set operation is not a question"),
+        ("WITH v AS (SELECT 1) INSERT INTO t SELECT * FROM v", "INSERT is not a query"),
+        ("WITH v AS (SELECT 1) SELECT 1 FROM v EXCEPT SELECT 2 FROM v", "A set operation is not a query"),
         ("WITH v AS (DROP TABLE visits) SELECT 1 FROM v", "'v' is not a SELECT (line 1, column 6)"),
         ("WITH v AS (7) SELECT 1 FROM v", "'v' is not a SELECT"),
         ("WITH v AS (SELECT 1)", "not understood"),
@@ -67,7 +67,7 @@ def test_a_text_that_the_parser_stumbles_over_is_not_understood() -> None:
     text = "SELECT COUNT(*) AS n FROM visits ORDER BY 1 |> LIMIT 2"
     with pytest.raises((AttributeError, TypeError)):
         DuckDB().parse(text)
-    assert "The question is not understood" in str(refusal(text))
+    assert "The query is not understood" in str(refusal(text))
 
 
 @pytest.mark.parametrize(

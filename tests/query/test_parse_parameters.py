@@ -286,9 +286,9 @@ def test_what_is_no_place_for_a_value_is_refused(text: str, parameters: Any, col
 @pytest.mark.parametrize(
     ("text", "parameters", "reason"),
     [
-        ("SELECT 1 FROM t", [1], "The values are 1 and the ? in the question 0"),
-        ("SELECT ? FROM t", [1, SECRET], "The values are 2 and the ? in the question 1"),
-        ("SELECT $a FROM t", {"a": 1, "b": SECRET}, "Parameter 'b' is not in the question"),
+        ("SELECT 1 FROM t", [1], "The values are 1 and the ? in the query 0"),
+        ("SELECT ? FROM t", [1, SECRET], "The values are 2 and the ? in the query 1"),
+        ("SELECT $a FROM t", {"a": 1, "b": SECRET}, "Parameter 'b' is not in the query"),
         ("SELECT 1 FROM t", {"b'; --": SECRET}, "A parameter of another name"),
         ("SELECT $a FROM t", {1: SECRET}, "of the type int"),
         ("SELECT ? FROM t", SECRET, "of the type str"),

@@ -85,7 +85,10 @@ def test_long_lists_are_cut() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("SELECT MEDAIN(person) AS m FROM people", "The function MEDAIN is not answered here .* Did you mean 'MEDIAN'"),
+        (
+            "SELECT MEDAIN(person) AS m FROM people",
+            "The function MEDAIN is not supported here .* Did you mean 'MEDIAN'",
+        ),
         ("SELECT COUNT(*) FROM people WHERE LENGHT(plan) > 1", "Did you mean 'LENGTH'"),
         ("SELECT COUNT(*) FROM people WHERE plna = 'a'", "Did you mean 'plan'.* Columns: person, sex, plan"),
         ("SELECT COUNT(*) FROM poeple", "Did you mean 'people'.* Tables: people"),

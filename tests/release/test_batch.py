@@ -187,7 +187,7 @@ def test_sharper_answers_in_a_batch_pay_the_difference(tmp_path: Path) -> None:
             ([COUNT, SUM], {"epsilon": 1000}, BudgetExhausted, "together cost"),
             ([BY_TOWN, COUNT], {"delta": 0}, InvalidParameter, "delta"),
             ([BY_TOWN, COUNT], {"delta": 0.4}, BudgetExhausted, "kept for keys"),
-            ([(COUNT, {"x": 1})], {}, InvalidParameter, "not in the question"),
+            ([(COUNT, {"x": 1})], {}, InvalidParameter, "not in the query"),
         ],
         many=True,
     ),

@@ -43,7 +43,7 @@ def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
     order = () if clause is None else tuple(_term(term, rows, derived) for term in clause.expressions)
     if isinstance(inner, exp.IgnoreNulls | exp.RespectNulls):
         raise rows.refusal(
-            node, RefusalCause.WINDOW_NOT_SUPPORTED, "IGNORE NULLS is not answered over the answer", "Leave it out."
+            node, RefusalCause.WINDOW_NOT_SUPPORTED, "IGNORE NULLS is not supported over the result", "Leave it out."
         )
     function, argument = _function(inner, rows, derived)
     span = _span(node, bool(order), rows)
@@ -125,7 +125,7 @@ def _function(inner: exp.Expression, rows: RowScope, derived: Bind) -> tuple[Ove
         raise rows.refusal(
             inner,
             RefusalCause.WINDOW_NOT_SUPPORTED,
-            f"{name_of(inner)} is not answered over the rows of the answer",
+            f"{name_of(inner)} is not supported over the rows of the result",
             _ANSWERED,
         )
     rows.only(inner, "this", *(["offset"] if type(inner) in _NEIGHBOURS else []))
@@ -134,7 +134,7 @@ def _function(inner: exp.Expression, rows: RowScope, derived: Bind) -> tuple[Ove
         raise rows.refusal(
             inner,
             RefusalCause.WRONG_TYPE,
-            f"{name_of(inner)} OVER needs a number of the answer, not {argument.shape}",
+            f"{name_of(inner)} OVER needs a number of the result, not {argument.shape}",
             _ANSWERED,
         )
     return function, argument

@@ -36,7 +36,7 @@ def bind_qualify(clause: exp.Expression, scope: SelectScope, requests: Requests)
     """Bind QUALIFY: which rows of the answer are shown, after the functions over its rows."""
     scope.rows.only(clause, "this")
     if any(scope.rows.is_unit(part) for part in clause.find_all(exp.Column)):
-        reason = "QUALIFY here is over the rows of the answer, which has none of a single unit"
+        reason = "QUALIFY here is over the rows of the result, which has none of a single unit"
         remedy = "Choose rows of a unit in a subquery: FROM (SELECT * FROM … QUALIFY …)."
         raise scope.rows.refusal(clause.this, RefusalCause.CLAUSE_NOT_SUPPORTED, reason, remedy)
     return _boolean(bind_output(clause.this, scope, requests), "QUALIFY", clause, scope)
@@ -58,7 +58,7 @@ def check_distinct(select: exp.Select, outputs: Sequence[Output], sets: Sets, ro
     rows.only(select.args["distinct"])
     keys = {output.value.key for output in outputs if isinstance(output.value, KeyValue)}
     if len(sets) > 1 or not keys.issuperset(sets[0]):
-        reason = "DISTINCT would leave out rows of the answer with the same noisy numbers"
+        reason = "DISTINCT would leave out rows of the result with the same noisy numbers"
         raise rows.refusal(
             select, RefusalCause.DISTINCT_NOT_SUPPORTED, reason, "Leave it out, or show every key of GROUP BY."
         )
@@ -95,7 +95,7 @@ def _ordinal(node: exp.Expression, outputs: Sequence[Output], scope: SelectScope
 def bind_limit(clause: exp.Expression, name: str, rows: RowScope) -> int:
     """Bind LIMIT or OFFSET."""
     if isinstance(clause, exp.Fetch):
-        raise rows.refusal(clause, RefusalCause.CLAUSE_NOT_SUPPORTED, "FETCH is not answered here", "Write LIMIT 10.")
+        raise rows.refusal(clause, RefusalCause.CLAUSE_NOT_SUPPORTED, "FETCH is not supported here", "Write LIMIT 10.")
     rows.only(clause, "expression")
     node = clause.expression
     value = exact_number(str(node.this), node, rows) if isinstance(node, exp.Literal) and not node.is_string else None

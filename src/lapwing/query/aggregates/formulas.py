@@ -81,7 +81,7 @@ def _is(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     rows.only(node, "this", "expression")
     rows.only(node.expression, "this")
     if not isinstance(node.expression, exp.Null):
-        raise rows.refusal(node, RefusalCause.INVALID_ARGUMENT, "IS over the answer takes NULL", "Write IS NULL.")
+        raise rows.refusal(node, RefusalCause.INVALID_ARGUMENT, "IS over the result takes NULL", "Write IS NULL.")
     return compute("is_null", bind(node.this))
 
 
@@ -133,7 +133,7 @@ def _cut(function: str, *constants: str) -> Formula:
         for number, low in zip(numbers, least, strict=False):
             value = number.value if isinstance(number, ConstantValue) else None
             if not isinstance(value, Fraction) or value.denominator != 1 or not low <= value <= MOST_CHARACTERS:
-                reason = f"{function.upper()} over the answer takes whole constants"
+                reason = f"{function.upper()} over the result takes whole constants"
                 raise rows.refusal(
                     node,
                     RefusalCause.INVALID_ARGUMENT,
@@ -172,7 +172,7 @@ def _cast(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
         listed = target.expressions  # without parameters DuckDB takes (18, 3)
         scale = Fraction(str(listed[1].this.this)) if len(listed) == 2 else Fraction(0 if listed else 3)
         return compute("round", value, ConstantValue(value=scale, shape="integer"))
-    reason = f"A cast of {value.shape} to {target.sql()[:40]} is not answered over the answer"
+    reason = f"A cast of {value.shape} to {target.sql()[:40]} is not supported over the result"
     raise rows.refusal(
         node, RefusalCause.CAST_NOT_SUPPORTED, reason, "Cast numbers to DOUBLE, INTEGER, DECIMAL(10, 2) or VARCHAR."
     )
@@ -202,7 +202,7 @@ def _shifted(value: Derived, interval: exp.Expression, rows: RowScope, sign: int
             raise rows.refusal(
                 interval,
                 RefusalCause.INVALID_ARGUMENT,
-                "An INTERVAL over the answer is up to 1,000 years",
+                "An INTERVAL over the result is up to 1,000 years",
                 "Write days.",
             )
         moved_by = ConstantValue(value=size, shape="integer")
@@ -231,7 +231,7 @@ def _taken(name: str, of: exp.Expression, node: exp.Expression, rows: RowScope, 
         raise rows.refusal(
             node,
             RefusalCause.UNKNOWN_TIME_UNIT,
-            f"The part '{name[:40]}' is not answered here",
+            f"The part '{name[:40]}' is not supported here",
             f"Use {', '.join(PARTS)}.",
         )
     return compute("part", ConstantValue(value=unit, shape="text"), value)
@@ -242,7 +242,7 @@ def _truncated(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     unit = unit_of(node.args["unit"].name)
     if unit not in INDEX:
         raise rows.refusal(
-            node, RefusalCause.UNKNOWN_TIME_UNIT, f"The unit '{unit[:40]}' is not answered", f"Use {', '.join(INDEX)}."
+            node, RefusalCause.UNKNOWN_TIME_UNIT, f"The unit '{unit[:40]}' is not supported", f"Use {', '.join(INDEX)}."
         )
     return compute("truncate", ConstantValue(value=unit, shape="text"), bind(node.this))
 
@@ -279,7 +279,7 @@ def _interval_end(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     rows.only(node, "this", "expressions")
     if len(node.expressions) != 1:
         raise rows.refusal(
-            node, RefusalCause.INVALID_ARGUMENT, f"{name_of(node)} takes the name of one column of the answer"
+            node, RefusalCause.INVALID_ARGUMENT, f"{name_of(node)} takes the name of one column of the result"
         )
     return calendar.end_of(bind(node.expressions[0]), side)
 

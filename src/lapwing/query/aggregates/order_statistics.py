@@ -225,7 +225,7 @@ def check_nodes(distributions: tuple[Distribution, ...], cells: int | None) -> N
     nodes = sum(sum(measure.sizes) for measure in distributions) * (cells or 1)
     if nodes > MOST_NODES:
         raise QueryRefused(
-            f"The quantiles of the question need {nodes:,} noisy counts, more than {MOST_NODES:,}",
+            f"The quantiles of the query need {nodes:,} noisy counts, more than {MOST_NODES:,}",
             cause=RefusalCause.TOO_MANY_GROUPS,
             remedy="Group by fewer or coarser columns, or ask for fewer quantiles at a time.",
         )

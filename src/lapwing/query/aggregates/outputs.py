@@ -52,7 +52,7 @@ def bind_outputs(select: exp.Select, scope: SelectScope, requests: Requests) -> 
             node, name = item.this, item.alias
             if name.casefold() in taken:
                 raise scope.rows.refusal(
-                    item, RefusalCause.DUPLICATE_NAME, f"Two columns of the answer are called '{name}'", "Rename one."
+                    item, RefusalCause.DUPLICATE_NAME, f"Two columns of the result are called '{name}'", "Rename one."
                 )
         value = bind_output(node, scope, requests)
         name = name or _free(_default_name(node, value), taken)
@@ -106,7 +106,7 @@ def bind_output(node: exp.Expression, scope: SelectScope, requests: Requests) ->
     if handler is None:
         remedy = instead_of_aggregate(node) or _OVER_THE_ANSWER
         raise scope.rows.refusal(
-            node, RefusalCause.FUNCTION_NOT_SUPPORTED, f"{name_of(node)} is not answered here", remedy
+            node, RefusalCause.FUNCTION_NOT_SUPPORTED, f"{name_of(node)} is not supported here", remedy
         )
     try:
         value = handler(node, scope, requests)

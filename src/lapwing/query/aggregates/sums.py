@@ -36,7 +36,7 @@ def _number(node: exp.Expression, scope: SelectScope) -> Expression:
     rows.only(node, "this")
     name = node.key.upper()
     if isinstance(node.this, exp.Distinct):
-        raise rows.refusal(node, RefusalCause.DISTINCT_NOT_SUPPORTED, f"{name}(DISTINCT …) is not answered", _ONCE)
+        raise rows.refusal(node, RefusalCause.DISTINCT_NOT_SUPPORTED, f"{name}(DISTINCT …) is not supported", _ONCE)
     return _numeric(node, node.this, rows)
 
 

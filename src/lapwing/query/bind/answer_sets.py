@@ -36,7 +36,7 @@ def below_each_other(select: exp.Select, rows: RowScope) -> exp.Select | None:
         raise rows.refusal(
             window,
             RefusalCause.GROUPING_SETS_NOT_SUPPORTED,
-            "Window functions beside grouping sets are not answered",
+            "Window functions beside grouping sets are not supported",
             "Compute them outside.",
         )
     sets = grouping_sets(clause.expressions, lambda node: chosen(node, select, rows).copy(), rows)

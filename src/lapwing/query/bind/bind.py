@@ -129,7 +129,7 @@ def _bound(
     if not measures and not keys:
         remedy = "Ask for COUNT, SUM or AVG, with GROUP BY: SELECT x, COUNT(*) FROM … GROUP BY x."
         raise QueryRefused(
-            "The question has no aggregate, and rows are never shown", cause=RefusalCause.NO_AGGREGATE, remedy=remedy
+            "The query has no aggregate, and rows are never shown", cause=RefusalCause.NO_AGGREGATE, remedy=remedy
         )
     if clause("distinct") is not None:
         check_distinct(select, outputs, sets, rows)
@@ -159,7 +159,7 @@ def _bound(
         declare = "declare the values in the catalog, if they are public"
         raise QueryRefused(reason, cause=cause, remedy="Ask for each grouping by itself.", curator_remedy=declare)
     if question.combinations > MAX_CELLS:
-        reason = f"GROUP BY spans {question.combinations:,} cells, and every cell appears in the answer"
+        reason = f"GROUP BY spans {question.combinations:,} cells, and every cell appears in the result"
         raise QueryRefused(
             reason,
             cause=RefusalCause.TOO_MANY_GROUPS,

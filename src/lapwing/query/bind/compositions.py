@@ -210,7 +210,7 @@ class _Composer:
     def _composed(self, composition: Composition, outputs: Sequence[Output]) -> Plan:
         rows, options = composition.most_rows, self._parsed.options
         if rows is not None and rows > MOST_ROWS:
-            reason = f"The answer would be made of up to {rows:,} rows, and at most {MOST_ROWS:,} are joined"
+            reason = f"The result would be made of up to {rows:,} rows, and at most {MOST_ROWS:,} are joined"
             raise QueryRefused(reason, cause=RefusalCause.RESULT_TOO_LARGE, remedy=_NEEDS_KEYS)
         return Plan(
             question=Question(selection=_first(composition).question.selection, keys=(), measures=()),
@@ -296,7 +296,7 @@ class _Composer:
         self._rows.only(clause, "this", "side", "kind", "on", "using")
         kind = _kind(clause)
         if kind is None or str(clause.args.get("kind") or "").upper() not in ("", "INNER", "CROSS", "OUTER"):
-            reason = "Answers are joined by JOIN, LEFT, RIGHT, FULL or CROSS JOIN"
+            reason = "Results are joined by JOIN, LEFT, RIGHT, FULL or CROSS JOIN"
             raise self._rows.refusal(clause.this, RefusalCause.JOIN_NOT_SUPPORTED, reason, _NEEDS_KEYS)
         pairs = [names.use(column, place) for column in clause.args.get("using") or ()]
         others: list[Derived] = []

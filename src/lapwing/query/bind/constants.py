@@ -98,7 +98,7 @@ def with_constants(
         rows.only(node, "this")
         number = _number(node, select, within)
         if kinds.of(number.query) is Kind.PROTECTED:
-            reason = "A subquery is not answered here that has a number for each unit"
+            reason = "A subquery is not supported here that has a number for each unit"
             raise rows.refusal(
                 node,
                 RefusalCause.MIXES_UNITS,
@@ -129,7 +129,7 @@ def with_constants(
         node.replace(_written(found, number.key, plan.outputs[-1].value.shape))
     outer = whole(of_query(parsed, select, rows.text))
     if outer.composition is not None:
-        reason = "A question over answers takes no number in a condition on rows"
+        reason = "A query over results takes no number in a condition on rows"
         raise rows.refusal(
             nodes[0] if nodes else members[0][0], RefusalCause.SUBQUERY_NOT_SUPPORTED, reason, "Ask for it first."
         )
@@ -183,7 +183,7 @@ def _likely(plan: Plan, rows: RowScope, node: exp.Expression) -> Rows:
     if values is None:
         reason = f"A number for each group is by a column with at most {MOST_GROUPS:,} public values, and no other"
         declared = "declare the values in the catalog, if they are public"
-        raise rows.refusal(node, RefusalCause.VALUES_NOT_PUBLIC, reason, "Join the answers.", declared)
+        raise rows.refusal(node, RefusalCause.VALUES_NOT_PUBLIC, reason, "Join the results.", declared)
     return [(value, number) for value in values]
 
 

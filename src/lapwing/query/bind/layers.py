@@ -137,7 +137,7 @@ class Layer:
         )
 
     def _refused(self, node: exp.Expression, what: str, remedy: str) -> QueryRefused:
-        reason = f"A SELECT over the answer of another does not go with {what}"
+        reason = f"A SELECT over the result of another does not go with {what}"
         return self._rows.refusal(node, RefusalCause.TWICE_OVER_ANSWER, reason, remedy)
 
     # ---- the text, so that it can be bound like that of one SELECT --------------------------------------------------

@@ -86,7 +86,7 @@ def public_answer(
         rows = _chosen(found, conditions, within)
         kept = within.facts.combinations(_of(rows, every), MOST_PUBLIC)
     if kept is None:
-        reason = f"{rows.table.name} has more than {MOST_PUBLIC:,} rows, and is joined to answers"
+        reason = f"{rows.table.name} has more than {MOST_PUBLIC:,} rows, and is joined to results"
         raise within.nowhere.refusal(
             node, RefusalCause.PUBLIC_ROWS_NOT_DISTINCT, reason, "Join it to the rows, before they are aggregated."
         )

@@ -51,7 +51,7 @@ class SourceNames:
         """
         rows, names = self._rows, columns or tuple(output.name for output in plan.outputs)
         if len(names) != len(plan.outputs) or len({each.casefold() for each in names}) < len(names):
-            reason = f"The answer of a subquery has {len(plan.outputs)} columns"
+            reason = f"The result of a subquery has {len(plan.outputs)} columns"
             raise rows.refusal(node, RefusalCause.COLUMN_LIST_MISMATCH, reason, "Name each of them, all different.")
         if name is not None and name.casefold() in self._shown():
             raise rows.refusal(
@@ -61,7 +61,7 @@ class SourceNames:
             raise rows.refusal(
                 node,
                 RefusalCause.TOO_MANY_TABLES,
-                f"FROM names more than {MOST_SOURCES} answers",
+                f"FROM names more than {MOST_SOURCES} results",
                 "Join fewer at a time.",
             )
         place = len(self.plans)

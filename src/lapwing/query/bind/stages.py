@@ -79,7 +79,7 @@ class _Stages:
     def _count(self, readings: int) -> None:
         self._readings += readings
         if self._readings > MOST_READINGS:
-            reason = f"A question is made of more than {MOST_READINGS} answers"
+            reason = f"A query is made of more than {MOST_READINGS} results"
             raise QueryRefused(
                 reason, cause=RefusalCause.RESULT_TOO_LARGE, remedy="Ask for some of them by themselves."
             )

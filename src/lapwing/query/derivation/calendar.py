@@ -61,7 +61,7 @@ def days_later(value: Derived, days: Derived, sign: int) -> Derived:
     number = days.value if isinstance(days, ConstantValue) else None
     if not isinstance(number, Fraction) or number.denominator != 1 or abs(number) > 372_000:
         raise QueryRefused(
-            "A date of the answer is moved by a constant number of days",
+            "A date of the result is moved by a constant number of days",
             cause=RefusalCause.NOT_CONSTANT,
             remedy="Write d + 7.",
         )
@@ -77,11 +77,11 @@ def difference(unit: str, start: Derived, end: Derived) -> FunctionCall:
     """
     size = _SECONDS.get(unit_of(unit))
     if size is None:
-        reason = f"DATE_DIFF over the answer does not count in '{unit[:40]}'"
+        reason = f"DATE_DIFF over the result does not count in '{unit[:40]}'"
         raise QueryRefused(reason, cause=RefusalCause.UNKNOWN_TIME_UNIT, remedy=f"Use {', '.join(_SECONDS)}.")
     if any(part.shape not in TEMPORAL for part in (start, end)):
         raise QueryRefused(
-            "DATE_DIFF over the answer needs dates or timestamps",
+            "DATE_DIFF over the result needs dates or timestamps",
             cause=RefusalCause.WRONG_TYPE,
             remedy="Write MAX(d) - MIN(d).",
         )

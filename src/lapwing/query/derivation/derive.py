@@ -147,7 +147,7 @@ def compute(function: str, *arguments: Derived) -> FunctionCall:
     shape = _RULES.get(function, _numeric)(function, parts)
     degree = _degree(function, parts, shape)
     if degree > MOST_FACTORS:
-        reason = f"A value of the answer would be made of more than {MOST_FACTORS:,} factors"
+        reason = f"A value of the result would be made of more than {MOST_FACTORS:,} factors"
         raise QueryRefused(reason, cause=RefusalCause.QUERY_TOO_COMPLEX, remedy="Multiply or put together less.")
     return FunctionCall(function=function, arguments=tuple(parts), shape=shape, degree=degree)
 
@@ -218,7 +218,7 @@ def _numeric(function: str, arguments: Sequence[Derived]) -> Shape:
         if argument.shape not in NUMERIC:
             name = _SYMBOLS.get(function) or _SPELLED.get(function, function.upper())
             raise QueryRefused(
-                f"{name} over the answer needs numbers, not {argument.shape}", cause=RefusalCause.WRONG_TYPE
+                f"{name} over the result needs numbers, not {argument.shape}", cause=RefusalCause.WRONG_TYPE
             )
     return NUMERIC[max(NUMERIC.index(argument.shape) for argument in arguments)]
 
@@ -234,13 +234,13 @@ def _power(function: str, arguments: Sequence[Derived]) -> Shape:
     value = exponent.value if isinstance(exponent, ConstantValue) else None
     if not isinstance(value, Fraction) or value.denominator != 1 or abs(value) > MOST_EXPONENT:
         raise QueryRefused(
-            f"POWER over the answer takes a whole exponent up to {MOST_EXPONENT}",
+            f"POWER over the result takes a whole exponent up to {MOST_EXPONENT}",
             cause=RefusalCause.INVALID_ARGUMENT,
             remedy="Write POWER(x, 2); the square root is SQRT(x).",
         )
     if abs(value) * degree_of(base) > MOST_DEGREE:
         raise QueryRefused(
-            f"POWER over the answer would multiply more than {MOST_DEGREE} numbers",
+            f"POWER over the result would multiply more than {MOST_DEGREE} numbers",
             cause=RefusalCause.QUERY_TOO_COMPLEX,
             remedy="Use a smaller exponent.",
         )
@@ -283,7 +283,7 @@ def _common(_function: str, arguments: Sequence[Derived]) -> Shape:
         return NUMERIC[max(NUMERIC.index(shape) for shape in shapes)]
     if len(set(shapes)) > 1:
         raise QueryRefused(
-            f"{' and '.join(sorted(set(shapes)))} do not go together in the answer",
+            f"{' and '.join(sorted(set(shapes)))} do not go together in the result",
             cause=RefusalCause.INCOMPATIBLE_TYPES,
         )
     return shapes[0]
@@ -305,13 +305,13 @@ def _first(function: str, arguments: Sequence[Derived]) -> Shape:
 
 
 def _condition(_function: str, arguments: Sequence[Derived]) -> Shape:
-    _require(("boolean", "null"), "A condition over the answer is needed", arguments, "Write a comparison.")
+    _require(("boolean", "null"), "A condition over the result is needed", arguments, "Write a comparison.")
     return "boolean"
 
 
 def _text(function: str, arguments: Sequence[Derived]) -> Shape:
     name = _SYMBOLS.get(function, function.upper())
-    _require(("text", "null"), f"{name} over the answer needs text", arguments)
+    _require(("text", "null"), f"{name} over the result needs text", arguments)
     return "text"
 
 
@@ -336,7 +336,7 @@ def _of_numbers(shape: Shape) -> "_Rule":
 
 def _of_times(shape: Shape) -> "_Rule":
     def rule(_function: str, arguments: Sequence[Derived]) -> Shape:
-        _require(tuple(_TEMPORAL), "A date or timestamp of the answer is needed", arguments)
+        _require(tuple(_TEMPORAL), "A date or timestamp of the result is needed", arguments)
         return shape
 
     return rule
@@ -344,14 +344,14 @@ def _of_times(shape: Shape) -> "_Rule":
 
 def _of_part(shape: Shape) -> "_Rule":
     def rule(_function: str, arguments: Sequence[Derived]) -> Shape:
-        _require(tuple(_TEMPORAL), "A date or timestamp of the answer is needed", arguments[1:])
+        _require(tuple(_TEMPORAL), "A date or timestamp of the result is needed", arguments[1:])
         return shape
 
     return rule
 
 
 def _shifted(_function: str, arguments: Sequence[Derived]) -> Shape:
-    _require(tuple(_TEMPORAL), "A date or timestamp of the answer is needed", arguments[:1])
+    _require(tuple(_TEMPORAL), "A date or timestamp of the result is needed", arguments[:1])
     return "timestamp"
 
 

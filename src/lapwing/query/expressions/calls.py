@@ -29,7 +29,7 @@ def bind_expression(node: exp.Expression, rows: RowScope) -> Expression:
     handler = HANDLERS.get(type(node))
     if handler is None:
         raise rows.refusal(
-            node, RefusalCause.FUNCTION_NOT_SUPPORTED, f"{name_of(node)} is not answered here", remedy_of(node)
+            node, RefusalCause.FUNCTION_NOT_SUPPORTED, f"{name_of(node)} is not supported here", remedy_of(node)
         )
     try:
         return bearable(require_small(_seen(handler, node, rows)))
@@ -385,7 +385,10 @@ def _cast(node: exp.Expression, rows: RowScope) -> Expression:
     argument, target = bind_expression(node.this, rows), node.args["to"]
     if target.args.get("expressions") and target.this != exp.DType.DECIMAL:
         raise rows.refusal(
-            node, RefusalCause.CAST_NOT_SUPPORTED, "A cast to a type with parameters is not answered", "Leave them out."
+            node,
+            RefusalCause.CAST_NOT_SUPPORTED,
+            "A cast to a type with parameters is not supported",
+            "Leave them out.",
         )
     rows.only(target, "this", "expressions")
     listed = target.args.get("expressions") or []
@@ -560,7 +563,7 @@ def _clock(node: exp.Expression, rows: RowScope) -> Expression:
     raise rows.refusal(
         node,
         RefusalCause.DEPENDS_ON_CLOCK,
-        f"{name_of(node)} would change the answer with the time of day",
+        f"{name_of(node)} would change the result with the time of day",
         CLOCK_REMEDY,
     )
 

@@ -86,7 +86,7 @@ def cast(argument: Expression, kind: object, parameters: list[int], *, attempt: 
     name = kind.value if isinstance(kind, exp.DType) else "that type"
     remedy = "Timestamps are in UTC: cast to TIMESTAMP, or use HOUR(x) and MINUTE(x)." if kind in _TIMES else _CASTS
     raise QueryRefused(
-        f"A cast of {describe(argument.type)} to {name} is not answered",
+        f"A cast of {describe(argument.type)} to {name} is not supported",
         cause=RefusalCause.CAST_NOT_SUPPORTED,
         remedy=remedy,
     )
@@ -107,7 +107,7 @@ def _to_temporal(argument: Expression, kind: Plain, *, attempt: bool) -> Express
             remedy=f"Write TRY_CAST(x AS {wanted.upper()}).",
         )
     raise QueryRefused(
-        f"A cast of {describe(argument.type)} to {wanted.upper()} is not answered",
+        f"A cast of {describe(argument.type)} to {wanted.upper()} is not supported",
         cause=RefusalCause.CAST_NOT_SUPPORTED,
         remedy=_CASTS,
     )
@@ -186,7 +186,7 @@ def try_integer(argument: Expression, target: str) -> Expression:
     """Read a whole number of at most 64 bits from text; NULL where there is none. Its bounds are not used."""
     if target not in _INTEGERS_READ:
         raise QueryRefused(
-            f"A cast of text to {target} is not answered",
+            f"A cast of text to {target} is not supported",
             cause=RefusalCause.CAST_NOT_SUPPORTED,
             remedy="Write TRY_CAST(x AS BIGINT).",
         )

@@ -62,7 +62,7 @@ def part_of_span(unit: str, seconds: Expression) -> Expression:
         return numeric.remainder(seconds, conversion.number(Fraction(60)))
     if name not in _PART:
         raise QueryRefused(
-            f"The part '{unit[:40]}' of a difference of times is not answered",
+            f"The part '{unit[:40]}' of a difference of times is not supported",
             cause=RefusalCause.UNKNOWN_TIME_UNIT,
             remedy="Use day, hour, minute, second or epoch.",
         )
@@ -82,7 +82,7 @@ def part_of_age(unit: str, later: Expression, earlier: Expression) -> Expression
         require_temporal("AGE", argument)
     if name not in ("year", "month"):
         raise QueryRefused(
-            f"The part '{unit[:40]}' of AGE is not answered",
+            f"The part '{unit[:40]}' of AGE is not supported",
             cause=RefusalCause.UNKNOWN_TIME_UNIT,
             remedy="Use year or month, or DATE_DIFF('day', x, y).",
         )
@@ -194,7 +194,7 @@ def from_zone(argument: Expression, zone: str) -> Expression:
     rules, value = _rules(zone), argument.value if isinstance(argument, Literal) else None
     if not isinstance(value, datetime):
         raise QueryRefused(
-            f"Times of {zone} in a column are not answered: some of them are there twice a year",
+            f"Times of {zone} in a column are not supported: some of them are there twice a year",
             cause=RefusalCause.INVALID_ARGUMENT,
             remedy=f"Columns are in UTC. For the time in {zone} write x AT TIME ZONE 'UTC' AT TIME ZONE '{zone}'.",
         )
@@ -311,7 +311,7 @@ def _read(argument: Expression, template: str, kind: Plain) -> Expression:
     names = [name for name, _ in parts if name]
     if set(names) - set(_DIGITS) or len(set(names)) < len(names) or "Y" not in names:
         raise QueryRefused(
-            f"The format '{template[:40]}' is not answered for a column",
+            f"The format '{template[:40]}' is not supported for a column",
             cause=RefusalCause.INVALID_FORMAT,
             remedy="Use %Y, %m, %d, %H, %M and %S, each once.",
         )

@@ -94,7 +94,7 @@ _CALENDAR = (
 )
 _READ_DATE = "Write STRPTIME(x, '%d.%m.%Y'), with the format of the texts: it is NULL where there is no date."
 _READ_NUMBER = "Write TRY_CAST(x AS DOUBLE): it is NULL where there is no number."
-_NOISE = "Answers have noise of their own; rows are not drawn."
+_NOISE = "Results have noise of their own; rows are not drawn."
 _BITS = "Write % and // instead, as in x % 2 = 1."
 _CODES = "Compare texts with =, < or LIKE."
 _SPLIT = "Write SPLIT_PART(x, '-', 1)."
@@ -172,7 +172,7 @@ _OF_AGGREGATES: Mapping[type[exp.Expression], str] = {
     exp.LogicalOr: "Write COUNT_IF(x).",
     exp.Mode: "Write SELECT x, COUNT(*) … GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1.",
     exp.Star: "Rows are never shown: write COUNT(*), or name keys and aggregates.",
-    exp.Subquery: "Ask for it by itself, and compute with its answer.",
+    exp.Subquery: "Ask for it by itself, and compute with its result.",
 }
 
 

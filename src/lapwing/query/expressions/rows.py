@@ -71,7 +71,7 @@ class RowScope:
         """Refuse a node that carries any argument outside an allow-list, and what is no node at all."""
         if not isinstance(node, exp.Expr):
             raise QueryRefused(
-                "A part of the question is missing",
+                "A part of the query is missing",
                 cause=RefusalCause.SYNTAX_ERROR,
                 remedy="Write what a clause or operator applies to.",
             )
@@ -112,7 +112,7 @@ class RowScope:
             raise self.refusal(
                 node,
                 RefusalCause.STAR_NOT_SUPPORTED,
-                "SELECT * and column patterns are not answered here",
+                "SELECT * and column patterns are not supported here",
                 "Name the columns.",
             )
         self.only(identifier, "this", "quoted")
@@ -187,5 +187,5 @@ def same_name(identifier: exp.Expression, name: str) -> bool:
 def require_present(node: object) -> None:
     """Refuse what the parser let pass though something is missing, as after a NOT at the end."""
     if not isinstance(node, exp.Expression):
-        reason, remedy = "A part of the question is missing", "Write what an operator or function applies to."
+        reason, remedy = "A part of the query is missing", "Write what an operator or function applies to."
         raise QueryRefused(reason, cause=RefusalCause.SYNTAX_ERROR, remedy=remedy)

@@ -85,7 +85,7 @@ def _one_of(units: Collection[str], name: str) -> str:
     unit = unit_of(name)
     if unit not in units:
         raise QueryRefused(
-            f"The unit '{name[:40]}' is not answered",
+            f"The unit '{name[:40]}' is not supported",
             cause=RefusalCause.UNKNOWN_TIME_UNIT,
             remedy=f"Use {', '.join(units)}.",
         )
@@ -109,7 +109,7 @@ def part(name: str, argument: Expression) -> Expression:
         return arithmetic.floor_to(arithmetic.multiply(part("year", argument), number(Fraction(1, 10))))
     if unit not in PARTS:
         raise QueryRefused(
-            f"The part '{name[:40]}' is not answered",
+            f"The part '{name[:40]}' is not supported",
             cause=RefusalCause.UNKNOWN_TIME_UNIT,
             remedy=f"Use {', '.join(PARTS)}, decade, date or epoch.",
         )
@@ -195,7 +195,7 @@ def days_between(left: Expression, right: Expression) -> Expression:
     kinds = {cast(Plain, left.type).name, cast(Plain, right.type).name}
     if kinds != {"date"}:
         raise QueryRefused(
-            "The difference of two timestamps is not answered by -",
+            "The difference of two timestamps is not supported by -",
             cause=RefusalCause.INCOMPATIBLE_TYPES,
             remedy="Write DATE_DIFF('second', earlier, later).",
         )

@@ -142,7 +142,7 @@ def _bucket(node: exp.Expression, rows: RowScope) -> Expression:
         if months not in _MONTHS or origin is not None:
             remedy = "Write DATE_TRUNC('month', x), 'quarter' or 'year'."
             raise rows.refusal(
-                node, RefusalCause.UNKNOWN_TIME_UNIT, "Buckets of several months are not answered", remedy
+                node, RefusalCause.UNKNOWN_TIME_UNIT, "Buckets of several months are not supported", remedy
             )
         return temporal.truncate(_MONTHS[int(months)], argument)
     width, start = microseconds_of(node.this, rows), instants.MONDAY

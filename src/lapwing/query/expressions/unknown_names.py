@@ -54,7 +54,7 @@ def suggesting(refused: QueryRefused, name: str, known: Iterable[str]) -> QueryR
 def part_refused(name: str, at: exp.Expression, rows: "RowScope") -> QueryRefused:
     """Return the refusal of an argument of a node that no question may have."""
     what = PARTS.get(name, name.rstrip("_").replace("_", " ").upper())
-    return rows.refusal(at, RefusalCause.CLAUSE_NOT_SUPPORTED, f"{what} is not answered here", INSTEAD.get(name, SEE))
+    return rows.refusal(at, RefusalCause.CLAUSE_NOT_SUPPORTED, f"{what} is not supported here", INSTEAD.get(name, SEE))
 
 
 def unknown_column(node: exp.Expression, rows: "RowScope") -> QueryRefused:
@@ -85,7 +85,7 @@ def unknown_function(node: exp.Expression, rows: "RowScope", kinds: Iterable[typ
         known = sorted((every | AGGREGATES) - INTERNAL - {name})
         remedy = did_you_mean(name, known, nearness=0.8) + remedy
         close = only_one_meant(name, known, nearness=0.8)
-    refused = rows.refusal(node, RefusalCause.FUNCTION_NOT_SUPPORTED, f"{name_of(node)} is not answered here", remedy)
+    refused = rows.refusal(node, RefusalCause.FUNCTION_NOT_SUPPORTED, f"{name_of(node)} is not supported here", remedy)
     refused.suggestion = None if refused.position is None else close
     return refused
 

@@ -109,8 +109,8 @@ def _groups(select: exp.Select, selection: Selection, rows: RowScope, catalog: C
         raise rows.refusal(
             select.args.get("group") or select,
             RefusalCause.MIXES_UNITS,
-            "A subquery that aggregates over the rows of different units is not answered",
-            "Ask for it by itself, and write what it shows into this question. For a number of each unit, "
+            "A subquery that aggregates over the rows of different units is not supported",
+            "Ask for it by itself, and write what it shows into this query. For a number of each unit, "
             + (f"group by the unit too: GROUP BY {unit}." if unit else "group by a key that the catalog links."),
         )
     return groups
@@ -161,7 +161,7 @@ def _collect(
         raise rows.refusal(
             node,
             RefusalCause.WINDOW_NOT_SUPPORTED,
-            "A window over grouped rows is not answered",
+            "A window over grouped rows is not supported",
             "Group in a subquery of its own.",
         )
     if isinstance(node, exp.AggFunc | exp.Filter):
@@ -234,11 +234,13 @@ def _aggregate(node: exp.Expression, selection: Selection, rows: RowScope) -> Un
         raise rows.refusal(
             node,
             RefusalCause.FUNCTION_NOT_SUPPORTED,
-            f"{name_of(node)} is not answered over the rows of a unit",
+            f"{name_of(node)} is not supported over the rows of a unit",
             "Use COUNT, SUM, AVG, MIN, MAX, BOOL_AND, BOOL_OR.",
         )
     if isinstance(node, exp.Sum | exp.Avg) and isinstance(node.this, exp.Distinct):
-        raise rows.refusal(node, RefusalCause.DISTINCT_NOT_SUPPORTED, f"{node.key.upper()}(DISTINCT …) is not answered")
+        raise rows.refusal(
+            node, RefusalCause.DISTINCT_NOT_SUPPORTED, f"{node.key.upper()}(DISTINCT …) is not supported"
+        )
     call = UnitCall(node=node, where=condition, most=selection.rows_per_unit, rows=rows)
     function, arguments, kind = bind_call(call, AGGREGATES, node)
     if function == "count" and not arguments:  # a group has a row

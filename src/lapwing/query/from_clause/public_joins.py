@@ -81,7 +81,7 @@ def _bound_join(node: exp.Expression, bound: Input, public: Input | PublicInput,
     if join is None or (mirrored and join in ("semi", "anti")):
         asked = f"{node.args.get('side') or ''} {kind}".strip().upper()
         remedy = "Begin FROM with the protected table." if mirrored else "Use JOIN, LEFT or RIGHT JOIN."
-        raise rows.refusal(node, RefusalCause.JOIN_NOT_SUPPORTED, f"{asked} JOIN is not answered", remedy)
+        raise rows.refusal(node, RefusalCause.JOIN_NOT_SUPPORTED, f"{asked} JOIN is not supported", remedy)
     if node.args.get("using"):
         pairs = _shared(node.args["using"], rows, rows_of(public, scope))
         return _without_shared(node, joined(bound, public, join, pairs, scope), public)
@@ -111,7 +111,7 @@ def _of_units(node: exp.Expression, bound: Input, other: Input, scope: Scope) ->
     if side in ("RIGHT", "FULL") and kind in ("", "OUTER") and bound.dark is None:
         return (bind_right_join if side == "RIGHT" else bind_full_join)(node, bound, other, scope)
     if join is None or join == "not_in":
-        reason = f"{side} {kind}".strip() + " JOIN of a protected table is not answered"
+        reason = f"{side} {kind}".strip() + " JOIN of a protected table is not supported"
         raise rows_of(bound, scope).refusal(
             node, RefusalCause.JOIN_NOT_SUPPORTED, reason, "Use JOIN, LEFT, RIGHT or FULL JOIN."
         )

@@ -78,7 +78,7 @@ def _first(select: exp.Select, scope: Scope) -> tuple[Input | PublicInput, Scope
     scope = _with(select, scope)
     clause = select.args.get("from_")
     if clause is None:
-        raise scope.nowhere.refusal(select, RefusalCause.NO_FROM, "The question has no FROM", _tables(scope))
+        raise scope.nowhere.refusal(select, RefusalCause.NO_FROM, "The query has no FROM", _tables(scope))
     scope.nowhere.only(clause, "this")
     return _item(clause.this, scope), scope
 
@@ -342,7 +342,7 @@ def _select_inside(node: exp.Expression, name: str, scope: Scope) -> Input | Pub
     if not isinstance(node, exp.Select):
         what = "A join in parentheses" if isinstance(node, exp.Table) else f"{node.key.upper()} in parentheses"
         raise scope.nowhere.refusal(
-            node, RefusalCause.CLAUSE_NOT_SUPPORTED, f"{what} is not answered", "Write (SELECT … FROM …)."
+            node, RefusalCause.CLAUSE_NOT_SUPPORTED, f"{what} is not supported", "Write (SELECT … FROM …)."
         )
     for clause in ("order", "limit", "offset"):
         if node.args.get(clause) is not None:

@@ -22,7 +22,7 @@ def parts_of(node: exp.SetOperation, scope: Scope) -> tuple[exp.Expression, exp.
     if not isinstance(node, exp.Union) and not node.args.get("distinct"):
         what = type(node).__name__.upper()
         raise scope.nowhere.refusal(
-            node, RefusalCause.SET_OPERATION_NOT_SUPPORTED, f"{what} ALL is not answered", f"Write {what}."
+            node, RefusalCause.SET_OPERATION_NOT_SUPPORTED, f"{what} ALL is not supported", f"Write {what}."
         )
     scope.nowhere.only(node, "this", "expression", "distinct", "with_")
     return node.this, node.expression

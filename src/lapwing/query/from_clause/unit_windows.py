@@ -132,7 +132,7 @@ def _window(node: exp.Window, written: Written, most: int, rows: RowScope) -> Wi
         raise rows.refusal(
             node,
             RefusalCause.WINDOW_NOT_SUPPORTED,
-            f"{node.args['over']} is not answered here",
+            f"{node.args['over']} is not supported here",
             "Write OVER (PARTITION BY …).",
         )
     if not any(rows.is_unit(part) for part in written.partition):
@@ -140,7 +140,7 @@ def _window(node: exp.Window, written: Written, most: int, rows: RowScope) -> Wi
         raise rows.refusal(
             node,
             RefusalCause.MIXES_UNITS,
-            "A window over the rows of different units is not answered",
+            "A window over the rows of different units is not supported",
             f"Write OVER (PARTITION BY {unit} …)." if unit else "The privacy unit is not at hand here.",
         )
     plain = replace(rows, mode="value")

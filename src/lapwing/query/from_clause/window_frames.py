@@ -44,7 +44,7 @@ def bind_frame(
         raise rows.refusal(
             node,
             RefusalCause.INVALID_FRAME,
-            f"A frame in {kind} is not answered",
+            f"A frame in {kind} is not supported",
             "Write ROWS BETWEEN … or RANGE BETWEEN ….",
         )
     ends = [(spec.args.get("start"), spec.args.get("start_side"))]
@@ -86,7 +86,7 @@ def _end(
             )
         return None
     if not isinstance(end, exp.Expression):
-        raise rows.refusal(node, RefusalCause.INVALID_FRAME, "A frame of this kind is not answered", _EXAMPLE)
+        raise rows.refusal(node, RefusalCause.INVALID_FRAME, "A frame of this kind is not supported", _EXAMPLE)
     if unit == "range":
         return sign * _distance(end, order[0].value, node, rows)
     bound = bind_expression(end, rows)

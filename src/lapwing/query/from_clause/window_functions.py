@@ -38,7 +38,7 @@ def function_of(window: exp.Window, rows: RowScope) -> tuple[exp.Expression, Exp
     kind = name_in_plan(node)
     if kind is None:
         raise rows.refusal(
-            window, RefusalCause.WINDOW_NOT_SUPPORTED, f"{plain_name(node)} is not answered as a window", _ANSWERED
+            window, RefusalCause.WINDOW_NOT_SUPPORTED, f"{plain_name(node)} is not supported as a window", _ANSWERED
         )
     if where is not None and kind in RANKED | OF_ONE_ROW:
         raise rows.refusal(

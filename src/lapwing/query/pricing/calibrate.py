@@ -52,5 +52,5 @@ def calibrate(
 def _given_once(here: Number | None, said: Fraction | None, name: str) -> Number | None:
     """Return what is given beside a question or inside it, but not otherwise in both."""
     if here is not None and said is not None and exact(here, name) != said:
-        raise InvalidParameter(f"{name} is {here}, and the question itself says {float(said):g}; give one of them.")
+        raise InvalidParameter(f"{name} is {here}, and the query itself says {float(said):g}; give one of them.")
     return said if here is None else here

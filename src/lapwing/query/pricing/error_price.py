@@ -37,15 +37,15 @@ def at_error(
     """
     if plan.searches:
         raise QueryRefused(
-            "The error of a question whose bounds are found is not a public fact",
+            "The error of a query whose bounds are found is not a public fact",
             cause=RefusalCause.ERROR_NOT_PUBLIC,
             remedy="Give epsilon instead.",
         )
     if plan.asked.shares or plan.asked.selection is not None:
-        raise InvalidParameter("An aggregate of the question says its own epsilon; give epsilon, and not error.")
+        raise InvalidParameter("An aggregate of the query says its own epsilon; give epsilon, and not error.")
     if plan.question.private_keys:
         raise QueryRefused(
-            "The error of a question with private keys has no single cost",
+            "The error of a query with private keys has no single cost",
             cause=RefusalCause.ERROR_NOT_PUBLIC,
             remedy="Give epsilon instead.",
         )

@@ -28,7 +28,7 @@ def at_error_each(plan: Plan, error: Number | None, budget: Budget, assuming_cou
     wanted, leaves = positive(error, "error"), plans_asked(plan)
     if plan.constants or any(leaf.constants for leaf in leaves):
         raise QueryRefused(
-            "A question with a noisy number in a condition has no one error",
+            "A query with a noisy number in a condition has no one error",
             cause=RefusalCause.ERROR_NOT_SINGLE,
             remedy=_REMEDY,
         )

@@ -110,7 +110,7 @@ def check_options(options: Options, keys: Sequence[Key], rows: RowScope) -> None
             options,
             "group_selection_epsilon",
             RefusalCause.INAPPLICABLE_OPTION,
-            "The question has no private keys to choose",
+            "The query has no private keys to choose",
             "Leave it out.",
         )
 

@@ -19,7 +19,7 @@ from lapwing.query.text.privacy_options import NamedArguments, Options, read_nam
 
 WORDS: Final = frozenset({"DIFFERENTIAL_PRIVACY", "OPTIONS"})
 """Those without which, and without `=>`, nothing is said about privacy."""
-_NOT_RELEASED: Final = "Options or named arguments stand in a part of the question, where nothing is released"
+_NOT_RELEASED: Final = "Options or named arguments stand in a part of the query, where nothing is released"
 _WORD: Final = "DIFFERENTIAL_PRIVACY"
 _CLAUSE: Final = "Write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…) once, at the SELECT that is released."
 _CALL: Final = "Named arguments come last in an aggregate: SUM(x, contribution_bounds_per_group => (0, 5))."
@@ -129,7 +129,7 @@ def _options(script: _Script) -> tuple[list[int], Options]:
         if _is_select(script, i) and script.kind(i + 1) == TokenType.WITH:
             if not script.is_word(i + 2, _WORD):
                 raise script.refused(
-                    i + 1, RefusalCause.MISPLACED_OPTION, "SELECT WITH … is not answered here", _CLAUSE
+                    i + 1, RefusalCause.MISPLACED_OPTION, "SELECT WITH … is not supported here", _CLAUSE
                 )
             clauses[i] = _clause(script, i + 1)
     dropped = [place for clause, _ in clauses.values() for place in clause]
@@ -259,7 +259,7 @@ def require_released(select: exp.Select, arguments: Iterable[int], options: Opti
     if others:
         raise not_released(min(others), text)
     if not options.alone:
-        reason = f"WITH {_WORD} stands there more than once, and one answer is released"
+        reason = f"WITH {_WORD} stands there more than once, and one result is released"
         raise QueryRefused(reason, cause=RefusalCause.DUPLICATE_OPTION, remedy=_CLAUSE)
 
 

@@ -19,5 +19,5 @@ def explained(command: Token, text: str, tokens_of: Callable[[str, str], list[To
     blanks = " " * len(command.text)
     tokens = tokens_of(text[: command.start] + blanks + text[command.end + 1 :], text)
     if not tokens or tokens[0].token_type != TokenType.VAR or tokens[0].text.upper() != "PRIVACY":
-        raise refused_at(command, text, RefusalCause.NOT_A_QUERY, "EXPLAIN is not a question", _EXPLAIN)
+        raise refused_at(command, text, RefusalCause.NOT_A_QUERY, "EXPLAIN is not a query", _EXPLAIN)
     return tokens[1:]

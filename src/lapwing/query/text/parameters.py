@@ -105,7 +105,7 @@ def placeholders(tokens: Sequence[Token], text: str) -> tuple[list[Token], tuple
             )
         if parameters and _kind(parameters[0]) != _kind(placeholder):
             raise refused_at(
-                token, text, RefusalCause.INVALID_PLACEHOLDER, "The question has parameters of several kinds", _SPELLING
+                token, text, RefusalCause.INVALID_PLACEHOLDER, "The query has parameters of several kinds", _SPELLING
             )
         parameters.append(placeholder)
         kept.append(_token(token, TokenType.PARAMETER, "$", token.start, token.start))
@@ -212,9 +212,9 @@ def _require_match(
     used = {placeholder.key for placeholder in placeholders}
     unused = next((key for key in values if key not in used), None)
     if unused is not None and named:
-        raise InvalidParameter(f"{_label(unused)} is not in the question. Leave it out, or write it there with a $.")
+        raise InvalidParameter(f"{_label(unused)} is not in the query. Leave it out, or write it there with a $.")
     if unused is not None:
-        raise InvalidParameter(f"The values are {len(values)} and the ? in the question {len(placeholders)}. {_GIVE}")
+        raise InvalidParameter(f"The values are {len(values)} and the ? in the query {len(placeholders)}. {_GIVE}")
 
 
 def fill(

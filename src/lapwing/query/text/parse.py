@@ -99,15 +99,15 @@ def parse(text: str, parameters: Parameters = ()) -> Parsed:
     """
     if not isinstance(text, str):
         raise QueryRefused(
-            f"A question is a text, not {type(text).__name__}", cause=RefusalCause.NOT_A_QUERY, remedy=ALLOWED
+            f"A query is a text, not {type(text).__name__}", cause=RefusalCause.NOT_A_QUERY, remedy=ALLOWED
         )
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise QueryRefused(
-            f"The question is longer than {MAX_BYTES:,} bytes", cause=RefusalCause.QUERY_TOO_LONG, remedy="Shorten it."
+            f"The query is longer than {MAX_BYTES:,} bytes", cause=RefusalCause.QUERY_TOO_LONG, remedy="Shorten it."
         )
     if "\0" in text or not (text.isascii() or text.encode("utf-8", "ignore").decode() == text):
         raise QueryRefused(
-            "The question holds a character that is not text",
+            "The query holds a character that is not text",
             cause=RefusalCause.INVALID_CHARACTER,
             remedy="Remove NUL and broken Unicode.",
         )
@@ -208,7 +208,7 @@ def _nodes(statement: exp.Expression) -> tuple[list[exp.Expression], int]:
 def _measure(tokens: list[Token], text: str) -> None:
     if len(tokens) > MAX_TOKENS:
         raise QueryRefused(
-            f"The question has more than {MAX_TOKENS:,} words", cause=RefusalCause.QUERY_TOO_LONG, remedy="Shorten it."
+            f"The query has more than {MAX_TOKENS:,} words", cause=RefusalCause.QUERY_TOO_LONG, remedy="Shorten it."
         )
     if sum(token.token_type in _SETS for token in tokens) > 2 * MAX_TREE_DEPTH:  # of several chains
         raise QueryRefused(
@@ -219,7 +219,7 @@ def _measure(tokens: list[Token], text: str) -> None:
     depth = run = 0
     for place, token in enumerate(tokens):
         if token.token_type in _FOREIGN and not is_list(tokens, place):
-            raise refused_at(token, text, RefusalCause.CLAUSE_NOT_SUPPORTED, f"{token.text} is not answered", _LISTS)
+            raise refused_at(token, text, RefusalCause.CLAUSE_NOT_SUPPORTED, f"{token.text} is not supported", _LISTS)
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         run = run + 1 if token.token_type in _PREFIX else 0
         if max(depth, run) > MAX_NESTING:
@@ -227,7 +227,7 @@ def _measure(tokens: list[Token], text: str) -> None:
                 token,
                 text,
                 RefusalCause.QUERY_TOO_LONG,
-                f"The question is nested more than {MAX_NESTING} deep",
+                f"The query is nested more than {MAX_NESTING} deep",
                 FLATTER,
             )
 
@@ -235,7 +235,7 @@ def _measure(tokens: list[Token], text: str) -> None:
 def _require_one_select(tokens: list[Token], text: str) -> None:
     """Refuse what is not one SELECT before it is parsed, and numbers that the parser would read in two pieces."""
     if not tokens:
-        raise QueryRefused("The text holds no question", cause=RefusalCause.NOT_A_QUERY, remedy=ALLOWED)
+        raise QueryRefused("The text has no query", cause=RefusalCause.NOT_A_QUERY, remedy=ALLOWED)
     first, *others = tokens
     if first.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN):
         raise not_a_question(first, text)

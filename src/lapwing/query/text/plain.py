@@ -17,7 +17,7 @@ def plain(parsed: Parsed) -> exp.Select:
     """
     positions = [*parsed.options.positions.values(), *(named.position for named in parsed.arguments.values())]
     if parsed.explain or parsed.options.written or parsed.arguments:
-        reason = "EXPLAIN PRIVACY, WITH DIFFERENTIAL_PRIVACY and named arguments are not answered here"
+        reason = "EXPLAIN PRIVACY, WITH DIFFERENTIAL_PRIVACY and named arguments are not supported here"
         raise QueryRefused(
             reason, cause=RefusalCause.MISPLACED_OPTION, remedy="Leave them out.", position=min(positions, default=None)
         )

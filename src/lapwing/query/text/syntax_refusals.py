@@ -17,7 +17,7 @@ FUNCTIONS: Final = "Use columns, constants, operators, CASE, CAST and the functi
 FIELD: Final = "Use a column that has the field by itself. Fields of a text are not read."
 """A remedy for queries that read a field of a JSON text."""
 FLATTER: Final = "Write it flatter, for example with IN instead of many ORs."
-PIVOT: Final = "Group by both columns, and turn the answer: answer.to_pandas().pivot(…)."
+PIVOT: Final = "Group by both columns, and turn the result: answer.to_pandas().pivot(…)."
 INSTEAD: Final[Mapping[str, str]] = {
     "DESC": "`lapwing describe TABLE` says which columns there are.",
     "DESCRIBE": "`lapwing describe TABLE` says which columns there are.",
@@ -31,7 +31,7 @@ INSTEAD: Final[Mapping[str, str]] = {
 def not_a_question(first: Token, text: str) -> QueryRefused:
     """Return the refusal of a text that begins with another word than SELECT or WITH."""
     word = first.text[:40].upper()
-    return refused_at(first, text, RefusalCause.NOT_A_QUERY, f"{word} is not a question", INSTEAD.get(word, ALLOWED))
+    return refused_at(first, text, RefusalCause.NOT_A_QUERY, f"{word} is not a query", INSTEAD.get(word, ALLOWED))
 
 
 _OF_ALL = ("with_", "order", "limit", "offset")
@@ -56,11 +56,11 @@ def one_select(statement: object) -> exp.Select:
     if isinstance(statement, exp.SetOperation):
         remedy = "For totals beside their groups write GROUP BY ROLLUP (…); ask other SELECTs one by one."
         raise QueryRefused(
-            "A set operation is not a question", cause=RefusalCause.SET_OPERATION_NOT_SUPPORTED, remedy=remedy
+            "A set operation is not a query", cause=RefusalCause.SET_OPERATION_NOT_SUPPORTED, remedy=remedy
         )
     if not isinstance(statement, exp.Select):
         raise QueryRefused(
-            f"{type(statement).__name__.upper()} is not a question", cause=RefusalCause.NOT_A_QUERY, remedy=ALLOWED
+            f"{type(statement).__name__.upper()} is not a query", cause=RefusalCause.NOT_A_QUERY, remedy=ALLOWED
         )
     return statement
 
@@ -88,7 +88,7 @@ def top_refused(top: Token, number: Token, text: str) -> QueryRefused:
 def not_understood(error: Exception) -> QueryRefused:
     """Return the refusal of a text on which the parser failed."""
     if isinstance(error, RecursionError):
-        return QueryRefused("The question is nested too deep", cause=RefusalCause.QUERY_TOO_LONG, remedy=FLATTER)
+        return QueryRefused("The query is nested too deep", cause=RefusalCause.QUERY_TOO_LONG, remedy=FLATTER)
     details = getattr(error, "errors", None)
     if details and details[0].get("line"):
         first = details[0]
@@ -97,9 +97,9 @@ def not_understood(error: Exception) -> QueryRefused:
         word = near.casefold() in WORDS_OF_SQL - _BETWEEN
         remedy = f'If {near} is the name of a table or column, write "{near}", in double quotes.' if word else ALLOWED
         return QueryRefused(
-            f"The question is not understood at '{near[:40]}'",
+            f"The query is not understood at '{near[:40]}'",
             cause=RefusalCause.SYNTAX_ERROR,
             remedy=remedy,
             position=position,
         )
-    return QueryRefused("The question is not understood", cause=RefusalCause.SYNTAX_ERROR, remedy=ALLOWED)
+    return QueryRefused("The query is not understood", cause=RefusalCause.SYNTAX_ERROR, remedy=ALLOWED)
