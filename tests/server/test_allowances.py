@@ -318,12 +318,12 @@ def test_who_has_a_share_reads_what_fits_into_it(world: World) -> None:
     grant(world, "alice", ten(world))
     world.query("alice", question())
     assert f"{FIT - 1} more questions at the cost of the last would fit" in shown(world)
-    assert f"; {FIT - 1} such questions fit" in shown(world)
+    assert f"; {FIT - 1} such queries fit" in shown(world)
     assert "is left of the" in shown(world)
     for _ in range(FIT - 1):
         world.query("alice", question())
     assert "no further question at the cost of the last would fit" in shown(world)
-    assert "it would be refused: The question costs" in shown(world)
+    assert "it would be refused: The query costs" in shown(world)
     assert "and 0 % is left of the" in shown(world)
     refuse_a_question(world)
 

@@ -80,7 +80,7 @@ def exhausted(asked: Sequence[Quote], state: State, catalog: Catalog) -> BudgetE
         )
     remaining = state.room(parts)
     fitting = largest_epsilon(remaining, catalog)
-    what = "The question costs" if len(asked) == 1 else f"The {len(asked)} queries together cost"
+    what = "The query costs" if len(asked) == 1 else f"The {len(asked)} queries together cost"
     still = f"A query with epsilon = {fitting} would still fit" if fitting else "No further query fits"
     price, left = cost_and_rest(*(part.amount / state.account.budget.amount for part in (loss, remaining)))
     return BudgetExhausted(
