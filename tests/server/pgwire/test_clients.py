@@ -107,7 +107,7 @@ def test_parameters_go_beside_the_text(wired: Wired) -> None:
         ("SELECT cost FROM visits", "42501"),
         ("SELECT COUNT(*) FROM nowhere", "42501"),
         ("SELECT COUNT(*) FROM visits WHERE", "42501"),
-        ("SELECT * FROM pg_catalog.pg_class", "0A000"),
+        ("SELECT * FROM pg_catalog.pg_authid", "0A000"),
         ("DELETE FROM visits", "0A000"),
         ("COPY visits TO STDOUT", "0A000"),
         ("SET lapwing.epsilon = 'much'", "22023"),

@@ -28,6 +28,7 @@ from lapwing.errors import LapwingError, NotAuthorised, TooManyRequests
 from lapwing.exact.entropy import SystemEntropy, read_exactly
 from lapwing.server.log import log
 from lapwing.server.pgwire import protocol, scram
+from lapwing.server.pgwire.catalog import PublicCatalogs
 from lapwing.server.pgwire.messages import Report
 from lapwing.server.pgwire.protocol import Protocol
 from lapwing.server.pgwire.session import REPORTED, Portal, Prepared, Refusal, Wire, WireSession, options_of
@@ -63,6 +64,7 @@ class WireListener:
     ) -> None:
         self._service, self._door, self._tls, self._certificate = service, door, tls, certificate
         self._numbers = 0
+        self._catalogs = PublicCatalogs()
         self._strangers: dict[asyncio.Task[None], None] = {}
         self._sessions: dict[int, tuple[WireSession, bytes]] = {}
         self._of_person: Counter[str] = Counter()
@@ -236,6 +238,7 @@ class WireListener:
             token=token,
             person=begun.user,
             dataset=dataset,
+            catalogs=self._catalogs,
             flush=flush,
         )
         given = {name: value for name, value in begun.parameters.items() if name not in _NO_SETTINGS}

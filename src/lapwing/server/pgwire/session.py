@@ -26,6 +26,7 @@ from lapwing import __version__, errors
 from lapwing.answer.presentation import cost_in_words
 from lapwing.answer.python_values import Cell
 from lapwing.documents.answer_document import value_of
+from lapwing.documents.session_document import tables_of_catalog
 from lapwing.privacy.amounts import read as read_amount
 from lapwing.privacy.measures import from_record
 from lapwing.server.answer_store import AnswerRecord
@@ -34,7 +35,7 @@ from lapwing.server.datasets import ServedDataset
 from lapwing.server.execution import Ask
 from lapwing.server.log import log
 from lapwing.server.people import Caller
-from lapwing.server.pgwire import messages, protocol, values
+from lapwing.server.pgwire import catalog, messages, protocol, values
 from lapwing.server.pgwire.messages import Report
 from lapwing.server.pgwire.protocol import Protocol
 from lapwing.server.pgwire.statements import Copy, Statement, copy_of, parameter_types, split
@@ -43,6 +44,7 @@ from lapwing.server.service import Service
 
 VERSION: Final = "18.0"
 """The version of PostgreSQL whose protocol and types are spoken."""
+VERSION_TEXT: Final = f"PostgreSQL {VERSION} (Lapwing {__version__})"
 FLUSHED: Final = 1 << 16
 """Bytes of output after which a client is waited for."""
 MOST_PARAMETERS: Final = 1_000
@@ -130,7 +132,7 @@ class Result:
 
     tag: str
     columns: Sequence[tuple[str, int]] | None = None
-    rows: Sequence[Sequence[Cell]] = ()
+    rows: Sequence[Sequence[values.Shown]] = ()
     notices: Sequence[str] = ()
     copy: Copy | None = None
 
@@ -165,6 +167,7 @@ class WireSession:
     """The statements of one client.
 
     Args:
+        catalogs: Of all connections.
         flush: Sends what waits, and waits until the client has taken most of it.
     """
 
@@ -173,6 +176,7 @@ class WireSession:
     token: str
     person: str
     dataset: str
+    catalogs: catalog.PublicCatalogs
     flush: Callable[[], Awaitable[None]]
     settings: dict[str, str] = field(default_factory=lambda: {**REPORTED, **OTHERS, **OWN})
     leaves: asyncio.Event = field(default_factory=asyncio.Event)
@@ -263,7 +267,7 @@ class WireSession:
         if not self.wire.is_closed:
             self.wire.ready()
 
-    async def _send(self, result: Result, rows: Sequence[Sequence[Cell]], formats: Sequence[int]) -> None:
+    async def _send(self, result: Result, rows: Sequence[Sequence[values.Shown]], formats: Sequence[int]) -> None:
         """Send rows, waiting now and then until the client has taken them."""
         columns = result.columns or ()
         types = [type_ for _, type_ in columns]
@@ -364,6 +368,9 @@ class WireSession:
             return None
         if not _is_query(statement):
             return self._own_columns(statement)
+        found = await self._from_catalog(statement, given)
+        if found is not None:
+            return found[0]
         if self._explains(statement):
             return EXPLAINED
         if self.settings["lapwing.intervals"] == "on":
@@ -397,7 +404,11 @@ class WireSession:
         return self._own(statement)
 
     async def _asked(self, statement: Statement, given: Sequence[object]) -> Result:
-        """Ask a query, as over HTTP, or show its price."""
+        """Ask a query, as over HTTP, or show its price; answer one about the catalog from public facts."""
+        found = await self._from_catalog(statement, given)
+        if found is not None:
+            columns, rows = found
+            return Result(tag=f"SELECT {len(rows)}", columns=columns, rows=rows)
         body = self._body(statement, given)
         if self._explains(statement):
             return await self._explained(body)
@@ -406,9 +417,41 @@ class WireSession:
         (record,) = await self.service.executor.ask(ask, self._gone)
         return self._shown_result(record, served)
 
+    async def _from_catalog(
+        self, statement: Statement, given: Sequence[object]
+    ) -> tuple[Sequence[tuple[str, int]], Sequence[Sequence[values.Shown]]] | None:
+        """Return the columns and rows of a statement about the catalog; None of any other. It is free."""
+        if statement.words[0] == "EXPLAIN" or (statement.reads and not statement.of_catalog):
+            return None
+        caller, served = await self._found("read")
+
+        def answered() -> tuple[Sequence[tuple[str, int]], Sequence[Sequence[values.Shown]]] | None:
+            with self.service.callers.pricing(caller):
+                known = self._public(caller, served)
+                try:
+                    return known.answer(statement.text, given, self.settings, demanded=statement.of_catalog)
+                except catalog.NotAnswered as error:
+                    raise Refusal(error.state, str(error)) from None
+
+        return await run_in_threadpool(answered)
+
+    def _public(self, caller: Caller, served: ServedDataset) -> catalog.PublicCatalog:
+        """Return the catalog for this person, made anew where the rights or the data set have changed."""
+        names = tuple(sorted(one.name for one in self.service.datasets.all_visible(caller)))
+        session = served.session
+
+        def facts() -> catalog.Facts:
+            return catalog.Facts(
+                person=self.person,
+                dataset=self.dataset,
+                datasets=names,
+                tables=tables_of_catalog(session.catalog, session.public_tables),
+                version=VERSION_TEXT,
+            )
+
+        return self.catalogs.of(self.person, self.dataset, (names, session), facts)
+
     def _body(self, statement: Statement, given: Sequence[object]) -> QueryBody:
-        if statement.of_catalog:
-            raise Refusal("0A000", "Tables and functions of pg_catalog and information_schema are not answered.")
         try:
             return QueryBody(
                 sql=statement.text,
@@ -631,7 +674,7 @@ class WireSession:
     def _facts(self, words: Sequence[str]) -> tuple[str, int, Cell]:
         facts: dict[tuple[str, ...], tuple[str, int, Cell]] = {
             ("1",): ("?column?", values.INT4, 1),
-            ("VERSION", "(", ")"): ("version", values.TEXT_TYPE, f"PostgreSQL {VERSION} (Lapwing {__version__})"),
+            ("VERSION", "(", ")"): ("version", values.TEXT_TYPE, VERSION_TEXT),
             ("CURRENT_DATABASE", "(", ")"): ("current_database", values.TEXT_TYPE, self.dataset),
             ("CURRENT_SCHEMA", "(", ")"): ("current_schema", values.TEXT_TYPE, "public"),
             ("CURRENT_SCHEMA",): ("current_schema", values.TEXT_TYPE, "public"),

@@ -45,13 +45,16 @@ class Token:
 class Statement:
     """One statement: its text, its first tokens, and where it begins in the text that was sent.
 
-    `of_catalog`: whether it names a table or a function of the catalog of PostgreSQL.
+    Args:
+        of_catalog: Whether a word of it may be a table or a function of the catalog of PostgreSQL.
+        reads: Whether it has a FROM.
     """
 
     text: str
     start: int
     tokens: tuple[Token, ...]
     of_catalog: bool = False
+    reads: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -63,19 +66,22 @@ def split(text: str) -> list[Statement]:
     """Return the statements of a text, without those that are empty."""
     found: list[Statement] = []
     tokens: list[Token] = []
-    last, of_catalog = 0, False
+    last, of_catalog, reads = 0, False, False
     for token in (*_tokens(text), Token(text=";", kind="other", start=len(text), end=len(text))):
         if token.kind == "other" and token.text == ";":
             if tokens:
                 start = tokens[0].start
                 whole = text[start:last]
-                found.append(Statement(text=whole, start=start, tokens=tuple(tokens), of_catalog=of_catalog))
-            tokens, of_catalog = [], False
+                kept = tuple(tokens)
+                found.append(Statement(text=whole, start=start, tokens=kept, of_catalog=of_catalog, reads=reads))
+            tokens, of_catalog, reads = [], False, False
             continue
         if len(tokens) < MOST_WORDS:
             tokens.append(token)
         last = token.end
-        of_catalog = of_catalog or (token.kind == "word" and token.text.startswith(_CATALOG))
+        if token.kind == "word":
+            of_catalog = of_catalog or token.text.startswith(_CATALOG)
+            reads = reads or token.text in ("FROM", "TABLE")
     return found
 
 

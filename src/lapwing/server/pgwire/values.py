@@ -36,6 +36,10 @@ TYPES: Final[Mapping[str, int]] = {
     "null": TEXT_TYPE,
 }
 """The types of columns of answers."""
+Shown = Cell | list[Cell]
+"""A value of a result; a list is an array, which only the catalog has."""
+ARRAYS: Final[Mapping[int, int]] = {1000: BOOL, 1005: INT2, 1007: INT4, 1009: TEXT_TYPE, 1016: INT8, 1028: OID}
+"""The types of arrays, each with that of its elements."""
 _EXACT: Final = Context(prec=1_000)
 _EPOCH_DAY: Final = date(2000, 1, 1).toordinal()
 _EPOCH: Final = datetime(2000, 1, 1)
@@ -65,7 +69,7 @@ class BadValue(Exception):
 # ---- results ---------------------------------------------------------------------------------------------------------
 
 
-def written(value: Cell, type_: int, format_: int) -> bytes | None:
+def written(value: Shown, type_: int, format_: int) -> bytes | None:
     """Return a value of a result as a client reads it; None for NULL.
 
     Raises:
@@ -73,9 +77,31 @@ def written(value: Cell, type_: int, format_: int) -> bytes | None:
     """
     if value is None:
         return None
+    if isinstance(value, list):
+        return _array(value, ARRAYS[type_], format_)
     if type_ == INT8 and not (isinstance(value, int) and -(2**63) <= value < 2**63):
         raise BadValue("An integer of the result is out of the range of bigint.", "22003")
     return _as_text(value).encode("utf-8", "replace") if format_ == TEXT else _as_binary(value, type_)
+
+
+def _array(cells: Sequence[Cell], type_: int, format_: int) -> bytes:
+    """Return an array of one dimension, as `array_out` and `array_send` do."""
+    parts = [written(cell, type_, format_) for cell in cells]
+    if format_ == TEXT:
+        texts = ["NULL" if part is None else _element(part.decode()) for part in parts]
+        return f"{{{','.join(texts)}}}".encode()
+    head = struct.pack(">iiI", bool(parts), None in parts, type_) + (
+        struct.pack(">ii", len(parts), 1) if parts else b""
+    )
+    return head + b"".join(
+        b"\xff\xff\xff\xff" if part is None else len(part).to_bytes(4, "big") + part for part in parts
+    )
+
+
+def _element(text: str) -> str:
+    if text.upper() != "NULL" and re.fullmatch(r"[^\s{}\",\\]+", text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _as_text(value: Cell) -> str:
@@ -140,7 +166,7 @@ def _numeric(value: Decimal) -> bytes:
 
 
 def copied(
-    columns: Sequence[str], types: Sequence[int], rows: Iterator[Sequence[Cell]], *, form: str, header: bool = False
+    columns: Sequence[str], types: Sequence[int], rows: Iterator[Sequence[Shown]], *, form: str, header: bool = False
 ) -> Iterator[bytes]:
     """Yield the data of a COPY, row by row.
 
