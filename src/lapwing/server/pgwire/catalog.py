@@ -5,7 +5,7 @@ tables of a database in memory, filled with nothing but what `GET /v1/datasets/{
 (`catalog.sql`). No data are read, so this is free: no answer can depend on a row of anybody.
 
 A statement comes from a client, and the database in memory is a program of this machine. So a statement is read first.
-Each table must be one of the two catalogs, and each function one of a list. Anything else is refused. What is left is
+Each table must be one of the two catalogs, and each function one of a list. Anything else is refused. Then it is
 written anew for DuckDB, with the names of our tables. The database reads no file and loads nothing, and its memory,
 time and rows are limited.
 """
@@ -29,13 +29,13 @@ MOST_TEXT: Final = 100_000
 """Characters of a statement about the catalog."""
 MOST_ROWS: Final = 100_000
 MOST_CATALOGS: Final = 16
-"""Catalogs that are kept in memory."""
+"""The number of catalogs in memory."""
 MOST_SECONDS: Final = 5.0
 FIRST_OWN: Final = 16_384
 """The first number of an object that PostgreSQL did not bring along."""
 OWNER: Final = "lapwing"
 """The role that owns all tables; no person is it."""
-_LIMITS: Final = {
+_LIMITS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "threads": 1,
     "memory_limit": "32MB",
     "max_temp_directory_size": "0KB",
@@ -77,7 +77,7 @@ _RESULTS: Final = {
     "FLOAT": values.FLOAT8, "DATE": values.DATE, "TIMESTAMP": values.TIMESTAMP, "BOOLEAN[]": 1000, "SMALLINT[]": 1005,
     "INTEGER[]": 1007, "BIGINT[]": 1016, "UINTEGER[]": 1028, "VARCHAR[]": 1009,
 }  # fmt: skip
-"""The types of PostgreSQL for those of DuckDB; any other value is sent as a text."""
+"""The type of PostgreSQL for each type of DuckDB; any other value is sent as a text."""
 _CASTS: Final = {
     **dict.fromkeys(("name", "text", "char", "bpchar", "varchar", "json", "jsonb", "unknown", "uuid"), "VARCHAR"),
     **dict.fromkeys(("sql_identifier", "character_data", "yes_or_no", "pg_node_tree", "cstring"), "VARCHAR"),
@@ -92,7 +92,7 @@ _NAMES_OF: Final = {
     "regclass": "pgf_relation_name", "regtype": "pgf_format_type", "regnamespace": "pgf_namespace_name",
     "regrole": "pgf_role_name",
 }  # fmt: skip
-"""What shows the name of an object by its number."""
+"""The functions that show the name of an object by its number."""
 _PLAIN: Final = frozenset({"array_to_string", "generate_subscripts", "starts_with"})
 """Functions that DuckDB has as PostgreSQL has them, and that sqlglot does not know by a type of its own."""
 _KNOWN: Final = (
@@ -105,7 +105,7 @@ _KNOWN: Final = (
     exp.ExplodingGenerateSeries, exp.Abs, exp.Round, exp.JSONObject,
 )  # fmt: skip
 """Functions and operators that mean the same here and there."""
-_OPERATORS: Final[Mapping[str, type[exp.Expression]]] = {
+_OPERATORS: Final[Mapping[str, type[exp.Expr]]] = {
     "=": exp.EQ, "<>": exp.NEQ, "<": exp.LT, ">": exp.GT, "<=": exp.LTE, ">=": exp.GTE, "~": exp.RegexpLike,
     "~*": exp.RegexpILike, "~~": exp.Like, "~~*": exp.ILike, "||": exp.DPipe, "+": exp.Add, "-": exp.Sub,
 }  # fmt: skip
@@ -123,7 +123,7 @@ class NotAnswered(Exception):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a person is shown.
+    """The public facts that a person is shown.
 
     Args:
         dataset: The data set that is read.
@@ -319,7 +319,7 @@ class PublicCatalogs:
         """Return the catalog of a data set for a person.
 
         Args:
-            state: Equals that of an earlier call if the facts are the same.
+            state: Two calls with equal states have the same facts.
             facts: Returns them.
         """
         with self._lock:
@@ -348,7 +348,7 @@ class _Rewriter:
         self._facts, self._tables, self._macros, self._numbers = facts, tables, macros, numbers
         self._settings, self._given = settings, given
 
-    def is_of_catalog(self, tree: exp.Expression) -> bool:
+    def is_of_catalog(self, tree: exp.Expr) -> bool:
         """Tell whether all tables of a statement are of the catalog.
 
         Raises:
@@ -384,7 +384,7 @@ class _Rewriter:
             raise NotAnswered("A statement reads the catalog of its own database.")
         return found
 
-    def rewritten(self, tree: exp.Expression) -> exp.Expression:
+    def rewritten(self, tree: exp.Expr) -> exp.Expr:
         """Return a statement for the tables here.
 
         Raises:
@@ -393,7 +393,7 @@ class _Rewriter:
         self._withs = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
         return self._rewritten(tree)
 
-    def _rewritten(self, node: exp.Expression) -> exp.Expression:
+    def _rewritten(self, node: exp.Expr) -> exp.Expr:
         """Return an expression for the tables here, its parts first, so that none is passed over."""
         for part in list(node.iter_expressions()):
             written = self._rewritten(part)
@@ -401,12 +401,12 @@ class _Rewriter:
                 part.replace(written)
         return self._node(node)
 
-    def _node(self, node: exp.Expression) -> exp.Expression:
+    def _node(self, node: exp.Expr) -> exp.Expr:
         match node:
             case exp.Into() | exp.DML() | exp.DDL() | exp.Command():
                 raise NotAnswered("Only a SELECT can read the catalog.")
             case exp.Dot(this=exp.Identifier(this=schema)) if schema.lower() in _SCHEMAS:
-                return node.expression
+                return _expr(node.expression)
             case exp.Table():
                 return self._table_of(node)
             case exp.Column():
@@ -416,7 +416,7 @@ class _Rewriter:
             case exp.Operator():
                 return self._operator(node)
             case exp.Collate():
-                return node.this
+                return _expr(node.this)
             case exp.ByteString():
                 return exp.Literal.string(node.this)
             case exp.Literal(is_string=True) if node.this[:1] == "{" and node.this[-1:] == "}":
@@ -429,7 +429,7 @@ class _Rewriter:
             case _:
                 return node
 
-    def _table_of(self, node: exp.Table) -> exp.Expression:
+    def _table_of(self, node: exp.Table) -> exp.Expr:
         if isinstance(node.this, exp.Func):
             return _function_table(node)
         if not isinstance(node.this, exp.Identifier):
@@ -448,14 +448,14 @@ class _Rewriter:
         node.set("catalog", None)
         return node
 
-    def _settings_table(self, node: exp.Table) -> exp.Expression:
+    def _settings_table(self, node: exp.Table) -> exp.Expr:
         """Return the settings of the connection as a table of constants."""
         rows = [(name, value, None, "string", "user", value, value) for name, value in self._settings.items()]
         names = ("name", "setting", "unit", "vartype", "context", "boot_val", "reset_val")
         return exp.values([*rows, ("max_index_keys", "32", None, "integer", "internal", "32", "32")],
                           alias=node.alias or "pg_settings", columns=names)  # fmt: skip
 
-    def _column(self, node: exp.Column) -> exp.Expression:
+    def _column(self, node: exp.Column) -> exp.Expr:
         if node.db.lower() in _SCHEMAS:
             node.set("db", None)
             node.set("catalog", None)
@@ -464,7 +464,7 @@ class _Rewriter:
             return exp.Literal.string(self._facts.person)
         return node
 
-    def _cast(self, node: exp.Cast) -> exp.Expression:
+    def _cast(self, node: exp.Cast) -> exp.Expr:
         """Return a cast; one between the number and the name of an object is looked up."""
         kind, depth = _type_name(node.to)
         if kind in ("regclass", "regtype", "regnamespace", "regrole", "regproc"):
@@ -473,7 +473,7 @@ class _Rewriter:
                 inner = inner.this
             constant = self._constant(inner)
             if constant is not None:
-                number: exp.Expression = exp.Literal.number(self._object(kind, constant))
+                number: exp.Expr = exp.Literal.number(self._object(kind, constant))
             else:
                 number = inner
             outer = _type_name(node.parent.to)[0] if isinstance(node.parent, exp.Cast) else ""
@@ -489,7 +489,7 @@ class _Rewriter:
         node.set("to", exp.DataType.build(_CASTS[kind] + "[]" * depth, dialect="duckdb"))
         return node
 
-    def _constant(self, node: exp.Expression) -> str | None:
+    def _constant(self, node: exp.Expr) -> str | None:
         """Return the text of a constant or of a parameter; None of any other expression."""
         if isinstance(node, exp.Cast) and _type_name(node.to)[0] in (*_TEXTS, "unknown"):
             return self._constant(node.this)
@@ -516,7 +516,7 @@ class _Rewriter:
             raise NotAnswered(f"There is no {name[:64]!r}.", "42P01" if kind == "regclass" else "42704")
         return known[name]
 
-    def _operator(self, node: exp.Operator) -> exp.Expression:
+    def _operator(self, node: exp.Operator) -> exp.Expr:
         """Return an operator that was written as OPERATOR(pg_catalog.=)."""
         name = str(node.args["operator"]).rpartition("pg_catalog.")[2]
         negated, kind = name.startswith("!"), _OPERATORS.get(name.removeprefix("!"))
@@ -525,7 +525,7 @@ class _Rewriter:
         plain = kind(this=node.this, expression=node.expression)
         return exp.Not(this=plain) if negated else plain
 
-    def used(self, tree: exp.Expression) -> dict[str, object]:
+    def used(self, tree: exp.Expr) -> dict[str, object]:
         """Return the values of the parameters that are left in a statement, by name."""
         return {one.name: self._value(one) for one in tree.find_all(exp.Parameter)}
 
@@ -538,7 +538,7 @@ class _Rewriter:
             return [one.strip('"') for one in value[1:-1].split(",") if one]
         return value
 
-    def _call(self, node: exp.Func) -> exp.Expression:
+    def _call(self, node: exp.Func) -> exp.Expr:
         match node:
             case exp.CurrentUser() | exp.SessionUser():
                 return exp.Literal.string(self._facts.person)
@@ -557,7 +557,7 @@ class _Rewriter:
             case _:
                 raise NotAnswered(f"The function {node.sql_name().lower()[:64]} is not answered here.")
 
-    def _named(self, node: exp.Anonymous) -> exp.Expression:
+    def _named(self, node: exp.Anonymous) -> exp.Expr:
         name = node.name.lower()
         plain = {"version": self._facts.version, "current_database": self._facts.dataset, "current_schema": "public"}
         if name in plain and not node.expressions:
@@ -580,7 +580,7 @@ class _Rewriter:
             return node
         raise NotAnswered(f"The function {name[:64]} is not answered here.")
 
-    def _looked_up(self, name: str, constant: str) -> exp.Expression:
+    def _looked_up(self, name: str, constant: str) -> exp.Expr:
         if name == "current_setting":
             known = {one.lower(): value for one, value in self._settings.items()}
             value = known.get(constant.lower())
@@ -601,7 +601,7 @@ _WRITTEN: Final = frozenset(_NAMES_OF.values()) | {"pgf_grants"}
 """Names that `_Rewriter` writes itself."""
 
 
-def _function_table(node: exp.Table) -> exp.Expression:
+def _function_table(node: exp.Table) -> exp.Expr:
     """Return a function in FROM, whose column has the name of the table, as in PostgreSQL."""
     node.set("db", None)
     node.set("catalog", None)
@@ -615,7 +615,14 @@ def _function_table(node: exp.Table) -> exp.Expression:
     return exp.Unnest(expressions=[node.this.this], alias=alias, offset=counted)
 
 
-def _search_path() -> exp.Expression:
+def _expr(node: Any) -> exp.Expr:
+    """Return a part of an expression, which sqlglot declares as anything."""
+    if not isinstance(node, exp.Expr):
+        raise NotAnswered("This statement about the catalog cannot be answered.")
+    return node
+
+
+def _search_path() -> exp.Expr:
     return exp.array(exp.Literal.string("pg_catalog"), exp.Literal.string("public"))
 
 
@@ -643,7 +650,7 @@ def _numeric_or_text(type_: str) -> int:
     return values.NUMERIC if type_.startswith(("DECIMAL", "UBIGINT", "UHUGEINT")) else values.TEXT_TYPE
 
 
-def _type_name(type_: exp.Expression) -> tuple[str, int]:
+def _type_name(type_: exp.Expr) -> tuple[str, int]:
     """Return the name of a type without its schema, and how many times it is an array."""
     text = (
         type_.sql("postgres").lower().replace('"', "").removeprefix("pg_catalog.").removeprefix("information_schema.")
@@ -652,7 +659,7 @@ def _type_name(type_: exp.Expression) -> tuple[str, int]:
     return text.replace("[]", "").split("(")[0].replace(" precision", "").strip(), depth
 
 
-def _names(tree: exp.Expression) -> list[str] | None:
+def _names(tree: exp.Expr) -> list[str] | None:
     """Return the names that PostgreSQL gives the columns of a query; None where a star stands for some."""
     while isinstance(tree, exp.SetOperation | exp.Subquery):
         tree = tree.this
@@ -666,7 +673,7 @@ def _names(tree: exp.Expression) -> list[str] | None:
     return names
 
 
-def _name(shown: exp.Expression) -> str:
+def _name(shown: exp.Expr) -> str:
     """Return the name of a column that its query may not have named."""
     match shown:
         case exp.Alias():

@@ -39,7 +39,7 @@ TYPES: Final[Mapping[str, int]] = {
 Shown = Cell | list[Cell]
 """A value of a result; a list is an array, which only the catalog has."""
 ARRAYS: Final[Mapping[int, int]] = {1000: BOOL, 1005: INT2, 1007: INT4, 1009: TEXT_TYPE, 1016: INT8, 1028: OID}
-"""The types of arrays, each with that of its elements."""
+"""The types of arrays, each with the type of its elements."""
 _EXACT: Final = Context(prec=1_000)
 _EPOCH_DAY: Final = date(2000, 1, 1).toordinal()
 _EPOCH: Final = datetime(2000, 1, 1)
