@@ -170,7 +170,7 @@ def test_names_that_differ_by_case_alone_are_refused(tmp_path: Path) -> None:
     """Which of them is meant cannot be told, and one may be the unit."""
     parquet(tmp_path, {"x": [1], "X": [2], "note": ["a"]})
     engine = DuckDB(catalog(tmp_path, COLUMNS))
-    with pytest.raises(DataFault, match="several columns called x, but for case"):
+    with pytest.raises(DataFault, match="several columns called x that differ only in case"):
         engine.digest(catalog(tmp_path, COLUMNS).tables[0])
     engine.close()
 

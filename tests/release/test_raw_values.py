@@ -16,7 +16,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.engines.duckdb import bounded_values
-from lapwing.query.bind import bind as binding
+from lapwing.query.aggregates import group_by
 from tests.support.effort import SEED, one_in
 from tests.support.raw_values import Asked, Grammar, compare, world
 from tests.support.reviewed_rows import Reviewed
@@ -101,7 +101,7 @@ def test_twin_a_value_that_was_moved_before_a_condition_is_noticed(
 def test_twin_a_value_beyond_the_listed_keys_that_is_counted_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(binding, "key_of", lambda value, _values: value)
+    monkeypatch.setattr(group_by, "key_of", lambda value, _values: value)
     assert different(tmp_path, [asked for asked in fixed() if asked.keys])
 
 

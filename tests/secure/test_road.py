@@ -322,7 +322,7 @@ def test_commands(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     assert (made.status, made.out) == (0, "")
     assert "standard deviation of 2.35" in " ".join(made.err.split())
     assert (tmp_path / "task.key").stat().st_mode & 0o077 == 0
-    assert "is there already" in run(*asked, "--number", "0:1").err
+    assert "already exists" in run(*asked, "--number", "0:1").err
     monkeypatch.setattr("sys.stdin", io.StringIO("perhaps\n"))
     refused = run("secure", "send", "task.json")
     assert (refused.status, "perhaps" in refused.err) == (2, False)

@@ -186,14 +186,14 @@ class Datasets:
     def known(self, caller: Caller, name: str) -> ServedDataset | None:
         """Return a data set that somebody may see and that is served already; wait for none that is being opened."""
         served = self._served.get(name)
-        if served is None or not self._sees(caller, name) or self._is_behind(served):
+        if served is None or not self.sees(caller, name) or self._is_behind(served):
             return None
         return served
 
     def all_visible(self, caller: Caller) -> list[ServedDataset]:
         """Return all data sets that somebody may see: those with a grant, and of auditors and curators all."""
         self.look()
-        return [served for served in self.everything() if self._sees(caller, served.name)]
+        return [served for served in self.everything() if self.sees(caller, served.name)]
 
     def session_of(self, name: str) -> Session:
         """Return the session of a data set that is served."""
@@ -206,7 +206,8 @@ class Datasets:
         for served in self.everything():
             served.session.close()
 
-    def _sees(self, caller: Caller, name: str) -> bool:
+    def sees(self, caller: Caller, name: str) -> bool:
+        """Tell whether somebody may know that a data set is there."""
         return caller.at(name).role in ("auditor", "curator") or self._policies.sees(name, caller.name)
 
     def look(self) -> None:

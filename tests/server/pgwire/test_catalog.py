@@ -100,7 +100,7 @@ def test_a_statement_reaches_nothing_but_the_catalog(public: PublicCatalog, text
 
 
 def test_twin_functions_that_nobody_checks_are_found(public: PublicCatalog) -> None:
-    with patch.object(catalog._Rewriter, "_call", lambda self, node: node):
+    with patch.object(catalog.Rewriter, "call", lambda self, node: node):
         assert rows_of(public, "SELECT length(repeat('x', 9)) FROM pg_am") == [[9]]
     with pytest.raises(NotAnswered):
         rows_of(public, "SELECT length(repeat('x', 9)) FROM pg_am")
@@ -133,7 +133,7 @@ def test_nobody_sees_data_sets_that_are_not_theirs(wired: Wired) -> None:
     with wired.connect() as connection:
         roles = connection.execute("SELECT rolname FROM pg_roles ORDER BY 1").fetchall()
         assert roles == [("alice",), ("lapwing",)]
-    with patch.object(Datasets, "_sees", lambda *_: True):  # the twin: without the right
+    with patch.object(Datasets, "sees", lambda *_: True):  # the twin: without the right
         assert databases(wired, "alice") == ["closed", "open"]
     assert databases(wired, "alice") == ["open"]
 
