@@ -500,9 +500,9 @@ def test_a_set_operation_across_units_that_moves_further_than_is_said_is_found(
     else:
         monkeypatch.setattr(cleaned, "kept", lambda *_: "SELECT * FROM cleaned")
     if bug == "a side that is not bounded":
-        answer, rows = render.answer, 'FROM "kept visits"'
+        grouped, rows = render.grouped, 'FROM "kept visits"'
         bounded = f"{rows} QUALIFY ROW_NUMBER() OVER (PARTITION BY unit ORDER BY age) <= 2"
-        monkeypatch.setattr(render, "answer", lambda question: answer(question).replace(rows, bounded, 1))
+        monkeypatch.setattr(render, "grouped", lambda *given: grouped(*given).replace(rows, bounded, 1))
     assert found(folders, CROSSING, WITHIN)
 
 
@@ -531,11 +531,7 @@ def test_a_refusal_that_depends_on_data_is_found(folders: Path, monkeypatch: pyt
 
 @pytest.mark.long
 def test_a_limit_before_the_noise_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = render.answer
-
-    def limited(question: Any) -> str:
-        return answer(question) + " ORDER BY measure0 DESC LIMIT 1"
-
-    monkeypatch.setattr(render, "answer", limited)
+    grouped = render.grouped
+    monkeypatch.setattr(render, "grouped", lambda *given: f"{grouped(*given)} ORDER BY COUNT(*) DESC LIMIT 1")
     rows = [row(p, plan="a") for p in (2, 3, 4, 5)] + [row(p, plan="b") for p in (6, 7, 8, 1, 1)]
     assert found(folders, rows, GROUPED)

@@ -69,7 +69,7 @@ def test_public_keys_are_free(text: str, keys: list[Any], session: lw.Session, m
     def read(*_: object) -> None:
         raise AssertionError("rows are read")
 
-    monkeypatch.setattr(queries, "answer", read)
+    monkeypatch.setattr(queries, "grouped", read)
     spent = session.budget().spent
     preview = session.explain(text, epsilon=1)
     assert preview.price.amount == 0

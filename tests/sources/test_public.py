@@ -148,7 +148,7 @@ def test_some_rows_of_a_public_table(tmp_path: Path, request: pytest.FixtureRequ
     other = catalog(tmp_path, "there.parquet", made.public_tables[0].source, "where = { level = [3] }")
     with pytest.raises(DataFault, match="fetched under other conditions than the catalog has now"):
         open_engine(other)
-    with pytest.raises(CatalogError, match=r"tables.tariffs.where: is for tables that come from sources"):
+    with pytest.raises(CatalogError, match=r"tables.tariffs.where: is only for tables that come from sources"):
         catalog(tmp_path, "there.parquet", "tariffs.parquet", more)
 
 
@@ -306,5 +306,7 @@ def test_graphs_are_of_files(table: str, tmp_path: Path) -> None:
     text = GRAPH
     if table == "people":
         text = text.replace("sqlite:town.db#friendships", "edges.csv").replace("people.csv", "sqlite:town.db#people")
-    with pytest.raises(CatalogError, match=f"tables.{table}.source: comes from a source; graphs are read from files"):
+    with pytest.raises(
+        CatalogError, match=f"tables.{table}.source: comes from a source, but Lapwing reads graphs from files"
+    ):
         loads(text, file="town.toml", folder=tmp_path)

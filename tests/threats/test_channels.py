@@ -299,7 +299,7 @@ def test_t14_time_of_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 # ---- T15 -------------------------------------------------------------------------------------------------------------
 
 STATEFUL = [
-    *("random()", "setseed(0.1)", "nextval('s')", "getvariable('x')", "now()", "current_setting('threads')"),
+    *("random()", "setseed(0.1)", "nextval('s')", "getvariable('x')", "current_time", "current_setting('threads')"),
     *(
         "txid_current()",
         "uuid()",

@@ -227,8 +227,8 @@ def test_t23_selection_before_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         for text in some(3, BEFORE):
             with pytest.raises(QueryRefused):
                 session.sql(text, epsilon=1)
-    answer = render.answer
-    monkeypatch.setattr(render, "answer", lambda q: f"{answer(q)} ORDER BY measure0 DESC LIMIT 1")
+    grouped = render.grouped
+    monkeypatch.setattr(render, "grouped", lambda q, of: f"{grouped(q, of)} ORDER BY COUNT(*) DESC LIMIT 1")
     assert compare(described, rows, rows[:-2], BY_PLAN, PRICE), "the twin"
 
 

@@ -47,7 +47,7 @@ def answer(question: Question) -> str:
     measures = [f"{measured(measure, unit)} AS measure{i}" for i, measure in enumerate(question.numbers)]
     if _goes_by_unit(question):
         return by_unit(question, keys_as_columns(question.keys), measures, _rows(question))
-    return _grouped(question, measures)
+    return grouped(question, measures)
 
 
 def _goes_by_unit(question: Question) -> bool:
@@ -55,7 +55,8 @@ def _goes_by_unit(question: Question) -> bool:
     return clamped or (not isinstance(question.selection.relation, ProtectedRows) and is_limited(question))
 
 
-def _grouped(question: Question, aggregates: Sequence[str]) -> str:
+def grouped(question: Question, aggregates: Sequence[str]) -> str:
+    """Return aggregates by the keys of a question, over its rows."""
     keys = keys_as_columns(question.keys)
     return f"SELECT {', '.join([*keys, *aggregates])} {_rows(question)}{group_by(len(keys))}"
 
@@ -133,7 +134,7 @@ def _cells(question: Question, layers: str, fetch: Callable[[str], Rows]) -> Row
     keys, aggregates = len(question.keys), list(dict.fromkeys(part for parts in sums for part in parts))
     places = {part: keys + place for place, part in enumerate(aggregates)}
     weights = [[(places[part], times) for part, times in parts.items()] for parts in sums]
-    rows = fetch(f"{layers} {_grouped(question, aggregates)}")
+    rows = fetch(f"{layers} {grouped(question, aggregates)}")
     return [(*row[:keys], *(sum(times * (row[at] or 0) for at, times in one) for one in weights)) for row in rows]
 
 
