@@ -173,5 +173,5 @@ def test_of_counts_so_far_subtraction_has_less() -> None:
 
 def test_what_is_no_tree_is_refused() -> None:
     for branches, levels in ((1, 2), (2, 0)):
-        with pytest.raises(lw.InvalidParameter, match="2 at least"):
+        with pytest.raises(lw.InvalidParameter, match="at least 2"):
             HonakerTree(10, None, branches, levels)
