@@ -65,7 +65,7 @@ def test_it_is_of_these_students() -> None:
         [
             ({"birth_date": [date(2003, 2, 1)] * CLASS}, "only one"),
             ({"editor": ["Nano", *["Helix"] * (CLASS - 1)]}, "with this editor 1"),
-            ({"id": [1] * CLASS}, "id twice"),
+            ({"id": [1] * CLASS}, "id occurs twice"),
             ({"id": list(range(-1, CLASS - 1))}, "below 0"),
         ],
         many=True,

@@ -122,7 +122,7 @@ def test_the_analytic_gaussian(epsilon: Fraction, delta: Fraction) -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="Nothing is planned"):
         scales_for(PureDP(1), [])
-    with pytest.raises(InvalidParameter, match="budget is nothing"):
+    with pytest.raises(InvalidParameter, match="budget is 0"):
         scales_for(PureDP(0), plan("pure"))
     with pytest.raises(InvalidParameter, match="do not add or compare"):
         scales_for(GaussianDP(1), plan("pure"))

@@ -34,5 +34,5 @@ def test_losses_that_imply_nothing_are_left_out() -> None:
     assert Profile((ApproxDP(1, 0.1), GaussianDP(1))).to_epsilon(delta=1e-6) == GaussianDP(1).to_epsilon(delta=1e-6)
     with pytest.raises(InvalidParameter, match="implies no ε"):
         Profile((ApproxDP(1, 0.1),)).to_epsilon(delta=1e-6)
-    with pytest.raises(InvalidParameter, match="no loss"):
+    with pytest.raises(InvalidParameter, match="No loss"):
         Profile(())

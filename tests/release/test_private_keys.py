@@ -724,7 +724,7 @@ def test_a_payload_of_another_version_is_a_fault(session: Session, change: dict[
     session.sql(BY_TOWN, epsilon=5, delta=1e-5)
     (stored,) = session._ledger.answers(key_of(question))
     assert restoring.read(question, stored.payload).keys is not None
-    with pytest.raises(LedgerFault, match="not one that this version"):
+    with pytest.raises(LedgerFault, match="did not write this stored result"):
         restoring.read(question, json.dumps(json.loads(stored.payload) | change))
 
 
