@@ -1,16 +1,21 @@
 """Ages, buckets, spans and zones, as their SQL computes them on random times, beside DuckDB's own functions."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import cast
+from zoneinfo import ZoneInfo
 
 import duckdb
 import pytest
 
 from lapwing.engines.duckdb.expressions import expression
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions import days, instants, logic, temporal
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.types import Fixed, Plain
+from tests.support.query import clean
+from tests.support.refusals import refused_as
 
 ROWS = 20_000
 LOW, HIGH = datetime(1996, 1, 1), datetime(2012, 12, 31)
@@ -118,3 +123,42 @@ def test_parts_of_released_times_are_those_of_rows() -> None:
                 theirs = connection.execute(f"SELECT date_part('{unit}', TIMESTAMP '{moment}')").fetchone()
                 assert (days.part(days.count(moment), unit),) == theirs
     assert set(days.PARTS) == set(temporal.PARTS)
+
+
+@pytest.mark.parametrize(
+    ("zone", "low", "high"),
+    [
+        ("Africa/Freetown", datetime(1939, 8, 30), datetime(1939, 9, 12)),  # an offset that was kept for four days
+        ("America/Recife", datetime(2000, 10, 1, 2, 30), datetime(2000, 10, 20)),
+        ("Asia/Tokyo", datetime(9995, 1, 1), datetime.max),
+        ("America/New_York", datetime.min, datetime(5, 1, 1)),
+    ],
+)
+def test_offsets_of_a_zone_are_those_of_every_hour(zone: str, low: datetime, high: datetime) -> None:
+    rules = ZoneInfo(zone)
+    offsets = instants.zone_offsets(rules, days.count(low), days.count(high), zone)
+    hours = [low + timedelta(hours=hour) for hour in range(24, min(400, int((high - low).total_seconds() // 3600)))]
+    for moment in hours:
+        there = moment.replace(tzinfo=UTC).astimezone(rules).utcoffset()
+        assert there is not None
+        found = next((offset for until, offset in offsets[:-1] if days.count(moment) < until), offsets[-1][1])
+        assert found == there.total_seconds()
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "seen < TIMESTAMP '9999-12-31 23:00:00' AT TIME ZONE 'America/New_York'",
+        "seen > TIMESTAMP '0001-01-01 00:00:00' AT TIME ZONE 'Asia/Tokyo'",
+    ],
+)
+def test_a_constant_that_leaves_the_calendar_in_utc_is_refused(where: str, tmp_path: Path) -> None:
+    with refused_as("invalid_date"):
+        bind(f"SELECT COUNT(*) FROM visits WHERE {where}", clean.catalog_in(tmp_path))
+
+
+def test_a_bound_beyond_the_calendar_narrows_nothing(tmp_path: Path) -> None:
+    catalog = clean.catalog_in(tmp_path)
+    text = "SELECT HOUR(seen) AS k, COUNT(*) AS n FROM visits WHERE seen < {} GROUP BY k"
+    for end in ("TIMESTAMP '9999-12-31 00:00:00' + INTERVAL 2 DAY", "DATE '9999-12-31' + INTERVAL 2 DAY"):
+        assert bind(text.format(end), catalog).question.cells

@@ -108,6 +108,7 @@ def test_a_seal_that_does_not_change_serves_old_data(world: World, monkeypatch: 
 
 
 LATELY = "SELECT plan, COUNT(*) AS n FROM visits WHERE day < CURRENT_DATE GROUP BY plan"
+TODAY = "SELECT COUNT(*) AS n, CURRENT_DATE AS today FROM visits"
 
 
 def test_another_day_is_seen_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +121,17 @@ def test_another_day_is_seen_at_once(world: World, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Session, "moment", lambda _: datetime(2026, 1, 3))
     assert not asked(world, sql=LATELY)["stored"]
     assert world.charges() == 2
+
+
+def test_a_free_answer_shows_the_day_on_which_it_is_asked(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock stands beside the numbers alone: they are the same on both days, and the day is not."""
+    monkeypatch.setattr(Session, "moment", lambda _: datetime(2026, 1, 2))
+    first = [asked(world, sql=TODAY) for _ in range(3)][-1]
+    monkeypatch.setattr(Session, "moment", lambda _: datetime(2026, 1, 3))
+    second = [asked(world, sql=TODAY) for _ in range(3)]
+    assert [row["today"] for row in first["rows"]] == ["2026-01-02"]
+    assert [row["today"] for answer in second for row in answer["rows"]] == ["2026-01-03"] * 3
+    assert world.charges() == 1
 
 
 def test_data_that_were_not_accepted_are_seen_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,9 @@ def look_up(
         if priced.question.wider is not None:
             from lapwing.release.bought_before import look_up_wider  # here: few questions had more cells
 
-            return look_up_wider(priced, key, access)
+            found = look_up_wider(priced, key, access)
+            if isinstance(found, Release) or not priced.question.selection.relation.sources:
+                return found
         if priced.question.selection.relation.sources:
             from lapwing.release.bought_before import look_up_before  # here: few plans were others before
 

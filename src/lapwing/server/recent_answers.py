@@ -64,7 +64,7 @@ class RecentAnswer:
 
     def says_what(self, answer: Answer, catalog: Catalog) -> bool:
         """Tell whether another answer to the same request says the same."""
-        return self.entries == answer.entries and self.catalog is catalog
+        return self.entries == answer.entries and self.catalog is catalog and self.moment == _moment_of(answer)
 
     def stands(self, session: Session, seal: str | None) -> bool:
         """Tell whether the request would be answered so again; seal: of the ledger now, as `seal_of` says it."""
@@ -100,13 +100,18 @@ class RecentAnswers:
             catalog=catalog,
             tables=tables,
             seal=seal,
-            moment=answer.plan.moment,
+            moment=_moment_of(answer),
         )
         with self._lock:
             self._recent[name] = recent
             self._recent.move_to_end(name)
             while len(self._recent) > MOST:
                 self._recent.popitem(last=False)
+
+
+def _moment_of(answer: Answer) -> datetime | None:
+    """Return what an answer's looks at the clock stood for; plans of graphs have none."""
+    return getattr(answer.plan, "moment", None)
 
 
 def seal_of(session: Session, tables: Sequence[Table]) -> str | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Final
 
-from lapwing.query.expressions.days import DAY, FIXED, count, microseconds, moment_at
+from lapwing.query.expressions.days import CALENDAR, DAY, FIXED, count, microseconds, moment_at
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation, columns_of
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain
 from lapwing.query.relations.public_rows import ListedValues
@@ -160,5 +160,6 @@ def _constant(part: Expression) -> Constant:
     if isinstance(part, Literal) and part.value is None:
         return None
     if isinstance(kind, Plain) and kind.low is not None and kind.low == kind.high and not columns_of(part):
-        return moment_at(microseconds(kind)[0])  # computed of constants: its bounds say what it is
+        at, (first, last) = microseconds(kind)[0], CALENDAR["timestamp"]
+        return moment_at(at) if first <= at <= last else _UNKNOWN  # computed of constants: its bounds say what it is
     return part.value if isinstance(part, Literal) and type(part.value) is not date else _UNKNOWN

@@ -141,7 +141,8 @@ class Facts:
 class PublicCatalog:
     """The catalog of one data set, for one person.
 
-    Guarantee: it holds only what `Facts` has, and a statement can neither change it nor reach anything else.
+    Guarantee:
+        It holds only what `Facts` has. A statement can neither change it nor reach anything else.
     """
 
     def __init__(self, facts: Facts) -> None:
