@@ -129,7 +129,7 @@ def test_a_price_says_that_late_answers_refuse_the_charge(padded: tuple[World, Q
         session.acting_for("alice", lambda: Limits(timed=True)).sql(one["sql"], epsilon=one["epsilon"])
     preview = priced(world, "explain", one)
     assert (preview["refusal"], preview["fits"]) == (refused.value.analyst_text, 0)
-    assert priced(world, "batch/explain", batch)["refusal"] == str(refused.value)
+    assert priced(world, "batch/explain", batch)["refusal"] == refused.value.analyst_text
     trusted = {"share": None, "trusted_with_time": True}
     assert world.ask("PUT", "/v1/datasets/open/grants/alice", "carol", trusted).status == 204
     assert priced(world, "explain", one)["refusal"] is None
