@@ -42,6 +42,8 @@ MAX_TOKENS = 10_000
 MAX_NESTING = 20
 MAX_TREE_DEPTH = 150
 
+_READ_TWICE = DuckDB.Parser.TYPE_TOKENS
+"""Words behind which the parser reads what is in brackets twice, and so 2ⁿ times where n of them are nested."""
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
 _FOREIGN, _SETS = {TokenType.L_BRACKET, TokenType.L_BRACE}, {TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT}
@@ -216,20 +218,22 @@ def _measure(tokens: list[Token], text: str) -> None:
             cause=RefusalCause.QUERY_TOO_LONG,
             remedy="Use IN for many alternatives.",
         )
-    depth = run = 0
+    depth = run = weight = 0
+    typed = [False]  # of the brackets that are open: whether one is behind the name of a type
     for place, token in enumerate(tokens):
         if token.token_type in _FOREIGN and not is_list(tokens, place):
             raise refused_at(token, text, RefusalCause.CLAUSE_NOT_SUPPORTED, f"{token.text} is not supported", _LISTS)
-        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        if token.token_type in _OPENING:
+            depth += 1
+            typed.append(tokens[place - 1].token_type in _READ_TWICE)
+        elif token.token_type in _CLOSING:
+            depth -= 1
+            del typed[max(len(typed) - 1, 1) :]
+        weight += 2 ** sum(typed) - 1
         run = run + 1 if token.token_type in _PREFIX else 0
-        if max(depth, run) > MAX_NESTING:
-            raise refused_at(
-                token,
-                text,
-                RefusalCause.QUERY_TOO_LONG,
-                f"The query is nested more than {MAX_NESTING} deep",
-                FLATTER,
-            )
+        if max(depth, run) > MAX_NESTING or weight > MAX_TOKENS:
+            reason = f"The query is nested more than {MAX_NESTING} deep, or types are nested in types"
+            raise refused_at(token, text, RefusalCause.QUERY_TOO_LONG, reason, FLATTER)
 
 
 def _require_one_select(tokens: list[Token], text: str) -> None:
