@@ -122,6 +122,33 @@ def test_time_memory_and_rows_are_limited(public: PublicCatalog) -> None:
     assert rows_of(public, RELATIONS) == [["codes"], ["visits"]]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT " + "int(" * 9 + "1" + ")" * 9,
+        "SELECT " + "ARRAY[" * 5_000,
+        "SELECT " + ", ".join(["int(" * 8 + "1" + ")" * 8] * 9),
+        "SELECT '" + "x" * 20_000 + "'",
+    ],
+)
+def test_what_the_parser_reads_too_slowly_is_not_parsed(public: PublicCatalog, text: str) -> None:
+    with patch.object(catalog.sqlglot, "parse_one", side_effect=AssertionError), pytest.raises(NotAnswered) as refused:
+        rows_of(public, text)
+    assert refused.value.state == "54000"
+
+
+def test_the_deepest_nesting_is_parsed_quickly(public: PublicCatalog) -> None:
+    with patch.object(catalog, "MOST_NESTED", 7), pytest.raises(NotAnswered):
+        rows_of(public, "SELECT " + "(" * 8 + "1" + ")" * 8)
+    assert rows_of(public, "SELECT " + "(" * 8 + "1" + ")" * 8) == [[1]]
+
+
+def test_a_result_has_few_columns(public: PublicCatalog) -> None:
+    with pytest.raises(NotAnswered) as wide:
+        rows_of(public, "SELECT " + ", ".join(["1"] * (catalog.MOST_COLUMNS + 1)))
+    assert wide.value.state == "54011"
+
+
 def databases(wired: Wired, who: str) -> list[str]:
     with wired.connect(who, dbname="open") as connection:
         return [name for (name,) in connection.execute("SELECT datname FROM pg_database ORDER BY datname")]

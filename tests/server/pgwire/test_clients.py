@@ -23,8 +23,10 @@ from cryptography.x509.oid import NameOID
 from psycopg import pq
 
 from lapwing.server import listener
+from lapwing.server.bodies import MOST_SQL
 from lapwing.server.deadline.process import Order, Outcome
 from lapwing.server.pgwire import listener as wire_listener
+from lapwing.server.pgwire import session
 from lapwing.server.pgwire.listener import WireListener
 from lapwing.server.service import Service, ServiceSettings
 from tests.support.server.question_thread import QuestionThread
@@ -125,6 +127,20 @@ def test_refusals_have_a_state_and_charge_nothing(wired: Wired, sql: LiteralStri
         assert refused.value.sqlstate == state
         assert connection.execute("SELECT 1").fetchone() == (1,)
     assert wired.world.charges() == before
+
+
+def test_long_texts_and_many_statements_are_refused_before_they_are_read(wired: Wired) -> None:
+    long = "SELECT 1" + " " * MOST_SQL
+    many = "SELECT 1;" * (session.MOST_STATEMENTS + 1)
+    with wired.connect(autocommit=True) as connection:
+        with patch.object(session, "split", side_effect=AssertionError):
+            refused = connection.pgconn.exec_(long.encode())
+            assert refused.error_field(pq.DiagnosticField.SQLSTATE) == b"54000"
+            refused = connection.pgconn.prepare(b"long", long.encode())
+            assert refused.error_field(pq.DiagnosticField.SQLSTATE) == b"54000"
+        refused = connection.pgconn.exec_(many.encode())
+        assert refused.error_field(pq.DiagnosticField.SQLSTATE) == b"54000"
+        assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
 def test_a_refusal_says_where_and_what_to_do(wired: Wired) -> None:

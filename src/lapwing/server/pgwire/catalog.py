@@ -21,13 +21,21 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token, TokenType
 
 from lapwing.server.pgwire import values
 from lapwing.tables.tables import ColumnDescription, Tables, quoted
 
-MOST_TEXT: Final = 100_000
+MOST_TEXT: Final = 20_000
 """Characters of a statement about the catalog."""
+MOST_NESTED: Final = 8
+"""How deep parentheses and brackets may be nested; the statements of psql and SQLAlchemy need 6."""
+MOST_WEIGHT: Final = 4_000
+"""The weight of a statement: one bracket weighs 2 to the power of its depth. The parser reads the text inside a
+bracket again and again, so its time grows like this. The statements of psql and SQLAlchemy weigh up to 200."""
 MOST_ROWS: Final = 100_000
+MOST_COLUMNS: Final = 1_664
+"""As in PostgreSQL."""
 MOST_CATALOGS: Final = 16
 """The number of catalogs in memory."""
 MOST_SECONDS: Final = 5.0
@@ -254,6 +262,7 @@ class PublicCatalog:
         if len(text) > MOST_TEXT:
             raise NotAnswered(f"A statement about the catalog has at most {MOST_TEXT:,} characters.", "54000")
         try:
+            _require_flat(sqlglot.tokenize(text, read="postgres"))
             tree = sqlglot.parse_one(text, read="postgres")
         except (SqlglotError, RecursionError):
             if demanded:
@@ -280,6 +289,8 @@ class PublicCatalog:
         try:
             cursor.execute(written, dict(given))
             described = cursor.description or []
+            if len(described) > MOST_COLUMNS:
+                raise NotAnswered(f"A result has at most {MOST_COLUMNS:,} columns.", "54011")
             rows = cursor.fetchmany(MOST_ROWS + 1)
         except duckdb.InterruptException:
             raise NotAnswered(f"The statement took longer than {MOST_SECONDS:g} seconds.", "57014") from None
@@ -593,6 +604,8 @@ class Rewriter:
         return exp.cast(exp.Literal.number(number), "UINTEGER", dialect="duckdb")
 
 
+_OPENING: Final = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSING: Final = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 _NUMBERS: Final = ("oid", "int4", "int", "integer", "int8", "bigint")
 _TEXTS: Final = ("text", "varchar", "name")
 _PERSON: Final = ("user", "current_role")
@@ -621,6 +634,19 @@ def _expr(node: Any) -> exp.Expr:
     if not isinstance(node, exp.Expr):
         raise NotAnswered("This statement about the catalog cannot be answered.")
     return node
+
+
+def _require_flat(tokens: Sequence[Token]) -> None:
+    """Refuse what the parser would take too long to read, before it does."""
+    depth = weight = 0
+    for token in tokens:
+        if token.token_type in _OPENING:
+            depth += 1
+            weight += 2 ** min(depth, MOST_NESTED)
+        elif token.token_type in _CLOSING:
+            depth -= 1
+        if depth > MOST_NESTED or weight > MOST_WEIGHT:
+            raise NotAnswered(f"A statement about the catalog is nested at most {MOST_NESTED} deep.", "54000")
 
 
 def _search_path() -> exp.Expr:

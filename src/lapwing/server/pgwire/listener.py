@@ -31,7 +31,7 @@ from lapwing.server.pgwire import protocol, scram
 from lapwing.server.pgwire.catalog import PublicCatalogs
 from lapwing.server.pgwire.messages import Report
 from lapwing.server.pgwire.protocol import Protocol
-from lapwing.server.pgwire.session import REPORTED, Portal, Prepared, Refusal, Wire, WireSession, options_of
+from lapwing.server.pgwire.session import FLUSHED, REPORTED, Portal, Prepared, Refusal, Wire, WireSession, options_of
 from lapwing.server.problems import place_of, told
 from lapwing.server.service import Service
 
@@ -287,6 +287,9 @@ async def _answer_all(wire: Wire, session: WireSession, reader: asyncio.StreamRe
         while True:
             while not wire.is_closed and (event := wire.next_event()) is not None:
                 await session.answer(event)
+                if wire.waiting > FLUSHED:
+                    await session.flush()
+                await asyncio.sleep(0)  # other connections have their turn between two messages
             await session.flush()
             if wire.is_closed:
                 return

@@ -30,7 +30,7 @@ from lapwing.documents.session_document import tables_of_catalog
 from lapwing.privacy.amounts import read as read_amount
 from lapwing.privacy.measures import from_record
 from lapwing.server.answer_store import AnswerRecord
-from lapwing.server.bodies import QueryBody
+from lapwing.server.bodies import MOST_SQL, QueryBody
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.execution import Ask
 from lapwing.server.log import log
@@ -48,6 +48,8 @@ VERSION_TEXT: Final = f"PostgreSQL {VERSION} (Lapwing {__version__})"
 FLUSHED: Final = 1 << 16
 """Bytes of output after which a client is waited for."""
 MOST_PARAMETERS: Final = 1_000
+MOST_STATEMENTS: Final = 100
+"""The number of statements of one query of the simple protocol."""
 MOST_SETTING: Final = 1_000
 MOST_SAVEPOINTS: Final = 64
 REPORTED: Final = {
@@ -250,7 +252,14 @@ class WireSession:
     # ---- the simple protocol -----------------------------------------------------------------------------------------
 
     async def _statements(self, text: str) -> None:
-        statements = split(text)
+        try:
+            statements = split(_short(text))
+            if len(statements) > MOST_STATEMENTS:
+                raise Refusal("54000", f"At most {MOST_STATEMENTS} statements come at once.")
+        except Refusal as refused:
+            self.wire.fail(refused.report)
+            self.wire.ready()
+            return
         if not statements:
             self.wire.completed("")
         for statement in statements:
@@ -297,7 +306,7 @@ class WireSession:
     # ---- the extended protocol ---------------------------------------------------------------------------------------
 
     def _prepared(self, event: protocol.Prepare) -> Prepared:
-        statements = split(event.text)
+        statements = split(_short(event.text))
         if len(statements) > 1:
             raise Refusal("42601", "A prepared statement holds one statement. Send them one by one.")
         types = parameter_types(event.text, event.types)
@@ -700,6 +709,13 @@ _EXAMPLES: Final[Mapping[int, object]] = {
     **dict.fromkeys((values.TIMESTAMP, values.TIMESTAMPTZ), datetime(2000, 1, 1)),
 }
 """Values by which a prepared query is read whose own values are not there yet."""
+
+
+def _short(text: str) -> str:
+    """Return a text that is not too long to be read here, where all connections wait meanwhile."""
+    if len(text) > MOST_SQL:
+        raise Refusal("54000", f"The text has {len(text):,} characters; at most {MOST_SQL:,} are allowed.")
+    return text
 
 
 def _fact_of(words: Sequence[str]) -> tuple[str, ...]:
