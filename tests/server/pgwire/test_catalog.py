@@ -89,6 +89,20 @@ HOSTILE: Final = (
     "DROP TABLE pg_class",
     "SET memory_limit = '8GB'",
     "SELECT relname FROM pg_class WHERE oid = $1",
+    "SELECT relname FROM pg_class WHERE oid = $0000010",
+    "SELECT * FROM duckdb_databases, (WITH duckdb_databases AS (SELECT 1) SELECT count(*) FROM pg_class) x",
+    "WITH a AS (SELECT * FROM duckdb_databases), duckdb_databases AS (SELECT 1 FROM pg_class) SELECT * FROM a",
+    "WITH duckdb_databases AS (SELECT * FROM duckdb_databases) SELECT * FROM duckdb_databases, pg_class",
+    "WITH RECURSIVE duckdb_databases AS (SELECT * FROM duckdb_databases) SELECT * FROM duckdb_databases, pg_class",
+    "SELECT replace('x', 'x', relname) FROM pg_class",
+    "SELECT string_agg(relname, relname) FROM pg_class",
+    "SELECT pg_catalog.array_to_string(ARRAY[relname], relname) FROM pg_class",
+    "SELECT count(*) FROM pg_class, generate_series(1, 1000000000) s",
+    "SELECT generate_series(1, oid::int) FROM pg_class",
+    "WITH a AS (SELECT c FROM pg_class c) SELECT 1 FROM a",
+    "SELECT *, *, * FROM pg_class",
+    "SELECT 1 FROM " + ", ".join(["pg_class"] * 33),
+    "SELECT ARRAY[" + ", ".join(["relname"] * 1_000) + "] FROM pg_class",
 )  # fmt: skip
 
 
@@ -141,6 +155,29 @@ def test_the_deepest_nesting_is_parsed_quickly(public: PublicCatalog) -> None:
     with patch.object(catalog, "MOST_NESTED", 7), pytest.raises(NotAnswered):
         rows_of(public, "SELECT " + "(" * 8 + "1" + ")" * 8)
     assert rows_of(public, "SELECT " + "(" * 8 + "1" + ")" * 8) == [[1]]
+
+
+def test_texts_that_are_put_together_stay_short(public: PublicCatalog) -> None:
+    doubled = " || ".join(["x"] * 30)
+    text = f"WITH a AS (SELECT 'xxxxxxxxxx' AS x), b AS (SELECT {doubled} AS x FROM a) SELECT length({doubled}) FROM b"
+    assert rows_of(public, text) == [[catalog.MOST_GROWN]]
+    operators = text.replace(" || x" * 29, " OPERATOR(pg_catalog.||) x" * 9)
+    assert rows_of(public, operators.replace("'xxxxxxxxxx'", "'" + "x" * 1_000 + "'")) == [[catalog.MOST_GROWN]]
+    with patch.object(catalog, "_short", lambda node: node):  # the twin
+        assert rows_of(public, text) == [[9_000]]
+    with patch.object(catalog, "MOST_CELLS", 10), pytest.raises(NotAnswered) as large:
+        rows_of(public, "SELECT 'xxxxxxxxxxxx', relname FROM pg_class")
+    assert large.value.state == "54000"
+
+
+def test_a_query_of_a_with_is_meant_where_its_name_is_known(public: PublicCatalog) -> None:
+    for text, rows in (
+        ("WITH a AS (SELECT 1 x), b AS (SELECT a.x + 1 x FROM a) SELECT a.x, b.x, c.x FROM a, b, a c", [[1, 2, 1]]),
+        ("WITH a AS (SELECT 1 AS x) SELECT (WITH a AS (SELECT 2 AS x) SELECT x FROM a), x FROM a", [[2, 1]]),
+        ("WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a WHERE n < 3) SELECT count(*) FROM a", [[3]]),
+        ("WITH pg_class AS (SELECT 'x' AS relname) SELECT relname FROM pg_class", [["x"]]),
+    ):  # fmt: skip
+        assert rows_of(public, text) == rows
 
 
 def test_a_result_has_few_columns(public: PublicCatalog) -> None:

@@ -34,6 +34,18 @@ MOST_WEIGHT: Final = 4_000
 """The weight of a statement: one bracket weighs 2 to the power of its depth. The parser reads the text inside a
 bracket again and again, so its time grows like this. The statements of psql and SQLAlchemy weigh up to 200."""
 MOST_ROWS: Final = 100_000
+MOST_CELLS: Final = 8 << 20
+"""Characters of the texts of a result."""
+MOST_GROWN: Final = 4_000
+"""Characters of a text that a statement puts together. DuckDB does not count texts as memory, so they stay short."""
+MOST_OPERANDS: Final = 32
+MOST_WIDENED: Final = 1_000
+"""By which factor arrays, rows and objects of columns may make values larger, all of a statement together."""
+MOST_WITHS: Final = 4
+MOST_TABLES: Final = 32
+MOST_STARS: Final = 2
+"""Each of these names all columns, so several of them on top of each other would multiply columns."""
+MOST_SERIES: Final = 10_000
 MOST_COLUMNS: Final = 1_664
 """As in PostgreSQL."""
 MOST_CATALOGS: Final = 16
@@ -107,9 +119,9 @@ _KNOWN: Final = (
     exp.And, exp.Or, exp.Xor, exp.Cast, exp.Case, exp.If, exp.Array, exp.ArrayAgg, exp.ArraySize, exp.ArrayPosition,
     exp.ArrayAppend, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least, exp.Count, exp.Min, exp.Max, exp.Sum, exp.Avg,
     exp.LogicalAnd, exp.LogicalOr, exp.GroupConcat, exp.RowNumber, exp.Exists, exp.Lower, exp.Upper,
-    exp.Length, exp.Trim, exp.Replace, exp.SplitPart, exp.Concat, exp.ConcatWs, exp.Left, exp.Right,
+    exp.Length, exp.Trim, exp.SplitPart, exp.Concat, exp.ConcatWs, exp.Left, exp.Right,
     exp.Substring, exp.StrPosition,
-    exp.RegexpLike, exp.RegexpILike, exp.RegexpReplace, exp.Explode, exp.Unnest, exp.GenerateSeries,
+    exp.RegexpLike, exp.RegexpILike, exp.Explode, exp.Unnest, exp.GenerateSeries,
     exp.ExplodingGenerateSeries, exp.Abs, exp.Round, exp.JSONObject,
 )  # fmt: skip
 """Functions and operators that mean the same here and there."""
@@ -291,10 +303,12 @@ class PublicCatalog:
             described = cursor.description or []
             if len(described) > MOST_COLUMNS:
                 raise NotAnswered(f"A result has at most {MOST_COLUMNS:,} columns.", "54011")
-            rows = cursor.fetchmany(MOST_ROWS + 1)
+            rows = _fetched(cursor)
         except duckdb.InterruptException:
             raise NotAnswered(f"The statement took longer than {MOST_SECONDS:g} seconds.", "57014") from None
         except duckdb.OutOfMemoryException:
+            raise NotAnswered("The statement takes too much memory.", "53200") from None
+        except MemoryError:
             raise NotAnswered("The statement takes too much memory.", "53200") from None
         except (duckdb.Error, ValueError, OverflowError):
             raise NotAnswered("This statement about the catalog cannot be answered.") from None
@@ -358,6 +372,7 @@ class Rewriter:
     ) -> None:
         self._facts, self._tables, self._macros, self._numbers = facts, tables, macros, numbers
         self._settings, self._given = settings, given
+        self._of_withs: set[int] = set()
 
     def is_of_catalog(self, tree: exp.Expr) -> bool:
         """Tell whether all tables of a statement are of the catalog.
@@ -367,11 +382,10 @@ class Rewriter:
         """
         if not isinstance(tree, exp.Query | exp.Values):
             raise NotAnswered("Only a SELECT can read the catalog.")
-        withs = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
         kinds = {
             self._place(table) is not None
             for table in tree.find_all(exp.Table)
-            if isinstance(table.this, exp.Identifier) and not (table.name.lower() in withs and not table.db)
+            if isinstance(table.this, exp.Identifier) and _with_of(table) is None
         }
         if kinds == {True, False}:
             raise NotAnswered("A statement reads the catalog, or tables of the data set, but not both.")
@@ -401,15 +415,32 @@ class Rewriter:
         Raises:
             NotAnswered: If it holds anything unknown.
         """
-        self._withs = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+        _require_small(tree)
+        self._rename_withs(tree)
         return self._rewritten(tree)
+
+    def _rename_withs(self, tree: exp.Expr) -> None:
+        """Give each query of a WITH a name that DuckDB does not have, and use it where the query is meant.
+
+        So a name that means something else at its place, such as a view of DuckDB, is never taken for one.
+        """
+        meant = [(table, cte) for table in tree.find_all(exp.Table) if (cte := _with_of(table)) is not None]
+        fresh = {id(cte): f"pgw {number}" for number, cte in enumerate(tree.find_all(exp.CTE))}
+        for table, cte in meant:
+            if not table.alias:
+                table.set("alias", exp.TableAlias(this=_expr(table.this).copy()))
+            table.set("this", exp.to_identifier(fresh[id(cte)], quoted=True))
+        for cte in tree.find_all(exp.CTE):
+            cte.args["alias"].set("this", exp.to_identifier(fresh[id(cte)], quoted=True))
+        self._of_withs = {id(table) for table, _ in meant}
 
     def _rewritten(self, node: exp.Expr) -> exp.Expr:
         """Return an expression for the tables here, its parts first, so that none is passed over."""
         for part in list(node.iter_expressions()):
+            key, index = part.arg_key, part.index  # before it may become a part of what stands for it
             written = self._rewritten(part)
-            if written is not part:
-                part.replace(written)
+            if written is not part and key is not None:
+                node.set(key, written, index)
         return self._node(node)
 
     def _node(self, node: exp.Expr) -> exp.Expr:
@@ -426,6 +457,10 @@ class Rewriter:
                 return self._cast(node)
             case exp.Operator():
                 return self._operator(node)
+            case exp.DPipe() if not (
+                isinstance(node.parent, exp.DPipe) or _is_array(node.this) or _is_array(node.expression)
+            ):
+                return _short(node)
             case exp.Collate():
                 return _expr(node.this)
             case exp.ByteString():
@@ -445,7 +480,7 @@ class Rewriter:
             return _function_table(node)
         if not isinstance(node.this, exp.Identifier):
             raise NotAnswered("This table is not answered here.")
-        if node.name.lower() in self._withs and not node.db:
+        if id(node) in self._of_withs:
             return node
         place = self._place(node)
         if place is None:
@@ -534,6 +569,8 @@ class Rewriter:
         if kind is None:
             raise NotAnswered(f"The operator {name[:16]} is not answered here.")
         plain = kind(this=node.this, expression=node.expression)
+        if kind is exp.DPipe:
+            return _short(plain)
         return exp.Not(this=plain) if negated else plain
 
     def used(self, tree: exp.Expr) -> dict[str, object]:
@@ -542,9 +579,9 @@ class Rewriter:
 
     def _value(self, node: exp.Parameter) -> object:
         """Return the value of `$1`; an array that came as a text, as a list."""
-        if not node.name.isdecimal() or not 0 < int(node.name[:6]) <= len(self._given):
+        if not node.name.isdecimal() or not 0 < int(node.name[:100]) <= len(self._given):
             raise NotAnswered("There is no parameter of this number.", "42P02")
-        value = self._given[int(node.name) - 1]
+        value = self._given[int(node.name[:100]) - 1]
         if isinstance(value, str) and value[:1] == "{" and value[-1:] == "}":
             return [one.strip('"') for one in value[1:-1].split(",") if one]
         return value
@@ -564,6 +601,12 @@ class Rewriter:
                 return exp.Literal.string(self._facts.version)
             case exp.Anonymous():
                 return self._named(node)
+            case exp.Concat() | exp.ConcatWs():
+                return _short(node)
+            case exp.GroupConcat() if not isinstance(node.args.get("separator"), exp.Literal | None):
+                raise NotAnswered("The texts between others are constants here.")
+            case exp.GenerateSeries() | exp.ExplodingGenerateSeries():
+                return self._series(node)
             case exp.AggFunc() | exp.Func() if isinstance(node, _KNOWN):
                 return node
             case _:
@@ -588,9 +631,24 @@ class Rewriter:
             return exp.Anonymous(this=f"pgf_{name}", expressions=node.expressions)
         if name == "json_build_object":
             return exp.Anonymous(this="json_object", expressions=node.expressions)
+        if name == "array_to_string":
+            if not all(isinstance(one, exp.Literal) for one in node.expressions[1:]):
+                raise NotAnswered("The texts between others are constants here.")
+            return _short(node)
         if name in _PLAIN or name in _WRITTEN:
             return node
         raise NotAnswered(f"The function {name[:64]} is not answered here.")
+
+    def _series(self, node: exp.Func) -> exp.Expr:
+        """Return a series whose ends are small constants, or the ends of an array."""
+        for end in (node.args.get(name) for name in ("start", "end", "step")):
+            while isinstance(end, exp.Paren | exp.Neg | exp.Cast):
+                end = end.this
+            small = isinstance(end, exp.Literal) and end.is_int and int(end.name[:9]) <= MOST_SERIES
+            of_array = isinstance(end, exp.Anonymous) and end.name.lower() in ("pgf_array_upper", "pgf_array_lower")
+            if end is not None and not small and not of_array:
+                raise NotAnswered(f"A series has constant ends here, up to {MOST_SERIES:,}.")
+        return node
 
     def _looked_up(self, name: str, constant: str) -> exp.Expr:
         if name == "current_setting":
@@ -613,6 +671,81 @@ _KINDS: Final = {"view": "v"}
 _SCHEMAS: Final = ("pg_catalog", "information_schema")
 _WRITTEN: Final = frozenset(_NAMES_OF.values()) | {"pgf_grants"}
 """Names that `Rewriter` writes itself."""
+
+
+def _with_of(table: exp.Table) -> exp.CTE | None:
+    """Return the query of a WITH that the name of a table means at its place."""
+    if table.db:
+        return None
+    name, node = table.name.lower(), table.parent
+    below: exp.Expr = table
+    while node is not None:
+        within = node.args.get("with_")
+        if isinstance(node, exp.With):
+            known = node.expressions[: _place_in(node.expressions, below) + bool(node.recursive)]
+        elif isinstance(within, exp.With) and within is not below:
+            known = within.expressions
+        else:
+            known = []
+        for cte in known:
+            if isinstance(cte, exp.CTE) and cte.alias.lower() == name:
+                return cte
+        below, node = node, node.parent
+    return None
+
+
+def _place_in(parts: Sequence[object], part: object) -> int:
+    return next(place for place, one in enumerate(parts) if one is part)
+
+
+def _require_small(tree: exp.Expr) -> None:
+    """Refuse a statement whose values or columns could grow without bound: DuckDB would not count them as memory."""
+    stars = sum(not isinstance(one.parent, exp.Count) for one in tree.find_all(exp.Star))
+    counts = sum(1 for _ in tree.find_all(exp.CTE)), sum(1 for _ in tree.find_all(exp.Table)), stars
+    if any(count > most for count, most in zip(counts, (MOST_WITHS, MOST_TABLES, MOST_STARS), strict=True)):
+        raise NotAnswered("The statement names too many tables, or has too many stars or queries of a WITH.", "54000")
+    names = {one.alias_or_name.lower() for one in tree.find_all(exp.Table, exp.Subquery, exp.CTE)
+             if not isinstance(one.this, exp.Func)}  # fmt: skip
+    widened = 1
+    for node in tree.walk():
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() in names:
+            raise NotAnswered("A whole row as one value is not answered here.")
+        operands = [one for one in node.iter_expressions() if one.find(exp.Column) is not None]
+        if isinstance(node, exp.DPipe) and not isinstance(node.parent, exp.DPipe):
+            operands = [one for one in node.flatten() if one.find(exp.Column) is not None]
+        if isinstance(node, exp.Concat | exp.ConcatWs | exp.DPipe) and len(operands) > MOST_OPERANDS:
+            raise NotAnswered(f"At most {MOST_OPERANDS} values become one text.", "54000")
+        named = isinstance(node, exp.Anonymous) and node.name.lower() == "json_build_object"
+        if named or isinstance(node, exp.Array | exp.Tuple | exp.JSONObject):
+            widened *= len(operands) + 1
+        elif isinstance(node, exp.DPipe) and operands and (_is_array(node.this) or _is_array(node.expression)):
+            widened *= 2
+    if widened > MOST_WIDENED:
+        raise NotAnswered("The arrays and rows of the statement are too large.", "54000")
+
+
+def _is_array(node: exp.Expr) -> bool:
+    while isinstance(node, exp.Paren | exp.DPipe):
+        node = node.this
+    return isinstance(node, exp.Array) or (isinstance(node, exp.Cast) and node.to.is_type(exp.DataType.Type.ARRAY))
+
+
+def _short(node: exp.Expr) -> exp.Expr:
+    """Return an expression for a text, cut off where it becomes too long."""
+    return exp.Left(this=node, expression=exp.Literal.number(MOST_GROWN))
+
+
+def _fetched(cursor: duckdb.DuckDBPyConnection) -> list[Any]:
+    """Return the rows of a result, and stop where they are too many or too large."""
+    rows: list[Any] = []
+    size = 0
+    while (part := cursor.fetchmany(256)) and len(rows) <= MOST_ROWS:
+        rows += part
+        size += sum(len(cell) if isinstance(cell, str) else len(str(cell)) if isinstance(cell, list) else 8
+                    for row in part for cell in row)  # fmt: skip
+        if size > MOST_CELLS:
+            raise NotAnswered(f"The result has more than {MOST_CELLS:,} characters.", "54000")
+    return rows
 
 
 def _function_table(node: exp.Table) -> exp.Expr:
