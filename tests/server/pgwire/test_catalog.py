@@ -186,6 +186,15 @@ def test_a_result_has_few_columns(public: PublicCatalog) -> None:
     assert wide.value.state == "54011"
 
 
+def test_a_catalog_that_does_not_fit_is_refused() -> None:
+    def facts() -> Facts:
+        raise MemoryError
+
+    with pytest.raises(NotAnswered) as large:
+        catalog.PublicCatalogs().of("alice", "open", (), facts)
+    assert large.value.state == "53200"
+
+
 def databases(wired: Wired, who: str) -> list[str]:
     with wired.connect(who, dbname="open") as connection:
         return [name for (name,) in connection.execute("SELECT datname FROM pg_database ORDER BY datname")]

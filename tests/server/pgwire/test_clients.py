@@ -1,5 +1,6 @@
 """Real clients of the PostgreSQL protocol: psycopg, and psql where it is installed."""
 
+import os
 import shutil
 import socket
 import ssl
@@ -29,6 +30,7 @@ from lapwing.server.pgwire import listener as wire_listener
 from lapwing.server.pgwire import session
 from lapwing.server.pgwire.listener import WireListener
 from lapwing.server.service import Service, ServiceSettings
+from tests.support.server import wire
 from tests.support.server.question_thread import QuestionThread
 from tests.support.server.queueing import ONE
 from tests.support.server.world import QUICK, World, service_in, serving
@@ -141,6 +143,45 @@ def test_long_texts_and_many_statements_are_refused_before_they_are_read(wired: 
         refused = connection.pgconn.exec_(many.encode())
         assert refused.error_field(pq.DiagnosticField.SQLSTATE) == b"54000"
         assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def sent_raw(connection: "psycopg.Connection[Any]", data: bytes) -> list[wire.Sent]:
+    """Send messages that no client library sends, and return the answers up to the end."""
+    with socket.socket(fileno=os.dup(connection.pgconn.socket)) as plain:
+        plain.setblocking(True)
+        plain.sendall(data + wire.SYNC)
+        got = b""
+        while not got.endswith(b"Z\0\0\0\5I"):
+            got += plain.recv(1 << 16)
+    return list(wire.messages_of(got))
+
+
+@pytest.mark.parametrize("intervals", ["off", "on"])
+def test_a_wrong_number_of_formats_is_refused_and_says_what_was_charged(wired: Wired, intervals: str) -> None:
+    text = f"SELECT COUNT(*) AS n FROM visits WHERE size > {3 if intervals == 'on' else 4}"
+    run = wire.parse(text) + wire.bind(results=[0, 0]) + wire.execute()
+    before = wired.world.charges()
+    with wired.connect(options=f"{PRICE} -c lapwing.intervals={intervals}", autocommit=True) as connection:
+        (refused,) = [one for one in sent_raw(connection, run) if one.kind == "E"]
+    assert refused.fields["C"] == "08P01"
+    assert (wired.world.charges() != before) == ("D" in refused.fields) == (intervals == "on")
+
+
+def test_a_portal_that_was_sent_whole_has_no_more_rows(wired: Wired) -> None:
+    run = wire.parse("SELECT 1") + wire.bind() + wire.execute() + wire.execute()
+    with wired.connect(autocommit=True) as connection:
+        assert [one.kind for one in sent_raw(connection, run)] == [*"12DCCZ"]
+
+
+def test_values_of_settings_and_names_of_savepoints(wired: Wired) -> None:
+    with wired.connect(autocommit=True) as connection:
+        for given, kept in (("10.0", "10"), ("4/2", "2")):
+            connection.pgconn.exec_(f"SET lapwing.assuming_count = '{given}'".encode())
+            assert connection.execute("SHOW lapwing.assuming_count").fetchone() == (kept,)
+        connection.execute("BEGIN")
+        long = connection.pgconn.exec_(b"SAVEPOINT " + b"x" * 64)
+        assert long.error_field(pq.DiagnosticField.SQLSTATE) == b"42622"
+        connection.execute("ROLLBACK")
 
 
 def test_a_refusal_says_where_and_what_to_do(wired: Wired) -> None:

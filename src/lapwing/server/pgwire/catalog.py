@@ -346,11 +346,17 @@ class PublicCatalogs:
         Args:
             state: Two calls with equal states have the same facts.
             facts: Returns them.
+
+        Raises:
+            NotAnswered: If it takes too much memory.
         """
         with self._lock:
             known = self._made.pop((person, dataset), None)
             if known is None or known[0] != state:
-                known = state, PublicCatalog(facts())
+                try:
+                    known = state, PublicCatalog(facts())
+                except (duckdb.Error, MemoryError):
+                    raise NotAnswered("The catalog of this data set takes too much memory.", "53200") from None
             self._made[person, dataset] = known
             while len(self._made) > MOST_CATALOGS:
                 del self._made[next(iter(self._made))]
@@ -582,6 +588,9 @@ class Rewriter:
         if not node.name.isdecimal() or not 0 < int(node.name[:100]) <= len(self._given):
             raise NotAnswered("There is no parameter of this number.", "42P02")
         value = self._given[int(node.name[:100]) - 1]
+        if isinstance(value, str) and len(value) > MOST_TEXT:
+            raise NotAnswered(f"A parameter of a statement about the catalog has at most {MOST_TEXT:,} characters.",
+                              "54000")  # fmt: skip
         if isinstance(value, str) and value[:1] == "{" and value[-1:] == "}":
             return [one.strip('"') for one in value[1:-1].split(",") if one]
         return value
@@ -710,9 +719,9 @@ def _require_small(tree: exp.Expr) -> None:
     for node in tree.walk():
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in names:
             raise NotAnswered("A whole row as one value is not answered here.")
-        operands = [one for one in node.iter_expressions() if one.find(exp.Column) is not None]
+        operands = [one for one in node.iter_expressions() if one.find(exp.Column, exp.Parameter) is not None]
         if isinstance(node, exp.DPipe) and not isinstance(node.parent, exp.DPipe):
-            operands = [one for one in node.flatten() if one.find(exp.Column) is not None]
+            operands = [one for one in node.flatten() if one.find(exp.Column, exp.Parameter) is not None]
         if isinstance(node, exp.Concat | exp.ConcatWs | exp.DPipe) and len(operands) > MOST_OPERANDS:
             raise NotAnswered(f"At most {MOST_OPERANDS} values become one text.", "54000")
         named = isinstance(node, exp.Anonymous) and node.name.lower() == "json_build_object"

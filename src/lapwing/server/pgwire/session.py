@@ -12,7 +12,7 @@ change nothing, and only their state is tracked, because clients look at it.
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -52,6 +52,8 @@ MOST_STATEMENTS: Final = 100
 """The number of statements of one query of the simple protocol."""
 MOST_SETTING: Final = 1_000
 MOST_SAVEPOINTS: Final = 64
+MOST_NAME: Final = 63
+"""Bytes of the name of a savepoint."""
 REPORTED: Final = {
     "server_version": VERSION,
     "server_encoding": "UTF8",
@@ -347,8 +349,20 @@ class WireSession:
         statement = portal.prepared.statement
         if statement is None:
             return Result(tag="")
+        several = len(portal.formats) > 1 and _is_query(statement) and not statement.of_catalog
+        ends = self.settings["lapwing.intervals"] == "on"
         try:
-            return await self._result(statement, portal.values)
+            if several and not ends:  # before it runs, because it may cost something
+                _described(await self._columns(portal.prepared, portal.values) or (), portal.formats)
+            result = await self._result(statement, portal.values)
+            if several and ends:
+                _described(result.columns or (), portal.formats)
+            return result
+        except Refusal as refused:
+            if several and ends and refused.report.state == "08P01":
+                detail = "The query was charged and its result is stored. A repeat is free."
+                refused.report = replace(refused.report, detail=detail)
+            raise
         except errors.LapwingError as error:
             refused = Refusal("", "")
             refused.report = self._report(error, statement.start, statement.text)
@@ -365,7 +379,9 @@ class WireSession:
         portal.sent += len(rows)
         if most and result.copy is None and portal.sent < len(result.rows):
             self.wire.suspended()
-        elif result.tag.startswith("SELECT "):
+            return
+        portal.result = replace(result, rows=(), notices=())  # all is sent, and need not be kept
+        if result.tag.startswith("SELECT "):
             self.wire.completed(f"SELECT {len(rows)}")
         else:
             self.wire.completed(result.tag)
@@ -436,8 +452,8 @@ class WireSession:
 
         def answered() -> tuple[Sequence[tuple[str, int]], Sequence[Sequence[values.Shown]]] | None:
             with self.service.callers.pricing(caller):
-                known = self._public(caller, served)
                 try:
+                    known = self._public(caller, served)
                     return known.answer(statement.text, given, self.settings, demanded=statement.of_catalog)
                 except catalog.NotAnswered as error:
                     raise Refusal(error.state, str(error)) from None
@@ -566,6 +582,8 @@ class WireSession:
             case ("SAVEPOINT", name):
                 if self.wire.transaction == "I" or len(self._savepoints) >= MOST_SAVEPOINTS:
                     raise Refusal("25P01", f"Savepoints stand in transactions, at most {MOST_SAVEPOINTS} in one.")
+                if len(name.encode()) > MOST_NAME:
+                    raise Refusal("42622", f"The name of a savepoint has at most {MOST_NAME} bytes.")
                 self._savepoints.append(name)
                 return Result(tag="SAVEPOINT")
             case ("RELEASE", *rest) if rest and rest[-1] in self._savepoints:
@@ -678,6 +696,8 @@ class WireSession:
                 raise Refusal("22023", f"{name} is a number, such as 0.1 or 1/3.") from None
             if short == "assuming_count" and amount.denominator != 1:
                 raise Refusal("22023", f"{name} is a whole number of rows.")
+            if short == "assuming_count":
+                return str(amount.numerator)
         return value
 
     def _facts(self, words: Sequence[str]) -> tuple[str, int, Cell]:
