@@ -11,7 +11,7 @@ time and rows are limited.
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
@@ -21,7 +21,7 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from lapwing.server.pgwire import values
 from lapwing.tables.tables import ColumnDescription, Tables, quoted
@@ -39,6 +39,8 @@ MOST_CELLS: Final = 8 << 20
 MOST_GROWN: Final = 4_000
 """Characters of a text that a statement puts together. DuckDB does not count texts as memory, so they stay short."""
 MOST_OPERANDS: Final = 32
+"""The number of values that are no constants and become one text."""
+MOST_JOINED: Final = 100
 MOST_WIDENED: Final = 1_000
 """By which factor arrays, rows and objects of columns may make values larger, all of a statement together."""
 MOST_WITHS: Final = 4
@@ -713,24 +715,30 @@ def _require_small(tree: exp.Expr) -> None:
     counts = sum(1 for _ in tree.find_all(exp.CTE)), sum(1 for _ in tree.find_all(exp.Table)), stars
     if any(count > most for count, most in zip(counts, (MOST_WITHS, MOST_TABLES, MOST_STARS), strict=True)):
         raise NotAnswered("The statement names too many tables, or has too many stars or queries of a WITH.", "54000")
+    if sum(1 for _ in tree.find_all(exp.DPipe)) > MOST_JOINED:
+        raise NotAnswered(f"A statement about the catalog has || at most {MOST_JOINED} times.", "54000")
     names = {one.alias_or_name.lower() for one in tree.find_all(exp.Table, exp.Subquery, exp.CTE)
              if not isinstance(one.this, exp.Func)}  # fmt: skip
     widened = 1
     for node in tree.walk():
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in names:
             raise NotAnswered("A whole row as one value is not answered here.")
-        operands = [one for one in node.iter_expressions() if one.find(exp.Column, exp.Parameter) is not None]
-        if isinstance(node, exp.DPipe) and not isinstance(node.parent, exp.DPipe):
-            operands = [one for one in node.flatten() if one.find(exp.Column, exp.Parameter) is not None]
-        if isinstance(node, exp.Concat | exp.ConcatWs | exp.DPipe) and len(operands) > MOST_OPERANDS:
-            raise NotAnswered(f"At most {MOST_OPERANDS} values become one text.", "54000")
         named = isinstance(node, exp.Anonymous) and node.name.lower() == "json_build_object"
         if named or isinstance(node, exp.Array | exp.Tuple | exp.JSONObject):
-            widened *= len(operands) + 1
-        elif isinstance(node, exp.DPipe) and operands and (_is_array(node.this) or _is_array(node.expression)):
-            widened *= 2
-    if widened > MOST_WIDENED:
-        raise NotAnswered("The arrays and rows of the statement are too large.", "54000")
+            widened *= _growing(node.iter_expressions()) + 1
+        elif isinstance(node, exp.DPipe) and (_is_array(node.this) or _is_array(node.expression)):
+            widened *= 1 + bool(_growing([node.expression]))
+        joined = isinstance(node, exp.DPipe) and not isinstance(node.parent, exp.DPipe)
+        parts = node.flatten() if joined else node.iter_expressions()
+        if (joined or isinstance(node, exp.Concat | exp.ConcatWs)) and _growing(parts) > MOST_OPERANDS:
+            raise NotAnswered(f"At most {MOST_OPERANDS} values become one text.", "54000")
+        if widened > MOST_WIDENED:
+            raise NotAnswered("The arrays and rows of the statement are too large.", "54000")
+
+
+def _growing(parts: Iterable[exp.Expr]) -> int:
+    """Return how many of some values are no constants."""
+    return sum(one.find(exp.Column, exp.Parameter) is not None for one in parts)
 
 
 def _is_array(node: exp.Expr) -> bool:

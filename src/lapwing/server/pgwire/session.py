@@ -358,10 +358,10 @@ class WireSession:
             if several and ends:
                 _described(result.columns or (), portal.formats)
             return result
-        except Refusal as refused:
-            if several and ends and refused.report.state == "08P01":
+        except Refusal as unsuited:
+            if several and ends and unsuited.report.state == "08P01":
                 detail = "The query was charged and its result is stored. A repeat is free."
-                refused.report = replace(refused.report, detail=detail)
+                unsuited.report = replace(unsuited.report, detail=detail)
             raise
         except errors.LapwingError as error:
             refused = Refusal("", "")
