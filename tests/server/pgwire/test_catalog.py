@@ -165,7 +165,7 @@ def test_texts_that_are_put_together_stay_short(public: PublicCatalog) -> None:
     assert rows_of(public, text) == [[catalog.MOST_GROWN]]
     operators = text.replace(" || x" * 29, " OPERATOR(pg_catalog.||) x" * 9)
     assert rows_of(public, operators.replace("'xxxxxxxxxx'", "'" + "x" * 1_000 + "'")) == [[catalog.MOST_GROWN]]
-    with patch.object(catalog, "_short", lambda node: node):  # the twin
+    with patch.object(catalog, "short", lambda node: node):  # the twin
         assert rows_of(public, text) == [[9_000]]
     with patch.object(catalog, "MOST_CELLS", 10), pytest.raises(NotAnswered) as large:
         rows_of(public, "SELECT 'xxxxxxxxxxxx', relname FROM pg_class")

@@ -468,7 +468,7 @@ class Rewriter:
             case exp.DPipe() if not (
                 isinstance(node.parent, exp.DPipe) or _is_array(node.this) or _is_array(node.expression)
             ):
-                return _short(node)
+                return short(node)
             case exp.Collate():
                 return _expr(node.this)
             case exp.ByteString():
@@ -578,7 +578,7 @@ class Rewriter:
             raise NotAnswered(f"The operator {name[:16]} is not answered here.")
         plain = kind(this=node.this, expression=node.expression)
         if kind is exp.DPipe:
-            return _short(plain)
+            return short(plain)
         return exp.Not(this=plain) if negated else plain
 
     def used(self, tree: exp.Expr) -> dict[str, object]:
@@ -613,7 +613,7 @@ class Rewriter:
             case exp.Anonymous():
                 return self._named(node)
             case exp.Concat() | exp.ConcatWs():
-                return _short(node)
+                return short(node)
             case exp.GroupConcat() if not isinstance(node.args.get("separator"), exp.Literal | None):
                 raise NotAnswered("The texts between others are constants here.")
             case exp.GenerateSeries() | exp.ExplodingGenerateSeries():
@@ -645,7 +645,7 @@ class Rewriter:
         if name == "array_to_string":
             if not all(isinstance(one, exp.Literal) for one in node.expressions[1:]):
                 raise NotAnswered("The texts between others are constants here.")
-            return _short(node)
+            return short(node)
         if name in _PLAIN or name in _WRITTEN:
             return node
         raise NotAnswered(f"The function {name[:64]} is not answered here.")
@@ -747,7 +747,7 @@ def _is_array(node: exp.Expr) -> bool:
     return isinstance(node, exp.Array) or (isinstance(node, exp.Cast) and node.to.is_type(exp.DataType.Type.ARRAY))
 
 
-def _short(node: exp.Expr) -> exp.Expr:
+def short(node: exp.Expr) -> exp.Expr:
     """Return an expression for a text, cut off where it becomes too long."""
     return exp.Left(this=node, expression=exp.Literal.number(MOST_GROWN))
 
