@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from lapwing.answer import notes
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import dumps, loads
 from lapwing.errors import CatalogError, QueryRefused
 from lapwing.opening import open_session
 from lapwing.query.bind.bind import bind
-from lapwing.release import notes, searches
+from lapwing.release import searches
 from lapwing.session import Session
 from tests.support.query import clean
 

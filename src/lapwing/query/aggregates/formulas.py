@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from typing import Final
 
 from sqlglot import exp
@@ -15,13 +15,15 @@ from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, Side, compute
 from lapwing.query.derivation.derived import KeyValue
 from lapwing.query.derivation.node import Derived
+from lapwing.query.expressions import temporal
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.days import DAY, INDEX, PARTS
 from lapwing.query.expressions.expression import Constant
+from lapwing.query.expressions.library import LIBRARY
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import RowScope
-from lapwing.query.expressions.temporal import SHIFTS, unit_of
-from lapwing.query.expressions.time_calls import spans_of, unwrapped
+from lapwing.query.expressions.temporal import LONGEST_SHIFT, SHIFTS, unit_of
+from lapwing.query.expressions.time_calls import spans_of
 from lapwing.query.expressions.unknown_names import unknown_function
 
 Bind = Callable[[exp.Expression], Derived]
@@ -29,12 +31,15 @@ Formula = Callable[[exp.Expression, RowScope, Bind], Derived]
 """Binds a node, given what binds the parts that it is made of."""
 
 PARTS_OF: Final[Mapping[type[exp.Expression], str]] = {
-    exp.Year: "year", exp.Quarter: "quarter", exp.Month: "month", exp.Week: "week", exp.WeekOfYear: "week",
-    exp.Day: "day", exp.DayOfMonth: "day", exp.DayOfYear: "dayofyear", exp.DayOfWeek: "dayofweek",
-    exp.DayOfWeekIso: "isodow", exp.Hour: "hour", exp.Minute: "minute", exp.Second: "second",
-}  # fmt: skip
+    kind: signature.rule.args[0]
+    for kind, signature in LIBRARY.items()
+    if isinstance(signature.rule, partial) and signature.rule.func is temporal.part and signature.rule.args[0] in PARTS
+}
+"""The functions that take a part of a time, as YEAR does, with that part."""
 TEMPORAL_TYPES: Final = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.TIMESTAMPTZ)
-MOST_SHIFTED: Final = {"months": 12_000, "days": 372_000, "microseconds": 372_000 * DAY}
+MOST_SHIFTED: Final = {
+    "months": LONGEST_SHIFT // 31, "days": LONGEST_SHIFT, "microseconds": LONGEST_SHIFT * DAY,
+}  # fmt: skip
 _NOTHING = ConstantValue(value="", shape="text")
 _ONE = ConstantValue(value=Fraction(1), shape="integer")
 _WHOLE = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.INT128}
@@ -181,9 +186,9 @@ def _cast(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
 def _added(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     rows.only(node, "this", "expression")
     first, second = node.this, node.expression
-    if isinstance(unwrapped(first), exp.Interval):
+    if isinstance(first.unnest(), exp.Interval):
         first, second = second, first
-    if isinstance(interval := unwrapped(second), exp.Interval):
+    if isinstance(interval := second.unnest(), exp.Interval):
         return _shifted(bind(first), interval, rows, +1)
     left, right = bind(first), bind(second)
     if right.shape == "date":
@@ -249,7 +254,7 @@ def _truncated(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
 
 def _subtract(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     rows.only(node, "this", "expression")
-    if isinstance(interval := unwrapped(node.expression), exp.Interval):
+    if isinstance(interval := node.expression.unnest(), exp.Interval):
         return _shifted(bind(node.this), interval, rows, -1)
     left, right = bind(node.this), bind(node.expression)
     if left.shape == right.shape == "date":
@@ -270,18 +275,23 @@ def _date_diff(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
 
 def _interval_end(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     """Bind DP_INTERVAL_LOW(x) and DP_INTERVAL_HIGH(x), the ends of the 95 % interval of a column of the answer."""
-    side = _SIDES.get(node.name.upper())
-    if node.name.upper() in ("DATE_PART", "DATEPART") and len(node.expressions) == 2:
-        rows.only(node, "this", "expressions")
-        return _taken(node.expressions[0].name, node.expressions[1], node, rows, bind)
-    if side is None:
-        raise unknown_function(node, rows, FORMULAS)
     rows.only(node, "this", "expressions")
     if len(node.expressions) != 1:
         raise rows.refusal(
             node, RefusalCause.INVALID_ARGUMENT, f"{name_of(node)} takes the name of one column of the result"
         )
-    return calendar.end_of(bind(node.expressions[0]), side)
+    return calendar.end_of(bind(node.expressions[0]), _SIDES[node.name.upper()])
+
+
+def _anonymous(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
+    """Bind a function that the parser has no node for."""
+    name = node.name.upper()
+    if name in _SIDES:
+        return _interval_end(node, rows, bind)
+    if name in ("DATE_PART", "DATEPART") and len(node.expressions) == 2:
+        rows.only(node, "this", "expressions")
+        return _taken(node.expressions[0].name, node.expressions[1], node, rows, bind)
+    raise unknown_function(node, rows, FORMULAS)
 
 
 def _grouping(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
@@ -302,7 +312,7 @@ FORMULAS: Final[Mapping[type[exp.Expression], Formula]] = {
     exp.Literal: _constant,
     exp.Boolean: _constant,
     exp.Null: _constant,
-    exp.Anonymous: _interval_end,
+    exp.Anonymous: _anonymous,
     exp.Grouping: _grouping,
     exp.If: _if,
     exp.Concat: _joined,

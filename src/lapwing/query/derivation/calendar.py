@@ -15,7 +15,7 @@ from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, Side, compute, interval_end
 from lapwing.query.derivation.derived import measures_of
 from lapwing.query.derivation.node import Derived
-from lapwing.query.expressions.temporal import unit_of
+from lapwing.query.expressions.temporal import LONGEST_SHIFT, unit_of
 
 _WRITTEN: Final = ("date_at", "moment_at")
 _SECONDS: Final[Mapping[str, int]] = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
@@ -59,7 +59,7 @@ def days_later(value: Derived, days: Derived, sign: int) -> Derived:
         QueryRefused: If it is not a constant whole number, of up to 1,000 years.
     """
     number = days.value if isinstance(days, ConstantValue) else None
-    if not isinstance(number, Fraction) or number.denominator != 1 or abs(number) > 372_000:
+    if not isinstance(number, Fraction) or number.denominator != 1 or abs(number) > LONGEST_SHIFT:
         raise QueryRefused(
             "A date of the result is moved by a constant number of days",
             cause=RefusalCause.NOT_CONSTANT,

@@ -334,25 +334,14 @@ def _of_numbers(shape: Shape) -> "_Rule":
     return rule
 
 
-def _of_times(shape: Shape) -> "_Rule":
+def _of_times(shape: Shape, times: slice = slice(None)) -> "_Rule":
+    """Return the rule of a function some of whose arguments are times; the others are constants of `calendar`."""
+
     def rule(_function: str, arguments: Sequence[Derived]) -> Shape:
-        _require(tuple(_TEMPORAL), "A date or timestamp of the result is needed", arguments)
+        _require(tuple(_TEMPORAL), "A date or timestamp of the result is needed", arguments[times])
         return shape
 
     return rule
-
-
-def _of_part(shape: Shape) -> "_Rule":
-    def rule(_function: str, arguments: Sequence[Derived]) -> Shape:
-        _require(tuple(_TEMPORAL), "A date or timestamp of the result is needed", arguments[1:])
-        return shape
-
-    return rule
-
-
-def _shifted(_function: str, arguments: Sequence[Derived]) -> Shape:
-    _require(tuple(_TEMPORAL), "A date or timestamp of the result is needed", arguments[:1])
-    return "timestamp"
 
 
 def _require(allowed: Sequence[Shape], reason: str, arguments: Sequence[Derived], remedy: str = "") -> None:
@@ -375,9 +364,9 @@ _RULES: Mapping[str, _Rule] = {
     "moment_at": _of_numbers("timestamp"),
     "day_number": _of_times("integer"),
     "second_number": _of_times("real"),
-    "truncate": _of_part("timestamp"),
-    "part": _of_part("integer"),
-    "shift": _shifted,
+    "truncate": _of_times("timestamp", slice(1, None)),
+    "part": _of_times("integer", slice(1, None)),
+    "shift": _of_times("timestamp", slice(1)),
     "to_date": _of_times("date"),
     "to_timestamp": _of_times("timestamp"),
     "power": _power,

@@ -476,13 +476,13 @@ def _anonymous(node: exp.Expression, rows: RowScope) -> Expression:
     if name == "NULLIFZERO" and len(node.expressions) == 1:
         return _unless(node.expressions[0], exp.Literal.number(0), rows)
     if len(node.expressions) == 2 and name in _OF_TWO:
-        from lapwing.query.expressions.time_calls import read_by_format  # here: few queries have one
+        from lapwing.query.expressions.time_calls import bind_by_format  # here: few queries have one
 
         if name in _PARTS and (
             part := _part_of_span(_unit_of(node.expressions[0], node, rows), node.expressions[1], rows)
         ):
             return part
-        if (read := read_by_format(node, rows)) is not None:
+        if (read := bind_by_format(node, rows)) is not None:
             return read
     if name in ANONYMOUS:
         rule, words, counts = ANONYMOUS[name]

@@ -32,7 +32,7 @@ _TEMPORAL: Mapping[exp.DType, Plain] = {
     exp.DType.TIMESTAMPTZ: TIMESTAMP,
     exp.DType.TIMESTAMPLTZ: TIMESTAMP,
 }
-_ZONED = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
+ZONED = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
 _INTEGERS = {
     kind: (name, -(2 ** (bits - 1)) if signed else 0, 2 ** (bits - signed) - 1)
     for kind, name, bits, signed in (
@@ -80,9 +80,9 @@ def cast(argument: Expression, kind: object, parameters: list[int], *, attempt: 
     if kind == exp.DType.BOOLEAN and (argument.type == BOOLEAN or is_number(argument.type)):
         return argument if argument.type == BOOLEAN else logic.compare("<>", argument, conversion.number(Fraction(0)))
     if isinstance(kind, exp.DType) and kind in _TEMPORAL:
-        if kind in _ZONED and isinstance(argument, Literal) and isinstance(argument.value, str):
+        if kind in ZONED and isinstance(argument, Literal) and isinstance(argument.value, str):
             return conversion.temporal(argument.value, TIMESTAMP, zoned=True)
-        return _to_temporal(argument, _TEMPORAL[kind], attempt=attempt and kind not in _ZONED)
+        return _to_temporal(argument, _TEMPORAL[kind], attempt=attempt and kind not in ZONED)
     name = kind.value if isinstance(kind, exp.DType) else "that type"
     remedy = "Timestamps are in UTC: cast to TIMESTAMP, or use HOUR(x) and MINUTE(x)." if kind in _TIMES else _CASTS
     raise QueryRefused(

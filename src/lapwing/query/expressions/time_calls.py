@@ -10,6 +10,7 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import conversion, days, instants, temporal
 from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.casts import ZONED
 from lapwing.query.expressions.expression import Expression, Literal
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import RowScope
@@ -18,14 +19,6 @@ from lapwing.query.expressions.types import DATE, TEXT, TIMESTAMP, Plain, is_tem
 _SPAN: Final = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
 _INTERVAL: Final = "Write INTERVAL '15' MINUTE, or INTERVAL '1 day 12 hours'."
 _MONTHS: Final = {1: "month", 3: "quarter", 12: "year"}
-_ZONED: Final = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
-
-
-def unwrapped(node: exp.Expression) -> exp.Expression:
-    """Return what parentheses hold."""
-    while type(node) is exp.Paren:
-        node = node.this
-    return node
 
 
 # ---- spans -----------------------------------------------------------------------------------------------------------
@@ -99,10 +92,10 @@ def seconds_of(node: exp.Expression, rows: RowScope) -> Expression:
 
 def is_span(node: exp.Expression, rows: RowScope) -> bool:
     """Tell whether a node is a difference of two times, of which one has a time of day."""
-    node = unwrapped(node)
-    if not isinstance(node, exp.Sub):
+    inner = node.unnest()
+    if not isinstance(inner, exp.Sub):
         return False
-    sides = [unwrapped(side) for side in (node.this, node.expression)]
+    sides = [side.unnest() for side in (inner.this, inner.expression)]
     if any(isinstance(side, exp.Interval) for side in sides):
         return False
     kinds = [bind_expression(side, rows).type for side in sides]
@@ -111,7 +104,7 @@ def is_span(node: exp.Expression, rows: RowScope) -> bool:
 
 def part_of(unit: str, node: exp.Expression, rows: RowScope) -> Expression | None:
     """Bind a part of a difference of times, or of an AGE; None if the node is neither."""
-    inner = unwrapped(node)
+    inner = node.unnest()
     if isinstance(inner, exp.Anonymous) and inner.name.upper() == "AGE" and len(inner.expressions) == 2:
         rows.only(inner, "this", "expressions")
         later, earlier = (_of_time(part, rows) for part in inner.expressions)
@@ -182,16 +175,16 @@ def _at_time_zone(node: exp.Expression, rows: RowScope) -> Expression:
 
 def is_zoned(node: exp.Expression) -> bool:
     """Tell whether a time knows that it is one in UTC, as TIMESTAMPTZ does: AT TIME ZONE shows it in another zone."""
-    node = unwrapped(node)
-    match node:
+    inner = node.unnest()
+    match inner:
         case exp.Cast():
-            return node.args["to"].this in _ZONED
+            return inner.args["to"].this in ZONED
         case exp.AtTimeZone():
-            return not is_zoned(node.this)
+            return not is_zoned(inner.this)
         case exp.UnixToTime():
             return True
         case exp.Add() | exp.Sub() | exp.TimestampTrunc():
-            return is_zoned(node.this)
+            return is_zoned(inner.this)
     return False
 
 
@@ -226,7 +219,7 @@ def _strptime(node: exp.Expression, rows: RowScope) -> Expression:
     return by_format(bind_expression(node.this, rows), _text(node.args["format"], node, rows), TIMESTAMP)
 
 
-def read_by_format(node: exp.Expression, rows: RowScope) -> Expression | None:
+def bind_by_format(node: exp.Expression, rows: RowScope) -> Expression | None:
     """Bind TO_DATE(x, format) and its like; None if the function is another one."""
     name, given = node.name.upper(), node.expressions
     if name not in _BY_FORMAT or len(given) != 2:
