@@ -1,4 +1,4 @@
-"""A transaction of a ledger that is held alone: it comes to the newest entry, and appends to it, all or nothing.
+"""A transaction of a ledger that one process holds: it reads up to the newest entry and appends, all or nothing.
 
 A store takes a `Turn` among its own threads (`group_commit`) and `hold`s the mark among processes. Then it comes to
 the newest entry: `caught_up` folds what this object has not seen and compares it with the state that it folded before;
