@@ -13,8 +13,10 @@ import sqlalchemy as sa
 
 from lapwing.documents.session_document import tables_of_catalog
 from lapwing.server.datasets import Datasets
-from lapwing.server.pgwire import catalog
-from lapwing.server.pgwire.catalog import Facts, NotAnswered, PublicCatalog
+from lapwing.server.pgwire import catalog, catalog_limits, catalog_rewriting
+from lapwing.server.pgwire.catalog import PublicCatalog
+from lapwing.server.pgwire.catalog_facts import Facts
+from lapwing.server.pgwire.catalog_limits import NotAnswered
 from tests.server.pgwire.test_clients import PRICE, Wired, wired_in
 from tests.support.server.world import data_set
 
@@ -116,7 +118,7 @@ def test_a_statement_reaches_nothing_but_the_catalog(public: PublicCatalog, text
 
 
 def test_twin_functions_that_nobody_checks_are_found(public: PublicCatalog) -> None:
-    with patch.object(catalog.Rewriter, "call", lambda self, node: node):
+    with patch.object(catalog_rewriting.Rewriter, "call", lambda self, node: node):
         assert rows_of(public, "SELECT length(repeat('x', 9)) FROM pg_am") == [[9]]
     with pytest.raises(NotAnswered):
         rows_of(public, "SELECT length(repeat('x', 9)) FROM pg_am")
@@ -154,7 +156,7 @@ def test_what_the_parser_reads_too_slowly_is_not_parsed(public: PublicCatalog, t
 
 
 def test_the_deepest_nesting_is_parsed_quickly(public: PublicCatalog) -> None:
-    with patch.object(catalog, "MOST_NESTED", 7), pytest.raises(NotAnswered):
+    with patch.object(catalog_limits, "MOST_NESTED", 7), pytest.raises(NotAnswered):
         rows_of(public, "SELECT " + "(" * 8 + "1" + ")" * 8)
     assert rows_of(public, "SELECT " + "(" * 8 + "1" + ")" * 8) == [[1]]
 
@@ -162,12 +164,12 @@ def test_the_deepest_nesting_is_parsed_quickly(public: PublicCatalog) -> None:
 def test_texts_that_are_put_together_stay_short(public: PublicCatalog) -> None:
     doubled = " || ".join(["x"] * 30)
     text = f"WITH a AS (SELECT 'xxxxxxxxxx' AS x), b AS (SELECT {doubled} AS x FROM a) SELECT length({doubled}) FROM b"
-    assert rows_of(public, text) == [[catalog.MOST_GROWN]]
+    assert rows_of(public, text) == [[catalog_limits.MOST_GROWN]]
     operators = text.replace(" || x" * 29, " OPERATOR(pg_catalog.||) x" * 9)
-    assert rows_of(public, operators.replace("'xxxxxxxxxx'", "'" + "x" * 1_000 + "'")) == [[catalog.MOST_GROWN]]
-    with patch.object(catalog, "short", lambda node: node):  # the twin
+    assert rows_of(public, operators.replace("'xxxxxxxxxx'", "'" + "x" * 1_000 + "'")) == [[catalog_limits.MOST_GROWN]]
+    with patch.object(catalog_rewriting, "short", lambda node: node):  # the twin
         assert rows_of(public, text) == [[9_000]]
-    with patch.object(catalog, "MOST_CELLS", 10), pytest.raises(NotAnswered) as large:
+    with patch.object(catalog_limits, "MOST_CELLS", 10), pytest.raises(NotAnswered) as large:
         rows_of(public, "SELECT 'xxxxxxxxxxxx', relname FROM pg_class")
     assert large.value.state == "54000"
 
@@ -184,7 +186,7 @@ def test_a_query_of_a_with_is_meant_where_its_name_is_known(public: PublicCatalo
 
 def test_a_result_has_few_columns(public: PublicCatalog) -> None:
     with pytest.raises(NotAnswered) as wide:
-        rows_of(public, "SELECT " + ", ".join(["1"] * (catalog.MOST_COLUMNS + 1)))
+        rows_of(public, "SELECT " + ", ".join(["1"] * (catalog_limits.MOST_COLUMNS + 1)))
     assert wide.value.state == "54011"
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lapwing.server.pgwire.session import options_of
+from lapwing.server.pgwire.settings import options_of
 from lapwing.server.pgwire.statements import Statement, copy_of, parameter_types, split
 
 

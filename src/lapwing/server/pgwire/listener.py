@@ -29,9 +29,13 @@ from lapwing.exact.entropy import SystemEntropy, read_exactly
 from lapwing.server.log import log
 from lapwing.server.pgwire import protocol, scram
 from lapwing.server.pgwire.catalog import PublicCatalogs
+from lapwing.server.pgwire.connection_statements import Wire
 from lapwing.server.pgwire.messages import Report
 from lapwing.server.pgwire.protocol import Protocol
-from lapwing.server.pgwire.session import FLUSHED, REPORTED, Portal, Prepared, Refusal, Wire, WireSession, options_of
+from lapwing.server.pgwire.refusals import Refusal
+from lapwing.server.pgwire.results import Portal, Prepared
+from lapwing.server.pgwire.session import FLUSHED, WireSession
+from lapwing.server.pgwire.settings import REPORTED, options_of, spelt
 from lapwing.server.problems import place_of, told
 from lapwing.server.service import Service
 
@@ -244,10 +248,9 @@ class WireListener:
             flush=flush,
         )
         given = {name: value for name, value in begun.parameters.items() if name not in _NO_SETTINGS}
-        reported = dict(session.settings)
         try:
             for name, value in [*options_of(begun.parameters.get("options", "")), *given.items()]:
-                session.put(_spelt(name, reported), value)
+                session.settings.put(spelt(name), value)
         except Refusal as refused:
             wire.close(_fatal(refused.report.state, refused.report.message, refused.report.hint))
             return None
@@ -304,10 +307,6 @@ async def _answer_all(wire: Wire, session: WireSession, reader: asyncio.StreamRe
 
 
 _NO_SETTINGS: Final = frozenset({"user", "database", "options", "replication"})
-
-
-def _spelt(name: str, known: dict[str, str]) -> str:
-    return next((one for one in known if one.lower() == name.lower()), name.lower())
 
 
 def _fatal(state: str, text: str, hint: str = "") -> Report:

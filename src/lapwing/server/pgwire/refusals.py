@@ -1,0 +1,35 @@
+"""Refusals of statements, with the codes that PostgreSQL has for them."""
+
+from collections.abc import Mapping
+from typing import Final, final
+
+from lapwing import errors
+from lapwing.server.pgwire.messages import Report
+
+PRICE_HINT: Final = (
+    "Say what queries of this connection may cost: SET lapwing.epsilon = 0.1, or SET lapwing.error = 50 for a wanted "
+    "95 % half-width. Or connect with options='-c lapwing.epsilon=0.1'."
+)
+STATES: Final[Mapping[type[errors.LapwingError], str]] = {
+    errors.QueryRefused: "42501",
+    errors.InvalidParameter: "22023",
+    errors.NotAuthorised: "42501",
+    errors.NotFound: "3D000",
+    errors.BudgetExhausted: "53400",
+    errors.AllowanceExhausted: "53400",
+    errors.TooManyRequests: "53000",
+    errors.DataChanged: "55000",
+    errors.DataStopped: "55000",
+    errors.AnswerDropped: "55000",
+    errors.Interrupted: "57014",
+}
+"""The SQLSTATE of an error; of all others, 58000."""
+
+
+@final
+class Refusal(Exception):
+    """A statement is refused."""
+
+    def __init__(self, state: str, text: str, hint: str = "") -> None:
+        self.report = Report(severity="ERROR", state=state, message=text, hint=hint)
+        super().__init__(text)
