@@ -1,17 +1,21 @@
 """Ages, buckets, spans and zones, as their SQL computes them on random times, beside DuckDB's own functions."""
 
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import FrameType
 from typing import cast
 from zoneinfo import ZoneInfo
 
 import duckdb
 import pytest
 
+from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb.expressions import expression
 from lapwing.query.bind.bind import bind
 from lapwing.query.expressions import days, instants, logic, temporal
+from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.types import Fixed, Plain
 from tests.support.query import clean
@@ -162,3 +166,32 @@ def test_a_bound_beyond_the_calendar_narrows_nothing(tmp_path: Path) -> None:
     text = "SELECT HOUR(seen) AS k, COUNT(*) AS n FROM visits WHERE seen < {} GROUP BY k"
     for end in ("TIMESTAMP '9999-12-31 00:00:00' + INTERVAL 2 DAY", "DATE '9999-12-31' + INTERVAL 2 DAY"):
         assert bind(text.format(end), catalog).question.cells
+
+
+def _bindings(text: str, catalog: Catalog) -> int:
+    """Return how many expressions are bound for a query."""
+    count = 0
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call" and frame.f_code is bind_expression.__code__
+
+    sys.setprofile(note)
+    try:
+        bind(text, catalog)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_a_difference_is_bound_once_however_deep_it_stands(tmp_path: Path) -> None:
+    # Bound twice at each level, two levels more are four times the work.
+    catalog, day, age = clean.catalog_in(tmp_path), ["day"], ["age"]
+    for _ in range(4):
+        day.append(f"day - EXTRACT(DAY FROM {day[-1]})")
+        age.append(f"age - (CASE WHEN {age[-1]} > 2 THEN 1 ELSE 0 END)")
+    for texts, where in ((day, "EXTRACT(YEAR FROM {}) > 2000"), (age, "{} > 2")):
+        low, high = (
+            _bindings(f"SELECT COUNT(*) FROM visits WHERE {where.format(texts[depth])}", catalog) for depth in (2, 4)
+        )
+        assert high < 3 * low

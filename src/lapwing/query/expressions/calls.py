@@ -64,7 +64,12 @@ def _seen(handler: "Handler", node: exp.Expression, rows: RowScope) -> Expressio
         pass
     if kind in _LOOKING:
         return handler(node, rows.seen("bounded"))
-    return handler(node, rows.seen("computed") if rows.mode == "read" and kind not in _PASSING else rows)
+    return handler(node, rows if kind in _PASSING else computing(rows))
+
+
+def computing(rows: RowScope) -> RowScope:
+    """Return rows as what computes something of their values sees them."""
+    return rows.seen("computed") if rows.mode == "read" else rows
 
 
 def ordered_by(node: exp.Expression, rows: RowScope) -> Expression:
@@ -339,20 +344,24 @@ def _added(sign: int) -> Callable[[exp.Expression, RowScope], Expression]:
                 return shifted(bind_expression(left, rows), right, rows, sign)
             unit = word_of(right.args.get("unit"), right, rows)
             return temporal.shift(bind_expression(left, rows), unit, _amount(right, rows), sign)
-        first, second = bind_expression(left, rows), bind_expression(right, rows)
-        if is_temporal(second.type) and not is_temporal(first.type) and sign > 0:
-            first, second = second, first
-        if is_temporal(first.type):
-            if not is_temporal(second.type) or sign > 0:
-                return temporal.shift_days(first, second, sign)
-            if first.type.name == second.type.name == "date":  # type: ignore[union-attr]
-                return temporal.days_between(first, second)
-            from lapwing.query.expressions.instants import seconds_between  # here: few queries subtract times
-
-            return seconds_between(first, second)
-        return (arithmetic.add if sign > 0 else arithmetic.subtract)(first, second)
+        return summed(bind_expression(left, rows), bind_expression(right, rows), sign)
 
     return bind
+
+
+def summed(first: Expression, second: Expression, sign: int) -> Expression:
+    """Add or subtract two values, neither of which is an interval."""
+    if is_temporal(second.type) and not is_temporal(first.type) and sign > 0:
+        first, second = second, first
+    if is_temporal(first.type):
+        if not is_temporal(second.type) or sign > 0:
+            return temporal.shift_days(first, second, sign)
+        if first.type.name == second.type.name == "date":  # type: ignore[union-attr]
+            return temporal.days_between(first, second)
+        from lapwing.query.expressions.instants import seconds_between  # here: few queries subtract times
+
+        return seconds_between(first, second)
+    return (arithmetic.add if sign > 0 else arithmetic.subtract)(first, second)
 
 
 def _shifted(sign: int) -> Callable[[exp.Expression, RowScope], Expression]:
@@ -509,12 +518,14 @@ def _of_time(node: exp.Expression, rows: RowScope) -> Expression:
 
 def _extract(node: exp.Expression, rows: RowScope) -> Expression:
     """Bind a part of a time, of a difference of times or of an AGE."""
+    rows.only(node, "this", "expression")
     part = _part_of_span(word_of(node.this, node, rows), node.expression, rows)
     return _call(LIBRARY[exp.Extract])(node, rows) if part is None else part
 
 
 def _part_of(unit: str) -> Callable[[exp.Expression, RowScope], Expression]:
     def bind(node: exp.Expression, rows: RowScope) -> Expression:
+        rows.only(node, "this")
         part = _part_of_span(unit, node.this, rows)
         return _call(LIBRARY[type(node)])(node, rows) if part is None else part
 
@@ -525,38 +536,25 @@ def _part_of_span(unit: str, node: exp.Expression, rows: RowScope) -> Expression
     inner = _unwrapped(node, rows)
     if not isinstance(inner, exp.Sub | exp.Anonymous):
         return None
-    from lapwing.query.expressions.time_calls import part_of  # here: few queries have one
+    from lapwing.query.expressions.time_calls import part_of_span  # here: few queries have one
 
-    return part_of(unit, inner, rows)
+    return part_of_span(unit, inner, rows)
 
 
-def _comparison_of_spans(symbol: str) -> Callable[[exp.Expression, RowScope], Expression]:
-    """Compare two values; beside a difference of times, which is a number of seconds, an INTERVAL is one, too."""
+def _compared(symbol: str) -> Callable[[exp.Expression, RowScope], Expression]:
+    """Compare two values, of which one may be a span of time."""
     plain = _comparison(symbol)
 
     def bind(node: exp.Expression, rows: RowScope) -> Expression:
         sides = [_unwrapped(side, rows) for side in (node.this, node.expression)]
         if not any(isinstance(side, exp.Interval | exp.Sub) for side in sides):
             return plain(node, rows)
-        from lapwing.query.expressions.time_calls import is_span, seconds_of  # here: few queries have one
+        from lapwing.query.expressions.time_calls import compared_spans  # here: few queries have one
 
         rows.only(node, "this", "expression")
-        spans = [type(side) is exp.Interval or is_span(side, rows) for side in sides]
-        if not any(spans):
-            return plain(node, rows)
-        if not all(spans) or all(type(side) is exp.Interval for side in sides):
-            raise rows.refusal(
-                node, RefusalCause.INCOMPATIBLE_TYPES, "An INTERVAL is compared with a difference of times", _DIFFERENCE
-            )
-        left, right = (
-            seconds_of(side, rows) if type(side) is exp.Interval else bind_expression(side, rows) for side in sides
-        )
-        return logic.compare(symbol, left, right)
+        return compared_spans(symbol, node, sides, rows)
 
     return bind
-
-
-_DIFFERENCE = "Write later - earlier > INTERVAL 2 DAY, of timestamps."
 
 
 def _clock(node: exp.Expression, rows: RowScope) -> Expression:
@@ -595,12 +593,12 @@ HANDLERS: Mapping[type[exp.Expression], Handler] = {
     exp.Greatest: _variadic(arithmetic.largest, "ignore_nulls"),
     exp.Coalesce: _variadic(logic.coalesce),
     exp.Case: _case,
-    exp.EQ: _comparison_of_spans("="),
-    exp.NEQ: _comparison_of_spans("<>"),
-    exp.LT: _comparison_of_spans("<"),
-    exp.LTE: _comparison_of_spans("<="),
-    exp.GT: _comparison_of_spans(">"),
-    exp.GTE: _comparison_of_spans(">="),
+    exp.EQ: _compared("="),
+    exp.NEQ: _compared("<>"),
+    exp.LT: _compared("<"),
+    exp.LTE: _compared("<="),
+    exp.GT: _compared(">"),
+    exp.GTE: _compared(">="),
     exp.And: _chain(logic.both),
     exp.Or: _chain(logic.either),
     exp.Not: _unary(logic.negation),

@@ -1,23 +1,25 @@
 """Bind what tools write about time: AT TIME ZONE, buckets, differences and ages, spans, seconds, texts by a format."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused, RefusalCause
-from lapwing.query.expressions import conversion, days, instants, temporal
-from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions import conversion, days, instants, logic, temporal
+from lapwing.query.expressions.calls import bind_expression, computing, summed
 from lapwing.query.expressions.casts import ZONED
 from lapwing.query.expressions.expression import Expression, Literal
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import DATE, TEXT, TIMESTAMP, Plain, is_temporal
+from lapwing.query.expressions.weight import bearable, require_small
 
 _SPAN: Final = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
 _INTERVAL: Final = "Write INTERVAL '15' MINUTE, or INTERVAL '1 day 12 hours'."
+_DIFFERENCE: Final = "Write later - earlier > INTERVAL 2 DAY, of timestamps."
 _MONTHS: Final = {1: "month", 3: "quarter", 12: "year"}
 
 
@@ -90,28 +92,45 @@ def seconds_of(node: exp.Expression, rows: RowScope) -> Expression:
 # ---- differences and ages --------------------------------------------------------------------------------------------
 
 
-def is_span(node: exp.Expression, rows: RowScope) -> bool:
-    """Tell whether a node is a difference of two times, of which one has a time of day."""
-    inner = node.unnest()
-    if not isinstance(inner, exp.Sub):
-        return False
-    sides = [side.unnest() for side in (inner.this, inner.expression)]
-    if any(isinstance(side, exp.Interval) for side in sides):
-        return False
-    kinds = [bind_expression(side, rows).type for side in sides]
-    return all(map(is_temporal, kinds)) and any(isinstance(k, Plain) and k.name == "timestamp" for k in kinds)
-
-
-def part_of(unit: str, node: exp.Expression, rows: RowScope) -> Expression | None:
-    """Bind a part of a difference of times, or of an AGE; None if the node is neither."""
-    inner = node.unnest()
-    if isinstance(inner, exp.Anonymous) and inner.name.upper() == "AGE" and len(inner.expressions) == 2:
-        rows.only(inner, "this", "expressions")
-        later, earlier = (_of_time(part, rows) for part in inner.expressions)
+def part_of_span(unit: str, node: exp.Expression, rows: RowScope) -> Expression | None:
+    """Bind a part of a difference, or of an AGE; None if the node is neither."""
+    if isinstance(node, exp.Anonymous) and node.name.upper() == "AGE" and len(node.expressions) == 2:
+        rows.only(node, "this", "expressions")
+        later, earlier = (_of_time(part, rows) for part in node.expressions)
         return instants.part_of_age(unit, later, earlier)
-    if isinstance(inner, exp.Sub) and is_span(inner, rows):
-        return instants.part_of_span(unit, bind_expression(inner, rows))
-    return None
+    if not isinstance(node, exp.Sub):
+        return None
+    value, is_span = _bound(node, rows)
+    return (instants.part_of_span if is_span else temporal.part)(unit, value)
+
+
+def compared_spans(symbol: str, node: exp.Expression, sides: Sequence[exp.Expression], rows: RowScope) -> Expression:
+    """Compare two values; beside a difference of times, which is a number of seconds, an INTERVAL is one, too."""
+    intervals = [type(side) is exp.Interval for side in sides]
+    bound = [None if one else _bound(side, rows) for side, one in zip(sides, intervals, strict=True)]
+    spans = [each is None or each[1] for each in bound]
+    if any(spans) and (all(intervals) or not all(spans)):
+        raise rows.refusal(
+            node, RefusalCause.INCOMPATIBLE_TYPES, "An INTERVAL is compared with a difference of times", _DIFFERENCE
+        )
+    left, right = (seconds_of(side, rows) if each is None else each[0] for side, each in zip(sides, bound, strict=True))
+    return logic.compare(symbol, left, right)
+
+
+def _bound(node: exp.Expression, rows: RowScope) -> tuple[Expression, bool]:
+    """Bind a value once, and tell whether it is a difference of two times, of which one has a time of day."""
+    sides = (node.this, node.expression) if isinstance(node, exp.Sub) else ()
+    if not sides or any(isinstance(side.unnest(), exp.Interval) for side in sides):
+        return bind_expression(node, rows), False
+    rows.only(node, "this", "expression")
+    first, second = (bind_expression(side, computing(rows)) for side in sides)
+    kinds = (first.type, second.type)
+    is_span = all(map(is_temporal, kinds)) and any(isinstance(k, Plain) and k.name == "timestamp" for k in kinds)
+    ready = rows.ready(node)
+    if ready is not None:
+        return ready, is_span
+    with rows.pointing(node):
+        return bearable(require_small(summed(first, second, -1))), is_span
 
 
 def _of_time(node: exp.Expression, rows: RowScope) -> Expression:
