@@ -187,6 +187,17 @@ PAIRS = [
         f"SELECT j.tier, COUNT(*) AS n FROM (SELECT * FROM visits JOIN {TIERS} USING (plan)) AS j GROUP BY j.tier",
     ),
     ("SELECT TOP 2 plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n", PLANS),
+    ("SELECT TOP (2) plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n", PLANS),
+    (
+        "SELECT TOP (2) [v 1].[plan], COUNT(*) AS [n] FROM [golden].[dbo].[visits] [v 1] GROUP BY plan ORDER BY n",
+        PLANS,
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM (SELECT [$Table].[age] AS [the age] FROM [dbo].[visits] AS [$Table]) AS t "
+        "WHERE [the age] > 3",
+        "SELECT COUNT(*) AS n FROM visits WHERE age > 3",
+    ),
+    ("SELECT SUM(golden.main.visits.age) AS n FROM golden.main.visits", "SELECT SUM(age) AS n FROM visits"),
     ("FROM visits SELECT plan, COUNT(*) AS n GROUP BY plan ORDER BY n LIMIT 2", PLANS),
     ("SELECT plan, COUNT(*) AS n, FROM visits GROUP BY plan ORDER BY n LIMIT 2", PLANS),
     (
@@ -237,6 +248,12 @@ REFUSED = [
     "SELECT TOP 2 PERCENT plan, COUNT(*) AS n FROM visits GROUP BY plan",
     "SELECT TOP 2 WITH TIES plan, COUNT(*) AS n FROM visits GROUP BY plan",
     "SELECT TOP 2 plan, COUNT(*) AS n FROM visits GROUP BY plan LIMIT 1",
+    "SELECT COUNT(*) AS n FROM golden.archive.visits",
+    "SELECT COUNT(*) AS n FROM visits WHERE plan[town] = 'a'",
+    "SELECT COUNT(*) AS n FROM visits WHERE plan = ['a']",
+    "SELECT COUNT(*) AS [n FROM visits",
+    "SELECT COUNT(*) AS [[n]] FROM visits",
+    "SELECT TOP (plan) plan, COUNT(*) AS n FROM visits GROUP BY plan",
     "SELECT TOP 1.5 plan, COUNT(*) AS n FROM visits GROUP BY plan",
     "SELECT member, COUNT(*) AS n FROM visits GROUP BY member HAVING member = 2",
 ]

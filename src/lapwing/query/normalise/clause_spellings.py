@@ -11,11 +11,12 @@ from lapwing.query.from_clause.listed_values import has_only
 
 
 def without_schema(node: exp.Expression, schemas: Collection[str]) -> exp.Expression | None:
-    """Leave out the schema before the name of a table."""
-    schema = node.args.get("db")
-    if node.args.get("catalog") or not isinstance(schema, exp.Identifier) or schema.name.lower() not in schemas:
+    """Leave out the names of the schema and of the database before the name of a table."""
+    before = [node.args[part] for part in ("catalog", "db") if node.args.get(part) is not None]
+    if not before or not all(isinstance(name, exp.Identifier) and name.name.lower() in schemas for name in before):
         return None
-    node.set("db", None)
+    for part in ("catalog", "db"):
+        node.args.pop(part, None)
     return node
 
 

@@ -34,7 +34,7 @@ from lapwing.query.text.syntax_refusals import (
     not_understood,
     one_select,
 )  # fmt: skip
-from lapwing.query.text.word_order import is_list, top_as_limit
+from lapwing.query.text.word_order import is_list, top_as_limit, with_bracketed_names
 
 MAX_BYTES = 64 * 1024
 MAX_TOKENS = 10_000
@@ -151,13 +151,12 @@ def _speaks_of_privacy(tokens: list[Token]) -> bool:
 def _tokens(shown: str, text: str) -> list[Token]:
     """Return the tokens of what is shown of a text, having measured them."""
     try:
-        if "$" in shown:
-            characters, dollar = values.marked(shown)
-            tokens = values.restored(DuckDB().tokenize(characters), dollar)
-        else:
-            tokens = DuckDB().tokenize(shown)
+        characters, dollar = values.marked(shown) if "$" in shown else (shown, "")
+        tokens = DuckDB().tokenize(characters)
     except SqlglotError as error:
         raise not_understood(error) from None
+    tokens = values.restored(tokens, dollar) if dollar else tokens
+    tokens = with_bracketed_names(tokens, text) if "[" in shown else tokens
     _measure(tokens, text)
     return tokens
 
@@ -243,7 +242,7 @@ def _require_one_select(tokens: list[Token], text: str) -> None:
     first, *others = tokens
     if first.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN):
         raise not_a_question(first, text)
-    if len(others) > 1 and others[0].text.upper() == "TOP" and others[1].token_type == TokenType.NUMBER:
+    if others and others[0].text.upper() == "TOP":
         top_as_limit(tokens, text)
     previous = first
     for token in others:

@@ -1,5 +1,10 @@
-"""What other dialects write in another place, or in brackets, moved or let through before the parser sees it."""
+"""What other dialects write in another place, or in brackets, moved or let through before the parser sees it.
 
+`[order date]` is a name in SQL Server. It becomes `"order date"` before it is parsed. A list begins with a number or a
+text. Brackets right behind a name choose from a list.
+"""
+
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -7,6 +12,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from lapwing.query.text.syntax_refusals import top_refused
 
+_NAME: Final = re.compile(r"[^\W\d][\w $#@.:%&/+-]{0,127}|[$#@][\w $]{0,127}")
+_BEFORE_PLACE: Final = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET})
 _PLACES: Final = ("OFFSET", "SAFE_OFFSET", "ORDINAL", "SAFE_ORDINAL")
 
 
@@ -22,12 +29,47 @@ def is_list(tokens: Sequence[Token], place: int) -> bool:
     return of_unnest or after in _PLACES
 
 
+def with_bracketed_names(tokens: list[Token], text: str) -> list[Token]:
+    """Return tokens with one name in the place of each name in brackets."""
+    kept, place = list[Token](), 0
+    while place < len(tokens):
+        end = _end_of_name(tokens, place, text)
+        if end is None:
+            kept.append(tokens[place])
+        else:
+            first, last = tokens[place], tokens[end]
+            name = text[first.start + 1 : last.start]
+            kept.append(Token(TokenType.IDENTIFIER, name, first.line, first.col, first.start, last.end))
+        place = place + 1 if end is None else end + 1
+    return kept
+
+
+def _end_of_name(tokens: Sequence[Token], place: int, text: str) -> int | None:
+    """Return where a name in brackets ends that begins here; None if none begins."""
+    opening, previous = tokens[place], tokens[place - 1] if place else None
+    if opening.token_type != TokenType.L_BRACKET or is_list(tokens, place):
+        return None
+    if previous is not None and previous.token_type in _BEFORE_PLACE and previous.end + 1 == opening.start:
+        return None
+    end = place + 1
+    while end < len(tokens) and tokens[end].token_type not in (TokenType.L_BRACKET, TokenType.R_BRACKET):
+        end += 1
+    if end >= len(tokens) or tokens[end].token_type != TokenType.R_BRACKET:
+        return None
+    return end if _NAME.fullmatch(text[opening.start + 1 : tokens[end].start]) else None
+
+
 def top_as_limit(tokens: list[Token], text: str) -> None:
-    """Write LIMIT 3 at the end of a question for TOP 3 at its beginning.
+    """Write LIMIT 3 at the end of a question for TOP 3, or TOP (3), at its beginning.
 
     Raises:
         QueryRefused: For TOP 3 PERCENT and TOP 3 WITH TIES.
     """
+    kinds = [token.token_type for token in tokens[2:5]]
+    if kinds == [TokenType.L_PAREN, TokenType.NUMBER, TokenType.R_PAREN]:
+        tokens[2:5] = [tokens[3]]
+    elif kinds[:1] != [TokenType.NUMBER]:
+        return
     _, top, number, *others = tokens
     if others and (others[0].text.upper() == "PERCENT" or others[0].token_type == TokenType.WITH):
         raise top_refused(top, number, text)
