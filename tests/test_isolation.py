@@ -109,7 +109,9 @@ def test_what_does_not_end_is_ended(forever: str) -> None:
         return [5.0]
 
     with Isolated(stuck, seconds=1) as isolated:
-        assert [float(isolated.ask(number, 1)[0]) for number in (0, 1, 0)] == pytest.approx([5, np.nan, 5], nan_ok=True)
+        for number in (0, 1, 0):  # one of those that end may come too late where the machine is busy, but not always
+            said = (float(isolated.ask(number, 1)[0]) for _ in range(1 if number else 60))
+            assert (5.0 in said) is not bool(number)
 
 
 def test_a_trial_says_why() -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -43,20 +44,30 @@ def people(tmp_path: Path) -> DuckDB:
 
 
 def seconds(engine: DuckDB, text: str) -> float:
-    question, times = bind(text, engine._catalog).question, []
+    question = bind(text, engine._catalog).question
     known = digests(engine, question)
-    for _ in range(3):
-        begun = time.process_time()
-        engine.run(question, known)
-        times.append(time.process_time() - begun)
-    return min(times)
+    begun = time.process_time()
+    engine.run(question, known)
+    return time.process_time() - begun
+
+
+def spared(engine: DuckDB, question: str) -> bool:
+    """Tell whether it takes less than half of the time where a unit is not there: what each takes at least.
+
+    A busy machine makes both longer by chance. So they are asked until there is no doubt.
+    """
+    absent = present = inf
+    for tried in range(30):
+        absent = min(absent, seconds(engine, V.format("nobody") + question))
+        present = min(present, seconds(engine, V.format("p17") + question))
+        if tried >= 2 and not 0.4 < absent / present < 0.6:
+            break
+    return absent < present / 2
 
 
 def toggled(engine: DuckDB, names: Iterable[str]) -> set[str]:
-    """Return the questions that take less than half of the time where a unit is not there."""
-    both = ("nobody", "p17")
-    pairs = {name: [seconds(engine, V.format(who) + QUESTIONS[name]) for who in both] for name in names}
-    return {name for name, (absent, present) in pairs.items() if absent < present / 2}
+    """Return the questions whose work a unit that is not there spares."""
+    return {name for name in names if spared(engine, QUESTIONS[name])}
 
 
 NAMES = pytest.mark.parametrize("names", one_in(2, [[*QUESTIONS][::6], [*QUESTIONS]]), ids=len)

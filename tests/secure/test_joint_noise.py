@@ -1,7 +1,7 @@
 """One noise of three servers: its exact law, what one server sees of it, and what a missing or hostile one changes."""
 
 import shutil
-import time
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -483,12 +483,12 @@ def test_a_missing_or_slow_server_is_named_and_nothing_is_released_twice(
 ) -> None:
     task, key = made
     monkeypatch.setattr("tests.secure.test_road.budget_of", lambda *_: budget_of("pure", task.epsilon, task.delta))
-    taken, asked = AddingServer.noise, []
+    taken, asked, goes_on = AddingServer.noise, [], threading.Event()
 
     def hangs(self: AddingServer, body: bytes) -> bytes:
         asked.append(body)
         if len(asked) == 8:  # south, in the third round
-            time.sleep(0.6)
+            assert goes_on.wait(60)
         return taken(self, body)
 
     with ExitStack() as stack:
@@ -500,7 +500,8 @@ def test_a_missing_or_slow_server_is_named_and_nothing_is_released_twice(
         with monkeypatch.context() as slow:
             slow.setattr(AddingServer, "noise", hangs)
             with pytest.raises(ServiceFault, match=r"south at 127.* does not answer in time"):
-                secure.close(task, key, seconds=0.3)
+                secure.close(task, key, seconds=3)
+            goes_on.set()
         each["west"].close()
         with pytest.raises(ServiceFault, match="west at 127"):
             secure.close(task, key)

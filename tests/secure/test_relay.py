@@ -77,7 +77,7 @@ def test_an_address_makes_so_many_requests(begun: Made, made: tuple[Task, str], 
     """What comes beyond the rate is refused, and stays on the device to be sent later."""
     task, _ = made
     passing = begun()
-    with relaying(passing, rate=0.1) as url:  # one at once, then one in ten seconds
+    with relaying(passing, rate=0.001) as url:  # one at once, then one in a thousand seconds
         secure.send(task, "walk", tmp_path / "first.json", relay=url)
         with pytest.raises(TooManyRequests, match="Nothing was taken"):
             secure.send(task, "bus", tmp_path / "second.json", relay=url)
@@ -88,7 +88,7 @@ def test_an_address_makes_so_many_requests(begun: Made, made: tuple[Task, str], 
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.01)

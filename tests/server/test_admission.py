@@ -1,10 +1,12 @@
-"""Who is asked when, and when the answer leaves, does not depend on how long it took."""
+"""Who is asked when, and when the answer leaves, does not depend on how long it took.
 
+Time is a number here: it goes on to the next moment at which the process says something or anything is due.
+"""
+
+import heapq
 import itertools
-import threading
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -24,20 +26,17 @@ from lapwing.server.deadline.pace import TOO_BUSY, TooBusy
 from lapwing.server.deadline.process import Heard, Move, Opened, Order, Outcome, QuestionProcess, Reach, Say, Wanted
 from lapwing.server.people import Caller
 
-CLOSE = 0.25
-"""Seconds that threads of a busy machine may be late."""
-
-
-@pytest.fixture(autouse=True)
-def punctual(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a busy machine make no events of its own (`test_departures` has those)."""
-    monkeypatch.setattr(departures_module, "PUNCTUAL", 5.0)
+CLOSE = 2 * TICK
+"""Seconds: a gate and the end are each at the next tick."""
+SOON = 1e-9
+"""Seconds by which a moment is over, for floats that are a moment beside it."""
 
 
 class Process:
-    """A question process that answers when a test says it."""
+    """A question process that answers when a test says it, by a clock that goes on when it is told to."""
 
     def __init__(self) -> None:
+        self.now = 0.0
         self.orders: list[Order] = []
         self.sent: list[float] = []
         self.said: list[Say | Move] = []
@@ -45,6 +44,8 @@ class Process:
         self.reaction: Callable[[Order], None] = lambda _: None
         self.told: Callable[[Heard], None]
         self.died: Callable[[], None]
+        self._coming: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = itertools.count()
 
     def start(self, told: Callable[[Heard], None], died: Callable[[], None]) -> None:
         self.told, self.died = told, died
@@ -54,16 +55,27 @@ class Process:
             self.said.append(sent)
             return self.is_up
         self.orders.append(sent)
-        self.sent.append(time.monotonic())
-        threading.Thread(target=self.reaction, args=(sent,), daemon=True).start()
+        self.sent.append(self.now)
+        self.later(0.0, lambda: self.reaction(sent))
         return self.is_up
 
     def close(self) -> None:
         pass
 
     def answer(self, order: Order, after: float = 0.0, **what: Any) -> None:
-        time.sleep(after)
-        self.told(Outcome(number=order.number, **what))
+        self.later(after, lambda: self.told(Outcome(number=order.number, **what)))
+
+    def later(self, after: float, does: Callable[[], None]) -> None:
+        heapq.heappush(self._coming, (self.now + after, next(self._count), does))
+
+    def until_next(self) -> float | None:
+        return self._coming[0][0] - self.now if self._coming else None
+
+    def go_on(self, seconds: float) -> None:
+        """Let time go on, and say what is to be said by then."""
+        self.now += seconds + SOON
+        while self._coming and self._coming[0][0] <= self.now:
+            heapq.heappop(self._coming)[2]()
 
 
 class Ledger:
@@ -83,17 +95,78 @@ class Ledger:
         return tuple(late.tick for late in self.late)
 
 
+class Desk(Executor):
+    """Writes down what is on it when it is told to."""
+
+    def __init__(self) -> None:
+        self._work: list[Callable[[], Any]] = []
+
+    def submit(self, does: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+        self._work.append(lambda: does(*given, **named))
+        return Future()
+
+    def write(self) -> None:
+        while self._work:
+            self._work.pop(0)()
+
+
+class Admitting:
+    """An admission whose time is that of its process."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.process, self.ledger, self._desk = Process(), ledger, Desk()
+        process = cast(QuestionProcess, self.process)
+        self.admission = Admission(
+            process, lambda *_: None, ledger.note, lambda _: ledger.ticks(), None, lambda: self.process.now, self._desk
+        )
+        self.admission.begin()
+
+    def put(self, one: Wanted) -> Future[Any]:
+        return self.admission.put(one)
+
+    def depth(self) -> tuple[int, int]:
+        return self.admission.lines.depth()
+
+    def step(self) -> float | None:
+        """Do all that is to be done by now; return the seconds until anything is due, None if nothing is."""
+        pauses: list[float | None] = []
+        self.process.go_on(0.0)
+        while not pauses:
+            self.admission.turn(pauses.append)
+        if self.ledger.writable:
+            self._desk.write()
+        return min((wait for wait in (pauses[0], self.process.until_next()) if wait is not None), default=None)
+
+    def rest(self, seconds: float) -> None:
+        """Let so many seconds go by."""
+        end = self.process.now + seconds
+        while (left := end - self.process.now) > 0:
+            wait = self.step()
+            self.process.go_on(left if wait is None else min(wait, left))
+        self.step()
+
+    def result(self, future: Future[Any]) -> Any:
+        """Let time go on until a question is answered."""
+        wait = self.step()
+        while not future.done():
+            if wait is None:
+                pytest.fail("nothing comes any more")
+            self.process.go_on(wait)
+            wait = self.step()
+        return future.result()
+
+    def seconds_until(self, future: Future[Any]) -> float:
+        begun = self.process.now
+        with suppress(EngineFault, ServiceFault):
+            self.result(future)
+        return self.process.now - begun
+
+
 @contextmanager
-def admitting(ledger: Ledger | None = None) -> Iterator[tuple[Admission, Process]]:
-    process, ledger = Process(), Ledger() if ledger is None else ledger
-    admission = Admission(cast(QuestionProcess, process), lambda *_: None, ledger.note, lambda _: ledger.ticks())
-    admission.start()
-    try:
-        yield admission, process
-    finally:
-        for order in process.orders:
-            process.told(Outcome(number=order.number))
-        admission.close()
+def admitting(ledger: Ledger | None = None) -> Iterator[tuple[Admitting, Process]]:
+    running = Admitting(Ledger() if ledger is None else ledger)
+    yield running, running.process
+    running.admission.close()
 
 
 def wanted(person: str = "alice", seconds: float = 0.001, steps: int = 1) -> Wanted:
@@ -103,19 +176,12 @@ def wanted(person: str = "alice", seconds: float = 0.001, steps: int = 1) -> Wan
     return Wanted(caller=caller, dataset="open", body=body, key=None, job=None, cost=cost)
 
 
-def seconds_until(admission: Admission, one: Wanted) -> float:
-    begun = time.monotonic()
-    with suppress(EngineFault, ServiceFault):
-        admission.put(one).result(10)
-    return time.monotonic() - begun
-
-
 @pytest.mark.parametrize("after", [0.0, 0.15])
 @pytest.mark.parametrize("what", [{}, {"error": EngineFault("it failed")}])
 def test_what_was_charged_leaves_at_its_deadline(after: float, what: Any) -> None:
     with admitting() as (admission, process):
         process.reaction = lambda order: process.answer(order, after, **what)
-        assert 0.5 <= seconds_until(admission, wanted(seconds=0.1)) < 0.5 + CLOSE
+        assert 0.5 <= admission.seconds_until(admission.put(wanted(seconds=0.1))) < 0.5 + CLOSE
 
 
 def test_the_check_finds_answers_that_leave_when_they_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,10 +198,10 @@ def test_the_check_finds_answers_that_leave_when_they_are_ready(monkeypatch: pyt
 def test_what_was_not_charged_leaves_at_once() -> None:
     with admitting() as (admission, process):
         process.reaction = lambda order: process.answer(order, error=QueryRefused("no"), at_once=True)
-        begun = time.monotonic()
+        begun = process.now
         with pytest.raises(QueryRefused):
-            admission.put(wanted()).result(10)
-        assert time.monotonic() - begun < 0.2
+            admission.result(admission.put(wanted()))
+        assert process.now - begun < TICK / 100
 
 
 @pytest.mark.parametrize("after", [0.0, 0.15])
@@ -145,21 +211,20 @@ def test_who_waits_how_long_does_not_depend_on_what_others_took(after: float) ->
         process.reaction = lambda order: process.answer(order, after)
         turns = [admission.put(wanted(seconds=0.1)) for _ in range(5)]
         for turn in turns:
-            turn.result(10)
-        between = [later - sooner for sooner, later in zip(process.sent[:-1], process.sent[1:], strict=True)]
+            admission.result(turn)
         # The first two, as one may begin within a tenth of its deadline of half a second.
-        assert 0.35 - 0.01 <= sum(between) < 0.35 + CLOSE
+        assert process.sent[-1] - process.sent[0] == pytest.approx(0.35, abs=TICK / 100)
 
 
 def test_the_time_of_the_engine_is_reserved_once() -> None:
     with admitting() as (admission, process):
         process.reaction = process.answer
         for turn in [admission.put(wanted(f"p{number}", seconds=0.05)) for number in range(8)]:
-            turn.result(10)
+            admission.result(turn)
         tickets = [order.ticket for order in process.orders]
         assert all(one.ends <= other.begins + 1e-9 for one, other in itertools.pairwise(tickets))
         for one, sent in zip(tickets, process.sent, strict=True):
-            assert one.begins <= sent + 0.025 + CLOSE
+            assert sent <= one.begins <= sent + 0.025 + 1e-9
             assert one.ends < one.last - 0.05
 
 
@@ -167,48 +232,38 @@ def test_people_take_turns() -> None:
     with admitting() as (admission, process):
         process.reaction = process.answer
         many = [admission.put(wanted("mallory", seconds=0.06)) for _ in range(12)]
-        time.sleep(0.02)
-        begun = time.monotonic()
-        admission.put(wanted("bob")).result(10)
-        assert time.monotonic() - begun < 0.25 + 0.06 + CLOSE
+        admission.rest(0.02)
+        assert admission.seconds_until(admission.put(wanted("bob"))) < 0.25 + 0.06 + CLOSE
         for turn in many:
-            turn.result(10)
+            admission.result(turn)
 
 
 def test_a_long_one_comes_to_its_turn_among_short_ones() -> None:
     """Somebody whose question fits later than others' is not passed by for ever."""
-    ending = threading.Event()
     with admitting() as (admission, process):
         process.reaction = process.answer
 
         def flood() -> None:
-            while not ending.is_set():
-                for turn in [admission.put(wanted("mallory", seconds=0.02)) for _ in range(20)]:
-                    turn.result(10)
+            for _ in range(20):
+                admission.put(wanted("mallory", seconds=0.02))
+            process.later(0.4, flood)
 
-        thread = threading.Thread(target=flood)
-        thread.start()
-        try:
-            begun = time.monotonic()
-            admission.put(wanted("bob", seconds=0.2)).result(20)
-            assert time.monotonic() - begun < 1.0 + 0.5 + CLOSE
-        finally:
-            ending.set()
-            thread.join()
+        flood()
+        assert admission.seconds_until(admission.put(wanted("bob", seconds=0.2))) < 1.0 + 0.5 + CLOSE
 
 
 def test_what_waits_can_be_dropped_and_what_runs_cannot() -> None:
     with admitting() as (admission, process):
         first, second = admission.put(wanted(seconds=0.06)), admission.put(wanted(seconds=0.06))
-        time.sleep(0.01)
+        admission.step()
         assert second.cancel()
         assert not first.cancel()
         with pytest.raises(CancelledError):
-            second.result(1)
-        assert admission.lines.depth() == (0, 1)
+            second.result(0)
+        assert admission.depth() == (0, 1)
         process.told(Outcome(number=process.orders[0].number))
-        first.result(5)
-        assert admission.lines.depth() == (0, 0)
+        admission.result(first)
+        assert admission.depth() == (0, 0)
         assert len(process.orders) == 1
 
 
@@ -217,10 +272,10 @@ def test_a_place_is_taken_until_the_deadline() -> None:
     with admitting() as (admission, process):
         process.reaction = process.answer
         admission.put(wanted())
-        time.sleep(0.1)
-        assert admission.lines.depth() == (0, 1)
-        time.sleep(0.25)
-        assert admission.lines.depth() == (0, 0)
+        admission.rest(0.25 - TICK)
+        assert admission.depth() == (0, 1)
+        admission.rest(CLOSE)
+        assert admission.depth() == (0, 0)
 
 
 def test_no_more_are_admitted_than_there_are_places(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,19 +283,19 @@ def test_no_more_are_admitted_than_there_are_places(monkeypatch: pytest.MonkeyPa
     with admitting() as (admission, process):
         process.reaction = process.answer
         turns = [admission.put(wanted(f"p{number}", seconds=1e-6)) for number in range(9)]
-        time.sleep(0.1)
-        assert admission.lines.depth() == (5, 4)
+        admission.rest(0.1)
+        assert admission.depth() == (5, 4)
         for turn in turns:
-            turn.result(10)
+            admission.result(turn)
 
 
 def test_a_death_is_told_at_the_deadline() -> None:
     with admitting() as (admission, process):
         process.reaction = lambda _: process.died()
-        begun = time.monotonic()
+        begun = process.now
         with pytest.raises(ServiceFault, match="history"):
-            admission.put(wanted()).result(10)
-        assert 0.25 <= time.monotonic() - begun < 0.25 + CLOSE
+            admission.result(admission.put(wanted()))
+        assert 0.25 <= process.now - begun < 0.25 + CLOSE
 
 
 def test_what_was_not_charged_in_time_is_an_event_and_waits_again() -> None:
@@ -252,11 +307,11 @@ def test_what_was_not_charged_in_time_is_an_event_and_waits_again() -> None:
             process.answer(order, error=TooBusy(TOO_BUSY) if busy else None, at_once=busy)
 
         process.reaction = react
-        admission.put(wanted()).result(10)
+        admission.result(admission.put(wanted()))
         assert len(process.orders) == 2
         assert process.sent[1] >= process.sent[0] + LATER[0] - TICK
         assert len(ledger.late) == 1
-        assert admission.lines.depth() == (0, 0)
+        assert admission.depth() == (0, 0)
 
 
 def test_what_waits_for_somebody_elses_answer_is_no_event() -> None:
@@ -268,7 +323,7 @@ def test_what_waits_for_somebody_elses_answer_is_no_event() -> None:
             process.answer(order, 0.4, at_once=True)
 
         process.reaction = react
-        assert 0.4 <= seconds_until(admission, wanted()) < 0.4 + CLOSE
+        assert 0.4 <= admission.seconds_until(admission.put(wanted())) < 0.4 + TICK / 100
         assert ledger.late == []
 
 
@@ -278,7 +333,7 @@ def test_what_is_late_leaves_at_a_later_moment_and_is_written_down(after: float)
     ledger = Ledger()
     with admitting(ledger) as (admission, process):
         process.reaction = lambda order: process.answer(order, after)
-        seconds = seconds_until(admission, wanted())
+        seconds = admission.seconds_until(admission.put(wanted()))
         later = next(moment for moment in LATER if moment > after - 0.2)
         assert 0.25 + later <= seconds < 0.25 + later + CLOSE
         assert [late.principal for late in ledger.late] == ["alice"]
@@ -295,10 +350,10 @@ def test_a_fault_leaves_at_its_deadline_though_the_process_says_nothing(monkeypa
     monkeypatch.setattr(departures_module, "LATER", (0.1, 0.2))
     ledger = Ledger()
     with admitting(ledger) as (admission, process):
-        begun = time.monotonic()
+        begun = process.now
         with pytest.raises(ServiceFault):
-            admission.put(wanted()).result(10)
-        assert 0.25 + 0.4 <= time.monotonic() - begun < 0.25 + 0.4 + CLOSE
+            admission.result(admission.put(wanted()))
+        assert 0.25 + 0.4 <= process.now - begun < 0.25 + 0.4 + CLOSE
         assert len(ledger.late) == 2
         assert Say(number=0, said="give up") in process.said
 
@@ -309,10 +364,26 @@ def test_nothing_leaves_late_before_that_is_written_down() -> None:
     with admitting(ledger) as (admission, process):
         process.reaction = lambda order: process.answer(order, 0.3)
         answer = admission.put(wanted())
-        time.sleep(0.25 + LATER[0] + 0.2)
+        admission.rest(0.25 + LATER[-1] + 1.0)
         assert not answer.done()
         ledger.writable = True
-        answer.result(5)
+        admission.result(answer)
+        assert len(ledger.late) == 1
+
+
+def test_what_cannot_be_written_down_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission_module, "AGAIN", 0.0)
+    ledger, tries = Ledger(), iter(range(3))
+
+    def note(dataset: str, tick: str, principal: str) -> tuple[str, ...]:
+        if next(tries) < 2:
+            raise LedgerFault("it is full")
+        return Ledger.note(ledger, dataset, tick, principal)
+
+    monkeypatch.setattr(ledger, "note", note)
+    with admitting(ledger) as (admission, process):
+        process.reaction = lambda order: process.answer(order, 0.3)
+        admission.result(admission.put(wanted()))
         assert len(ledger.late) == 1
 
 
@@ -322,11 +393,9 @@ def test_all_that_is_under_way_is_one_event_and_other_data_sets_are_none_of_it()
         process.reaction = lambda order: process.answer(order, 0.0 if order.wanted.dataset == "other" else 0.4)
         turns = [admission.put(wanted(f"p{number}")) for number in range(5)]
         other = admission.put(replace(wanted("bob"), dataset="other"))
-        begun = time.monotonic()
-        other.result(10)
-        assert time.monotonic() - begun < 0.25 + CLOSE
+        assert admission.seconds_until(other) < 0.25 + CLOSE
         for turn in turns:
-            turn.result(10)
+            admission.result(turn)
         assert len(ledger.late) == 1
         moved = [said for said in process.said if isinstance(said, Move)]
         assert moved[0].seconds == LATER[0]
@@ -347,19 +416,19 @@ def test_events_that_follow_each_other_double_deadlines() -> None:
     assert admission_module.doublings(ledger.ticks(), now + timedelta(hours=1)) == 0
     with admitting(ledger) as (admission, process):
         process.reaction = process.answer
-        assert admission.cost_now("open", wanted().cost).deadline == 0.25 * 2**4  # as it is priced, it looks
-        admission.put(wanted()).result(10)
-        assert process.orders[0].ticket.leaves - process.sent[0] == pytest.approx(0.25 * 2**4, abs=0.1)
+        assert admission.admission.cost_now("open", wanted().cost).deadline == 0.25 * 2**4  # as it is priced, it looks
+        admission.result(admission.put(wanted()))
+        assert process.orders[0].ticket.leaves - process.sent[0] == pytest.approx(0.25 * 2**4, abs=TICK)
 
 
 def test_what_waits_again_is_told_that_the_service_ends() -> None:
     with admitting() as (admission, process):
         process.reaction = lambda order: process.answer(order, error=TooBusy(TOO_BUSY), at_once=True)
         turn = admission.put(wanted(seconds=0.06))
-        time.sleep(0.05)
-        admission.lines.close()
+        admission.rest(0.05)
+        admission.admission.lines.close()
         with pytest.raises(TooManyRequests):
-            turn.result(5)
+            admission.result(turn)
 
 
 def test_nothing_is_admitted_while_there_is_nobody_to_ask() -> None:
@@ -367,11 +436,11 @@ def test_nothing_is_admitted_while_there_is_nobody_to_ask() -> None:
         process.reaction = process.answer
         process.is_up = False
         turn = admission.put(wanted())
-        time.sleep(0.05)
+        admission.rest(0.05)
         assert process.orders == []
         process.is_up = True
         process.told(Opened(speed=Speed(question=0.001, nanosecond=0.0, row=0.0, number=0.0), indexed={}))
-        turn.result(5)
+        admission.result(turn)
 
 
 def test_two_steps_have_two_moments() -> None:

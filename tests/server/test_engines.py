@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing import Pipe
@@ -17,6 +16,7 @@ from lapwing.server.deadline import engines as engines_module
 from lapwing.server.deadline.engines import Engines, InPlace, wait_for_end
 from lapwing.server.deadline.pace import AskedEngine
 from lapwing.session import Session
+from tests.support.server.queueing import until
 from tests.support.server.world import data_set
 
 BY_PLAN = "SELECT plan, COUNT(*) AS n FROM visits WHERE cost < {} GROUP BY plan"
@@ -86,12 +86,13 @@ def test_one_that_hears_nothing_is_killed_and_the_spare_asked(session: Session, 
 
 def ends_when_told(session: Session, engines: Engines, one: Asked, patience: float) -> bool:
     """Let an engine hear nothing while it runs a question, and stop it; tell whether who asked is free by then."""
-    process, found = engines.asked()._process.pid or 0, list[Exact | None]()
+    asking, found = engines.asked(), list[Exact | None]()
+    process = asking._process.pid or 0
     os.kill(process, signal.SIGSTOP)
     running = engines.of(session.catalog, session._engine)
     thread = threading.Thread(target=lambda: found.append(running.run(*one)))
     thread.start()
-    time.sleep(0.1)
+    until(lambda: asking._running)
     assert found == []
     running.stop()
     thread.join(patience)

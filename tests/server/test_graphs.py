@@ -91,7 +91,7 @@ def test_who_is_trusted_is_answered_as_the_library_answers(world: World) -> None
 @pytest.mark.long
 def test_it_waits_in_the_queue_as_others_do(world: World) -> None:
     trust(world)
-    assert world.connect("alice").submit(EDGES, epsilon=100).wait(30).rows()
+    assert world.connect("alice").submit(EDGES, epsilon=100).wait(60).rows()
 
 
 def test_a_key_is_charged_once(world: World) -> None:

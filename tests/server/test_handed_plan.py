@@ -245,7 +245,7 @@ def test_the_front_hands_its_plan_over_and_rights_are_looked_at_where_it_is_aske
         for job, body in (("a job", BODIES[0]), ("another", LONG)):
             turn = front.executor.queued(Ask(caller=alice, served=served, body=body, job=job))
             assert turn is not None
-            turn.result(10)
+            turn.result(60)
         order, unplanned = process.orders
         assert order.wanted.plan is not None
         assert planned.count(BODIES[0].sql) == 1

@@ -40,7 +40,7 @@ def filled(world: World) -> None:
     for number in range(5):
         bought = {"sql": f"SELECT COUNT(*) AS n FROM visits WHERE age < {number}", "epsilon": 0.01}
         assert world.query("alice", bought).status == 200
-        world.connect("alice").submit(str(bought["sql"]), epsilon=0.01).wait(20)
+        world.connect("alice").submit(str(bought["sql"]), epsilon=0.01).wait(60)
         world.service.people.issue("alice", label=f"{number}", scopes={"read"}, seconds=DAY, by="carol")
 
 

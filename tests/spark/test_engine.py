@@ -32,6 +32,7 @@ from lapwing.query.bind.bind import bind
 from lapwing.query.plan.plan import Question
 from lapwing.release.stored import key_of
 from tests.support.engines import spark
+from tests.support.server.queueing import until
 
 RESERVED = "spark.sql.ansi.enforceReservedKeywords"
 TEXT = """
@@ -217,16 +218,29 @@ def is_idle(cluster: Cluster) -> bool:
 def test_what_takes_too_long_is_cancelled_and_stays_paid(
     cluster: Cluster, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    asked, switch, seconds, limited = threading.Event(), Switch(), [600.0, 0.3], list[Cluster]()
+
+    def answer(_question: object) -> str:  # what is asked before, however slow the machine, has time
+        limited[0]._seconds = seconds.pop()
+        asked.set()
+        return FOR_HOURS
+
+    def press() -> None:
+        assert asked.wait(60)
+        until(lambda: bool(cluster._session.sparkContext.statusTracker().getActiveJobsIds()))
+        switch.press()
+
+    monkeypatch.setattr(queries, "answer", answer)
     with open_session(catalog) as session:
-        monkeypatch.setattr(queries, "answer", lambda _question: FOR_HOURS)
-        engine, switch = session._engine, Switch()
+        engine = session._engine
         assert isinstance(engine, spark_engine.Spark)
-        engine._cluster._seconds = 0.3
+        engine._cluster._seconds = 600
+        limited.append(engine._cluster)
         with pytest.raises(EngineFault, match=FAILED[:20]):
             session.sql("SELECT COUNT(*) FROM trips", epsilon=1)
         assert is_idle(cluster)
-        engine._cluster._seconds = 600
-        threading.Timer(0.5, switch.press).start()
+        asked.clear()
+        threading.Thread(target=press).start()
         with switch.heard(), pytest.raises(lw.Interrupted) as stopped:
             session.sql("SELECT COUNT(*) FROM trips WHERE fare > 1", epsilon=1)
         assert stopped.value.charged
@@ -238,7 +252,7 @@ def test_a_query_that_nothing_cancels_is_found(cluster: Cluster, monkeypatch: py
     """The planted fault: only the thread that set a session's own tag can interrupt what it asks."""
     hasty = Cluster(spark.MASTER, seconds=0.01)
     with pytest.raises(Exception, match="CANCELLED"):
-        hasty.rows(FOR_A_MOMENT)
+        hasty.rows(FOR_HOURS)
     context = hasty._session.sparkContext
     monkeypatch.setattr(type(context), "cancelJobsWithTag", lambda _context, tag: hasty._session.interruptTag(tag))
     assert hasty.rows(FOR_A_MOMENT) == [(2857143,)]

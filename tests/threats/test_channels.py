@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import duckdb
@@ -29,7 +28,8 @@ from lapwing.release import bounded_work, release
 from lapwing.release.cells import exact_values
 from lapwing.release.request import Timing
 from lapwing.server.deadline.cost import Cost
-from lapwing.server.deadline.turns import Turns
+from lapwing.server.deadline.pace import TicketPace
+from lapwing.server.deadline.turns import Ticket, Turns
 from lapwing.session import Session
 from tests.support.effort import is_long, only, some
 from tests.support.engines.tables import catalog as one_table
@@ -38,7 +38,7 @@ from tests.support.query import neighbours
 from tests.support.refusals import refused_as
 from tests.support.release.tables import protected, visits
 from tests.support.replay import Row, compare, run
-from tests.support.server.pacing import paced_by_a_thread
+from tests.support.server.pacing import paced
 from tests.support.strategies import catalog_in
 
 PRICE = {"epsilon": 1}
@@ -252,48 +252,55 @@ def test_t13_empty_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 # ---- T14 -------------------------------------------------------------------------------------------------------------
 
 
-def later_for_some(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+class Clock:
+    """Seconds, which go on by what an engine takes."""
+
+    now = 0.0
+
+
+def later_for_some(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the engine take a tenth of a second longer where a row is there."""
     run = DuckDB.run
 
     def slow(self: DuckDB, *arguments: Any) -> Any:
         exact = run(self, *arguments)
-        time.sleep(0.1 if any(any(numbers) for numbers in exact.cells.values()) else 0.0)
+        clock.now += 0.1 if any(any(numbers) for numbers in exact.cells.values()) else 0.0
         return exact
 
     monkeypatch.setattr(DuckDB, "run", slow)
 
 
-def seconds_until_known(session: Session, condition: str, *, held: bool) -> float:
+def seconds_until_known(session: Session, clock: Clock, condition: str, *, held: bool) -> float:
     """Ask as the service asks for somebody who is not trusted with time; return when the answer was known."""
-    now = time.monotonic()
-    pace, _ = paced_by_a_thread(Turns(), Cost(seconds=0.1, steps=1), now)
+
+    def hand_out(pace: TicketPace, moments: Ticket) -> None:
+        clock.now = max(clock.now, moments.known_from[0])
+        pace.hear("proceed")
+
+    begun = clock.now
+    pace, _ = paced(hand_out, Cost(seconds=0.1, steps=1), begun, Turns(lambda: clock.now))
     timing = pace.timing(session.catalog) if held else replace(pace.timing(session.catalog), hold=None)
     mallory = session.acting_for("mallory", pace.limited(Limits), timing=timing)
     mallory.sql(f"SELECT COUNT(*) AS n FROM visits WHERE {condition}", epsilon=0.01)
-    return time.monotonic() - now
+    return clock.now - begun
 
 
 @pytest.mark.parametrize("held", [True, False])
 def test_t14_time_of_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: bool) -> None:
     """What is known when does not depend on rows; without the moment that an answer waits for it does.
 
-    `tests/server/test_deadline.py` tries the same on a service, and `test_admission.py` whoever waits.
+    `tests/server/test_deadline.py` tries the same on a service by the clock, `test_pace.py` that an answer waits for
+    its moment, and `test_admission.py` whoever waits.
     """
+    clock = Clock()
+    later_for_some(clock, monkeypatch)
     with protected(visits(tmp_path, people=3)) as session:
-        seconds_until_known(session, "cost < 490", held=False)  # loads what the others find
-        later_for_some(session, monkeypatch)
-        times = [
-            (
-                seconds_until_known(session, f"cost < -{n + 1}", held=held),
-                seconds_until_known(session, f"cost < {400 + n}", held=held),
-            )
-            for n in range(3)
-        ]
-        told = median(present - absent for absent, present in times)
-        assert (told > 0.05) is not held
-        if held:
-            assert min(map(min, times)) >= 0.65 * 0.5
+        absent, present = (
+            seconds_until_known(session, clock, condition, held=held) for condition in ("cost < -1", "cost < 400")
+        )
+    assert (present - absent > 0.05) is not held
+    if held:
+        assert min(absent, present) >= 0.65 * 0.5 - 1e-9
 
 
 # ---- T15 -------------------------------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ def test_what_is_gone_from_a_dashboard_says_so(alice: Visitor) -> None:
 def test_a_stream_sends_what_a_monitor_released(
     alice: Visitor, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dashboards, "SECONDS", 0.3)
+    monkeypatch.setattr(dashboards, "SECONDS", 1.0)
     monkeypatch.setattr(dashboards, "POLL", 0.1)
     next(monitor.run(replay=True))
     made = alice.world.ask("POST", "/v1/datasets/open/saved", "alice", {"title": "W", "tiles": [{"monitor": "m"}]})

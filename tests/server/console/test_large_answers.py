@@ -13,6 +13,7 @@ from lapwing.server.console.answer import ROWS
 from lapwing.server.service import Service
 from tests.server.console.test_in_a_browser import sign_in
 from tests.support.browser.chromium import find_chromium, running
+from tests.support.effort import is_long
 from tests.support.server.browsing import PASSWORD, visitor
 from tests.support.server.world import PEOPLE, QUICK, World, serving
 
@@ -77,4 +78,4 @@ def test_it_scrolls(grid: tuple[World, dict[str, Any]]) -> None:
     assert told["rows"] == ROWS
     assert told["nodes"] <= MOST_NODES
     assert told["at"] > 5_000
-    assert told["middle"] < 100  # milliseconds a frame; 17 on an idle machine
+    assert told["middle"] < 100 or not is_long()  # milliseconds a frame; 17 on an idle machine

@@ -32,7 +32,7 @@ from lapwing.server.pgwire.listener import WireListener
 from lapwing.server.service import Service, ServiceSettings
 from tests.support.server import wire
 from tests.support.server.question_thread import QuestionThread
-from tests.support.server.queueing import ONE
+from tests.support.server.queueing import ONE, until
 from tests.support.server.world import QUICK, World, service_in, serving
 
 COUNT: Final = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY plan"
@@ -312,12 +312,16 @@ def test_a_cancelled_query_is_told_so(tmp_path: Path) -> None:
 
         def work() -> None:
             busy.set()
-            go_on.wait(30)
+            go_on.wait(60)
+
+        def stop(connection: psycopg.Connection[Any]) -> None:
+            until(lambda: own.world.service.executor.queue.lines.waits("alice"))
+            connection.cancel_safe()
 
         own.world.service.executor.queue.put("somebody", work)
-        busy.wait(30)
+        assert busy.wait(60)
         with own.connect(autocommit=True) as connection:
-            stopping = threading.Timer(0.1, connection.cancel_safe)
+            stopping = threading.Thread(target=stop, args=(connection,))
             stopping.start()
             with pytest.raises(psycopg.errors.QueryCanceled) as cancelled:
                 connection.execute(COUNT)

@@ -22,7 +22,7 @@ how long they wait, and the gauges.
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -112,6 +112,8 @@ class Admission:
         note: Writes down what was late.
         standing: What is written down of a data set already.
         metrics: Hears of late answers, and of processes that were replaced.
+        clock: Seconds that only grow.
+        notes: Runs what writes events down, one at a time; a thread of its own unless given.
     """
 
     def __init__(
@@ -121,8 +123,10 @@ class Admission:
         note: NoteLate,
         standing: Callable[[str], Sequence[str]],
         metrics: Metrics | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        notes: Executor | None = None,
     ) -> None:
-        self.process = process
+        self.process, self._clock = process, clock
         self._counted, self._note, self._standing, self._metrics = counted, note, standing, metrics
         self.lines: Lines[Wanted] = Lines(SLOTS * 3 // 4, each=2 * MOST_EACH)
         self._changed = threading.Condition()
@@ -134,7 +138,7 @@ class Admission:
         self._numbers = count()
         self._open = True
         self._thread = threading.Thread(target=self._run, name="admission", daemon=True)
-        self._notes = ThreadPoolExecutor(max_workers=1, thread_name_prefix="events")
+        self._notes = notes or ThreadPoolExecutor(max_workers=1, thread_name_prefix="events")
         self.rounds = Rounds("events", LOOK, self._look_at_events)
 
     def start(self) -> None:
@@ -143,9 +147,13 @@ class Admission:
         Raises:
             ServiceFault: If it does not get ready.
         """
-        self.process.start(self._told, self._died)
+        self.begin()
         self._thread.start()
         self.rounds.start()
+
+    def begin(self) -> None:
+        """Begin the process, without a thread: who calls this calls `turn` too."""
+        self.process.start(self._told, self._died)
 
     @property
     def is_quiet(self) -> bool:
@@ -244,20 +252,25 @@ class Admission:
             self._changed.notify_all()
 
     def _run(self) -> None:
-        while True:
-            with self._changed:
-                leaving = self._leaving()
-                pause = self._admit()
-                if not leaving:
-                    if not self._open and not self._admitted:
-                        return
-                    self._changed.wait(pause)
-            for admitted in leaving:
-                self._hand_out(admitted)
+        while self.turn(self._changed.wait):
+            pass
+
+    def turn(self, wait: Callable[[float | None], object]) -> bool:
+        """Do what is to be done by now; if nothing leaves, wait until something may change. False when all is over."""
+        with self._changed:
+            leaving = self._leaving()
+            pause = self._admit()
+            if not leaving:
+                if not self._open and not self._admitted:
+                    return False
+                wait(pause)
+        for admitted in leaving:
+            self._hand_out(admitted)
+        return True
 
     def _leaving(self) -> list[_Admitted]:
         """Do what is to be done by now, and take what leaves."""
-        now, leaving = time.monotonic(), [self._admitted.pop(number) for number in self._at_once]
+        now, leaving = self._clock(), [self._admitted.pop(number) for number in self._at_once]
         self._at_once = []
         for admitted in leaving:
             if _is_too_busy(admitted) and not admitted.waited:
@@ -283,7 +296,7 @@ class Admission:
                 case Late(tick, person):
                     self._write(dataset, tick, person)
                 case Moved(numbers, seconds):
-                    self._begins = max(self._begins, time.monotonic()) + seconds
+                    self._begins = max(self._begins, self._clock()) + seconds
                     for number in numbers:
                         self._admitted[number].late = True
                     self.process.send(Move(numbers=numbers, seconds=seconds))
@@ -294,7 +307,7 @@ class Admission:
 
     def _write(self, dataset: str, tick: float, person: str) -> None:
         """Let an event be written to the ledger, in a thread of its own: nothing leaves by it before."""
-        at = datetime.now(UTC) + timedelta(seconds=tick - time.monotonic())
+        at = datetime.now(UTC) + timedelta(seconds=tick - self._clock())
         log("answers late", dataset=dataset, tick=at.isoformat(timespec="milliseconds"), person=person)
         self._notes.submit(self._written, dataset, at.isoformat(timespec="milliseconds"), person)
 
@@ -325,7 +338,7 @@ class Admission:
             and self.process.is_up
             and len(self._admitted) < SLOTS
         ):
-            now, cost = time.monotonic(), self._doubled(task.work.dataset, task.work.cost)
+            now, cost = self._clock(), self._doubled(task.work.dataset, task.work.cost)
             begins = max(self._begins, now)
             wait = begins - now - BEGUN * cost.deadline
             if wait > 0:
@@ -333,7 +346,7 @@ class Admission:
             if self.lines.begin(task):
                 self._begins = begins + cost.reserved
                 self._send(task, ticket(cost, begins, now))
-        return self._until_next(time.monotonic(), None)
+        return self._until_next(self._clock(), None)
 
     def _doubled(self, dataset: str, cost: Cost) -> Cost:
         late = self._late.get(dataset, ())
