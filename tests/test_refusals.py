@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from lapwing.cli.streams import complain_of
 from lapwing.client.transport import error_of
 from lapwing.errors import DataStopped, QueryRefused, RefusalCause
+from lapwing.query.text.parse import parse
 from lapwing.server.problems import problem_of
 
 ROOT = Path(__file__).parents[1]
@@ -122,6 +124,26 @@ def test_only_those_who_have_a_command_line_read_of_commands() -> None:
     assert (document["detail"], document["curator_remedy"]) == (STOPPED.analyst_text, "look and resume")
     read = error_of(document)
     assert (type(read), str(read), read.curator_remedy) == (DataStopped, STOPPED.analyst_text, "look and resume")
+
+
+@pytest.mark.parametrize("word", ["DESCRIBE visits", "SHOW TABLES", "SUMMARIZE visits"])
+def test_a_service_names_no_command_to_an_analyst(word: str) -> None:
+    with pytest.raises(QueryRefused) as caught:
+        parse(word)
+    refused = caught.value
+    assert refused.cause is RefusalCause.NOT_A_QUERY
+    assert refused.command.startswith("`lapwing ")
+    assert str(refused) == f"{refused.analyst_text} You can type {refused.command}."
+    assert refused.command not in str(problem_of(refused))
+    for other in (refused.reworded("No", "Nothing."), refused.pointing_at(None)):
+        assert other.command == refused.command
+
+
+def test_the_command_line_shows_the_code_of_a_refusal(capsys: pytest.CaptureFixture[str]) -> None:
+    complain_of(REFUSED)
+    assert capsys.readouterr().err == f"lapwing: {REFUSED} [unbounded]\n"
+    complain_of(STOPPED)
+    assert capsys.readouterr().err == f"lapwing: {STOPPED}\n"
 
 
 def test_an_error_stays_itself_in_another_process_and_after_a_search() -> None:

@@ -18,7 +18,8 @@ class LapwingError(Exception):
     `charged` says whether a query that ended so was charged; None: nobody knows, or it depends. `searches_charged` says
     that bounds were found and charged before this was raised (`release.searches`). `message` is what happened, and what
     anybody can do. `curator_remedy` is what only the curator can do: a verb and what follows. `command` is what the
-    curator types for it, in backticks. `str` has all three, and `analyst_text` is for readers who have no command line.
+    curator types for it, in backticks, or without a `curator_remedy` what anybody types. `str` has all three, and
+    `analyst_text` is for readers who have no command line.
     """
 
     code: ClassVar[str] = "error"
@@ -31,8 +32,8 @@ class LapwingError(Exception):
 
     def __init__(self, message: str = "", *, curator_remedy: str = "", command: str = "") -> None:
         self.message, self.curator_remedy, self.command = message, curator_remedy, command
-        typed = f"{curator_remedy}: {command}" if command else curator_remedy
-        super().__init__(joined(message, typed, "The curator can"))
+        typed = ": ".join(filter(None, (curator_remedy, command)))
+        super().__init__(joined(message, typed, "The curator can" if curator_remedy else "You can type"))
 
     @property
     def analyst_text(self) -> str:
@@ -388,8 +389,9 @@ class QueryRefused(LapwingError):
 
     `cause` tells programs what `reason` and the remedies tell people. `remedy` is what an analyst can do: sentences.
     `curator_remedy` is what only the curator can do. It is a verb and what follows, in plain words and without a full
-    stop: "declare bounds of the column in the catalog". `position` is the (line, column) in the question, both from 1,
-    if it is known. `suggestion` is the name to write at `position`, in SQL, if only one name resembles the one there.
+    stop: "declare bounds of the column in the catalog". `command` is for readers at a command line. `position` is the
+    (line, column) in the question, both from 1, if it is known. `suggestion` is the name to write at `position`, in
+    SQL, if only one name resembles the one there.
     """
 
     code = "query_refused"
@@ -403,6 +405,7 @@ class QueryRefused(LapwingError):
         cause: RefusalCause = RefusalCause.UNKNOWN,
         remedy: str = "",
         curator_remedy: str = "",
+        command: str = "",
         position: tuple[int, int] | None = None,
         suggestion: str | None = None,
     ) -> None:
@@ -411,7 +414,7 @@ class QueryRefused(LapwingError):
         self.remedy = remedy
         self.position = position
         self.suggestion = suggestion
-        super().__init__(self._said(remedy), curator_remedy=curator_remedy)
+        super().__init__(self._said(remedy), curator_remedy=curator_remedy, command=command)
 
     @property
     def analyst_remedy(self) -> str:
@@ -429,13 +432,14 @@ class QueryRefused(LapwingError):
             cause=self.cause,
             remedy=remedy,
             curator_remedy=self.curator_remedy,
+            command=self.command,
             position=self.position,
             suggestion=self.suggestion,
         )
 
     def pointing_at(self, position: tuple[int, int] | None, reason: str = "") -> "QueryRefused":
         """Return the same refusal of another place, where no name is suggested."""
-        remedies = {"remedy": self.remedy, "curator_remedy": self.curator_remedy}
+        remedies = {"remedy": self.remedy, "curator_remedy": self.curator_remedy, "command": self.command}
         return QueryRefused(reason or self.reason, cause=self.cause, position=position, **remedies)
 
 

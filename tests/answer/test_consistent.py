@@ -1,5 +1,6 @@
 """The made-consistent view, and the facts about columns."""
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any, cast
 
@@ -7,7 +8,9 @@ import numpy as np
 import polars
 import pytest
 
-from lapwing.answer import Answer, consistent, constraints
+from lapwing.answer import Answer, ColumnFacts, consistent, constraints
+from lapwing.answer.notes import ENDS_OF_INTERVALS, FEW_ROWS_NULL, WITHIN_BOUNDS, code_of
+from lapwing.documents.answer_document import facts_document, facts_of
 from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.derivation.average import Average
@@ -161,6 +164,10 @@ def test_clamped_counts_are_moved_only_where_that_follows() -> None:
 # ---- facts -----------------------------------------------------------------------------------------------------------
 
 
+def codes(columns: Iterable[ColumnFacts]) -> list[list[str]]:
+    return [[code_of(note) for note in column.notes] for column in columns]
+
+
 def test_facts_are_public_and_per_column() -> None:
     columns = {**COLUMNS, "low": interval_end(COLUMNS["n"], "low")}
     shares = [Fraction(1, 6)] * len(VALUES)
@@ -175,9 +182,14 @@ def test_facts_are_public_and_per_column() -> None:
     assert found["mean"].price_share == pytest.approx(1 / 3)
     assert [m.measure for m in found["mean"].measures] == ["sum of mean", "paid"]
     assert found["mean"].measures[0].scale == 10
-    assert "NULL where the noisy count of a mean is below 1" in found["mean"].notes
+    assert [code_of(note) for note in found["mean"].notes] == [FEW_ROWS_NULL, WITHIN_BOUNDS]
     assert found["low"].half_width is None
-    assert "ends of 95 % intervals" in found["low"].notes[0]
+    assert [code_of(note) for note in found["low"].notes] == [ENDS_OF_INTERVALS]
+    documents = [facts_document(column) for column in found.values()]
+    assert [column["note_codes"] for column in documents] == codes(found.values())
+    assert codes(facts_of(documents)) == codes(found.values())
+    older = [{name: value for name, value in column.items() if name != "note_codes"} for column in documents]
+    assert [column.notes for column in facts_of(older)] == [column.notes for column in found.values()]
     assert answer().describe()[1].price_share is None
     other = answer(columns, shares=shares)
     other_values = Answer(

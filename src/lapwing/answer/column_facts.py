@@ -3,8 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from lapwing.answer.notes import (
+    ENDS_OF_INTERVALS,
+    FEW_ROWS_NULL,
+    MEAN_OF_PUBLIC_PEOPLE,
+    NO_INTERVAL,
+    PUBLIC_NUMBER,
+    RANK_ERROR,
+    WITHIN_BOUNDS,
+)
+from lapwing.answer.python_values import Note
 from lapwing.exact.floats import float_near
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.combined_noise import CombinedNoise, PublicNumber
@@ -71,6 +81,7 @@ class ColumnFacts:
         measures: The released numbers it rests on, none for a key.
         half_width: Of the 95 % interval where it is the same in every cell, else None.
         price_share: Of its measures, which other columns may share.
+        notes: Texts for people, each a `Note` with a code.
     """
 
     name: str
@@ -78,6 +89,9 @@ class ColumnFacts:
     half_width: float | None
     price_share: float | None
     notes: tuple[str, ...]
+
+
+NO_INTERVAL_GIVEN: Final = Note("no interval can be given", NO_INTERVAL)
 
 
 def facts(
@@ -154,25 +168,25 @@ def _share(shares: Sequence[Fraction]) -> float:
     return float_near(sum(shares[1:], shares[0])) if shares else 0.0
 
 
-def _notes(value: Derived, inside: Sequence[Derived], mechanisms: Mapping[Measure, NoiseLaw]) -> list[str]:
+def _notes(value: Derived, inside: Sequence[Derived], mechanisms: Mapping[Measure, NoiseLaw]) -> list[Note]:
     """Say what a reader of the column should know; inside: the values that it is made of."""
     if [part for part in inside if isinstance(part, IntervalEnd)]:
-        return ["computed from ends of 95 % intervals, so it has no interval of its own"]
-    notes = []
+        return [Note("computed from ends of 95 % intervals, so it has no interval of its own", ENDS_OF_INTERVALS)]
+    notes: list[Note] = []
     if isinstance(value, MeasureValue) and isinstance(mechanisms[value.measure], PublicNumber):
-        return ["public: the number of people in the catalog"]
+        return [Note("public: the number of people in the catalog", PUBLIC_NUMBER)]
     if [part for part in inside if isinstance(part, Average)]:
-        notes.append("NULL where the noisy count of a mean is below 1")
+        notes.append(Note("NULL where the noisy count of a mean is below 1", FEW_ROWS_NULL))
     if isinstance(value, KnownMean):
-        notes.append(f"over the {value.people:,} in the catalog")
+        notes.append(Note(f"over the {value.people:,} in the catalog", MEAN_OF_PUBLIC_PEOPLE))
     if isinstance(value, Average | KnownMean):
-        notes.append("inside the bounds of its argument")
+        notes.append(Note("inside the bounds of its argument", WITHIN_BOUNDS))
     if value.shape in NUMERIC and not value.has_interval:
-        notes.append("no interval can be given")
+        notes.append(NO_INTERVAL_GIVEN)
     return notes
 
 
-def _rank_notes(inside: Sequence[Derived], mechanisms: Mapping[Measure, NoiseLaw]) -> list[str]:
+def _rank_notes(inside: Sequence[Derived], mechanisms: Mapping[Measure, NoiseLaw]) -> list[Note]:
     """Say how far ranks are off, and from how wide a step values are read."""
     ranked = [part for value in inside for part in value.parts if isinstance(part, OrderStatistic)]
-    return [part.note(mechanisms[part.distribution]) for part in dict.fromkeys(ranked)]
+    return [Note(part.note(mechanisms[part.distribution]), RANK_ERROR) for part in dict.fromkeys(ranked)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from lapwing.answer.column_facts import ColumnFacts, facts
+from lapwing.answer.column_facts import NO_INTERVAL_GIVEN, ColumnFacts, facts
 from lapwing.answer.interval_ends import margins_of
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.derivation.columns import NUMERIC, Column, IndexArray, Labels, Truths, Value, mask_of, of_labels
@@ -182,7 +182,7 @@ def _facts(output: Output, answers: "Sequence[Answer]") -> ColumnFacts:
     alone = isinstance(output.value, SourceValue | UnionValue)
     notes = [note for of_source in found for note in of_source.notes] if alone else []
     if noisy and output.value.shape in NUMERIC and not output.value.has_interval:
-        notes.append("no interval can be given")
+        notes.append(NO_INTERVAL_GIVEN)
     return ColumnFacts(
         name=output.name,
         measures=tuple(dict.fromkeys(measure for of_source in found for measure in of_source.measures)),

@@ -5,6 +5,7 @@ import sys
 import textwrap
 
 from lapwing.cli.characters import visible
+from lapwing.errors import QueryRefused
 
 
 def on_terminal() -> bool:
@@ -31,9 +32,14 @@ def complain(message: str) -> None:
     sys.stderr.flush()
 
 
+def coded(error: Exception) -> str:
+    """Return the message of an error, and after a refusal its code, by which people find it in the reference."""
+    return f"{error} [{error.cause.value}]" if isinstance(error, QueryRefused) else str(error)
+
+
 def complain_of(error: Exception) -> None:
     """Write what was wrong on standard error, with what was added to it; for a person, broken between words."""
-    message = f"lapwing: {visible(str(error))}"
+    message = f"lapwing: {visible(coded(error))}"
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
         message = textwrap.fill(message, width, break_long_words=False, break_on_hyphens=False)

@@ -148,6 +148,7 @@ def facts_document(column: ColumnFacts) -> dict[str, Any]:
         "half_width": column.half_width,
         "price_share": column.price_share,
         "notes": list(column.notes),
+        "note_codes": codes_of(column.notes),
     }
 
 
@@ -167,7 +168,7 @@ def facts_of(documents: Sequence[Mapping[str, Any]]) -> tuple[ColumnFacts, ...]:
             ),
             half_width=column["half_width"],
             price_share=column["price_share"],
-            notes=tuple(column["notes"]),
+            notes=notes_in(column),
         )
         for column in documents
     )

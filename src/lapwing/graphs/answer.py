@@ -9,7 +9,7 @@ import numpy as np
 
 from lapwing.answer.column_facts import ColumnFacts, MeasureFacts
 from lapwing.answer.frames import pandas_frame, polars_frame
-from lapwing.answer.notes import GRAPH_BOUND_BOUGHT
+from lapwing.answer.notes import GRAPH_BOUND_BOUGHT, ONE_SIDED
 from lapwing.answer.presentation import EndArray, caption, html_table
 from lapwing.answer.python_values import Cell, Note
 from lapwing.answer.text_table import text_table
@@ -187,7 +187,7 @@ class GraphAnswer:
                 measures=() if name in keys else measures,
                 half_width=measures[0].half_width if name not in keys and len(measures) == 1 else None,
                 price_share=None,
-                notes=(one_sided[name],) if name in one_sided else (),
+                notes=(Note(one_sided[name], ONE_SIDED),) if name in one_sided else (),
             )
             for name in self.columns
         )

@@ -14,6 +14,7 @@ from lapwing.cli.asking import price_of
 from lapwing.cli.console import Fitted, labelled, new_table
 from lapwing.cli.demo.scenes import Scene
 from lapwing.cli.demo.truth import Fact, truth
+from lapwing.cli.streams import coded
 from lapwing.errors import LapwingError
 from lapwing.privacy.figures import plain
 
@@ -76,7 +77,7 @@ def _score(inside: int, cells: int) -> str:
 
 def refused(error: LapwingError, session: "Session") -> RenderableType:
     """Return a refusal as the command line writes it, with its exit status, and the untouched gauge."""
-    message = "\n".join([f"lapwing: {error}", *getattr(error, "__notes__", ())])
+    message = "\n".join([f"lapwing: {coded(error)}", *getattr(error, "__notes__", ())])
     return _indented(Text(message, style="red"), bill(f"nothing; exit status {error.exit_status}", session.budget()))
 
 

@@ -26,6 +26,9 @@ def position_of(node: exp.Expression, text: str) -> Position | None:
     return None
 
 
-def refused_at(token: Token, text: str, cause: RefusalCause, reason: str, remedy: str) -> QueryRefused:
+def refused_at(
+    token: Token, text: str, cause: RefusalCause, reason: str, remedy: str, command: str = ""
+) -> QueryRefused:
     """Return a refusal that points at a token."""
-    return QueryRefused(reason, cause=cause, remedy=remedy, position=position_at(text, token.start))
+    position = position_at(text, token.start)
+    return QueryRefused(reason, cause=cause, remedy=remedy, command=command, position=position)

@@ -17,21 +17,26 @@ FUNCTIONS: Final = "Use columns, constants, operators, CASE, CAST and the functi
 FIELD: Final = "Use a column that has the field by itself. Fields of a text are not read."
 """A remedy for queries that read a field of a JSON text."""
 FLATTER: Final = "Write it flatter, for example with IN instead of many ORs."
-PIVOT: Final = "Group by both columns, and turn the result: answer.to_pandas().pivot(…)."
-INSTEAD: Final[Mapping[str, str]] = {
-    "DESC": "`lapwing describe TABLE` says which columns there are.",
-    "DESCRIBE": "`lapwing describe TABLE` says which columns there are.",
-    "PIVOT": PIVOT,
-    "SHOW": "`lapwing tables` says which tables there are.",
-    "SUMMARIZE": "`lapwing describe TABLE` says what columns may hold.",
+PIVOT: Final = "Group by both columns, and pivot the result afterwards, for example with pandas."
+_COLUMNS: Final = ("The list of tables has their columns, and is free.", "`lapwing describe TABLE`")
+INSTEAD: Final[Mapping[str, tuple[str, str]]] = {
+    "DESC": _COLUMNS,
+    "DESCRIBE": _COLUMNS,
+    "PIVOT": (PIVOT, ""),
+    "SHOW": ("The list of tables is free.", "`lapwing tables`"),
+    "SUMMARIZE": (
+        "The list of tables has the public bounds and values of columns, and is free.",
+        "`lapwing describe TABLE`",
+    ),
 }
-"""By the first word of a text that is no SELECT."""
+"""By the first word of a text that is no SELECT: a remedy for every reader, and a command for a terminal."""
 
 
 def not_a_question(first: Token, text: str) -> QueryRefused:
     """Return the refusal of a text that begins with another word than SELECT or WITH."""
     word = first.text[:40].upper()
-    return refused_at(first, text, RefusalCause.NOT_A_QUERY, f"{word} is not a query", INSTEAD.get(word, ALLOWED))
+    remedy, command = INSTEAD.get(word, (ALLOWED, ""))
+    return refused_at(first, text, RefusalCause.NOT_A_QUERY, f"{word} is not a query", remedy, command)
 
 
 _OF_ALL = ("with_", "order", "limit", "offset")
