@@ -36,6 +36,8 @@ from lapwing.release.request import OPEN, Access, Request, Timing
 if TYPE_CHECKING:
     import ibis
 
+    from lapwing.documents.dbapi.cursor import Cursor
+    from lapwing.documents.dbapi.options import Options
     from lapwing.graphs.in_session import AskedOfGraph
     from lapwing.graphs.opened import OpenGraph
     from lapwing.guarantee import Page
@@ -74,8 +76,7 @@ class Session:
         self._engine = engine
         self._ledger = ledger
         self._entropy = entropy
-        self._principal = principal
-        self._limits = limits
+        self._principal, self._limits = principal, limits
         self._plans = plans if plans is not None else PlanCache[tuple[Plan, Quote]]()
         self._origin = origin  # that this one was made from
         self._timing, self._closed, self._clock = timing, False, clock or partial(datetime.now, UTC)
@@ -213,6 +214,12 @@ class Session:
         self._require_open()
         return synthesize(columns, access_of(self), epsilon=epsilon, **options)
 
+    def cursor(self, **options: "Unpack[Options]") -> "Cursor":
+        """Return a cursor of PEP 249 over this session, as `lapwing.dbapi.connect(session).cursor(…)` does."""
+        from lapwing.documents.dbapi.connection import Connection
+
+        return Connection(self).cursor(**options)
+
     def moment(self) -> datetime:
         """Return what CURRENT_DATE and its like stand for in a query of now: a time in UTC, without a zone."""
         hour = self._clock().replace(minute=0, second=0, microsecond=0, tzinfo=None)
@@ -328,8 +335,6 @@ class Session:
     def raise_budget(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> None:
         """Make the budget larger, for everybody and for ever. The curator's act; see `BudgetView.raised`.
 
-        `lapwing.guarantee.raise_preview.raise_now` has the same arguments.
-
         Raises:
             LapwingError: As `lapwing.guarantee.raise_preview.raise_now`. The catalog's file stays as it is.
         """
@@ -342,8 +347,6 @@ class Session:
         """Charge what is released outside of questions, by a mechanism of the library; return what was charged.
 
         The curator's act: that what is released afterwards loses no more is up to whoever does it.
-
-        `lapwing.release.spending.spend` has the same arguments.
 
         Raises:
             LapwingError: As `lapwing.release.spending.spend`.

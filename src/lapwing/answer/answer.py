@@ -111,7 +111,7 @@ class Answer:
     @cached_property
     def _places_kept(self) -> IndexArray:
         """The cells that HAVING keeps, in the order of the keys."""
-        return _after_having(self.plan, self._released)
+        return _where(self.plan.having, _in_order_of_keys(self.plan, self._released), self._released)
 
     @cached_property
     def _kept(self) -> NoisyCells:
@@ -145,6 +145,11 @@ class Answer:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns, in order."""
         return tuple(output.name for output in self.plan.outputs)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The type of each column: integer, decimal, real, text, boolean, date, timestamp or null."""
+        return {output.name: output.value.shape for output in self.plan.outputs}
 
     def __len__(self) -> int:
         return self._rows.size
@@ -257,23 +262,15 @@ class Answer:
 # ---- the cells, and which of them are shown in what order ------------------------------------------------------------
 
 
-def _after_having(plan: Plan, cells: NoisyCells) -> IndexArray:
-    """Return the cells that HAVING keeps, in the order of the keys."""
-    places = _in_order_of_keys(plan, cells)
-    if plan.having is not None:
-        condition = cells.column(plan.having)
-        if isinstance(condition, Truths):
-            places = places[condition.holds[places]]
-    return places
+def _where(condition: Derived | None, places: IndexArray, cells: NoisyCells) -> IndexArray:
+    """Return those of some cells in which a condition holds; all of them without one."""
+    truths = None if condition is None else cells.column(condition)
+    return places[truths.holds[places]] if isinstance(truths, Truths) else places
 
 
 def _as_shown(plan: Plan, cells: NoisyCells) -> IndexArray:
     """Return which of the cells that HAVING keeps are shown, in order: after QUALIFY, sorted, from OFFSET to LIMIT."""
-    places = np.arange(cells.size)
-    if plan.qualify is not None:
-        condition = cells.column(plan.qualify)
-        if isinstance(condition, Truths):
-            places = places[condition.holds[places]]
+    places = _where(plan.qualify, np.arange(cells.size), cells)
     for term in reversed(plan.order):
         places = _sorted(places, term, cells)
     end = None if plan.limit is None else plan.offset + plan.limit

@@ -48,7 +48,7 @@ class RemoteAnswer:
         self.stored: bool = document["stored"]
         self.delayed: bool = document.get("delayed", False)
         self.notes: tuple[str, ...] = notes_in(document)
-        self._types: Mapping[str, str] = document["types"]
+        self.types: Mapping[str, str] = document["types"]
         self._rows: list[dict[str, Any]] = document["rows"]
         self._keys: Sequence[str] = document.get("keys", ())
         self._facts: Sequence[Mapping[str, Any]] | None = document.get("facts")
@@ -74,7 +74,7 @@ class RemoteAnswer:
 
     def rows(self) -> list[dict[str, Cell]]:
         """Return a list of dicts, as `Answer.rows` does."""
-        return _typed(self._rows, self._types)
+        return _typed(self._rows, self.types)
 
     def interval(
         self, confidence: Number = USUAL_CONFIDENCE, *, of: str = "data", sampling: int | str | None = None
@@ -106,7 +106,7 @@ class RemoteAnswer:
         if path not in self._populations:
             ends = self._connection.get(path)["intervals"]
             # Of what is expected of a whole number the ends are any numbers.
-            kinds = {name: "real" if self._types[name] == "integer" else self._types[name] for name in ends}
+            kinds = {name: "real" if self.types[name] == "integer" else self.types[name] for name in ends}
             self._populations[path] = {name: _ends(ends[name], kinds[name]) for name in ends}
         return self._populations[path]
 
@@ -157,11 +157,11 @@ class RemoteAnswer:
 
     def plot(self, column: str | None = None, *, confidence: Number = USUAL_CONFIDENCE) -> Plot:
         """Return a bar chart with intervals of one noisy column of numbers, as `Answer.plot` does."""
-        intervals = {name: ends for name, ends in self.interval(confidence).items() if self._types[name] in NUMERIC}
+        intervals = {name: ends for name, ends in self.interval(confidence).items() if self.types[name] in NUMERIC}
         return bars(self.rows(), intervals, keys=self._keys, column=column)
 
     def _read(self, intervals: Mapping[str, Mapping[str, Sequence[object]]]) -> dict[str, tuple[EndArray, EndArray]]:
-        return {name: _ends(ends, self._types[name]) for name, ends in intervals.items()}
+        return {name: _ends(ends, self.types[name]) for name, ends in intervals.items()}
 
     def _repr_html_(self) -> str:
         ends = self._intervals[self._opened]

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from lapwing.client.remote_synthesis import RemoteSyntheticTable
+    from lapwing.documents.dbapi.cursor import Cursor
+    from lapwing.documents.dbapi.options import Options
     from lapwing.synthesis import SynthesisOptions
 
 WRITTEN: Final = "written"
@@ -110,6 +112,12 @@ class RemoteSession:
         body = batch_body(texts_of(questions), epsilon, delta, label)
         answered = self._connection.post(f"{self._path}/batch", body, new_key())
         return tuple(RemoteAnswer(self._connection, document, self._delta) for document in answered["answers"])
+
+    def cursor(self, **options: "Unpack[Options]") -> "Cursor":
+        """Return a cursor of PEP 249, as `Session.cursor` does."""
+        from lapwing.documents.dbapi.connection import Connection  # here: few sessions need it
+
+        return Connection(self).cursor(**options)
 
     def synthesize(
         self, columns: Sequence[str], *, epsilon: Number, **options: "Unpack[SynthesisOptions]"

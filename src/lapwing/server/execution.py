@@ -620,17 +620,13 @@ def _reopened(served: ServedDataset, record: AnswerRecord, confidence: Fraction,
 def _made_consistent(served: ServedDataset, record: AnswerRecord) -> AnswerRecord:
     answer = _again(served, record)
     view = answer.consistent()
-    document = {**consistent_document(view), "types": _types(answer)}
+    document = {**consistent_document(view), "types": answer.types}
     return replace(record, document=document, arrow=arrow_stream(view.to_arrow()))
-
-
-def _types(answer: Answer) -> dict[str, str]:
-    return {output.name: output.value.shape for output in answer.plan.outputs}
 
 
 def _document(answer: "Answer | GraphAnswer", confidence: Fraction) -> dict[str, Any]:
     if isinstance(answer, Answer):
-        more: Mapping[str, Any] = {"types": _types(answer), **description_document(answer)}
+        more: Mapping[str, Any] = {"types": answer.types, **description_document(answer)}
     else:
         facts = [facts_document(column) for column in answer.describe()]
         more = {"types": answer.types, "keys": list(answer.keys), "facts": facts}
