@@ -79,6 +79,23 @@ def flags(many: int) -> str:
     return ", ".join(f"COUNT(*) FILTER (WHERE code > {place}) AS c{place}" for place in range(many))
 
 
+@pytest.mark.parametrize("kind", BUDGETS)
+@pytest.mark.parametrize("columns", [THREE, "COUNT(*) AS n, AVG(cost) AS a", "COUNT(*) AS n, SUM(age) AS s"])
+def test_numbers_are_priced_by_the_laws_that_follow_from_what_was_measured(
+    tmp_path: Path, columns: str, kind: str
+) -> None:
+    for rest in ("", " WHERE code > 1"):  # the second takes over what was chosen for the first
+        found = asked_later(tmp_path, columns, BUDGETS[kind], rest=rest, most=1)
+        if found.vector is not None:  # `release.measured` shows these in the place of those
+            measured = tuple(term.mechanism for term in found.vector.bought.terms)
+            assert found.vector.laws(measured) == tuple(term.mechanism for term in found.terms)
+            worse = tuple(
+                DiscreteLaplace(scale=Fraction(9)) if kind == "pure" else RoundedGaussian(sigma=Fraction(9))
+                for _ in measured
+            )
+            assert found.vector.laws(worse) != tuple(term.mechanism for term in found.terms)
+
+
 # ---- what is gained --------------------------------------------------------------------------------------------------
 
 WHOLE = "COUNT(COALESCE(cost, 0)) AS n, SUM(COALESCE(cost, 0)) AS s"

@@ -1,8 +1,9 @@
 """What is public about the columns of an answer: functions of its question and mechanisms, not of released values."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from lapwing.answer.notes import (
@@ -141,17 +142,25 @@ def _same_everywhere(
 
 def _measure(name: str, measure: Measure, mechanism: NoiseLaw, share: Fraction | None) -> MeasureFacts:
     if isinstance(measure, Distribution):
-        half_width = rank_error(measure, mechanism, INTERVAL_CONFIDENCE)
+        noise = _noise(mechanism, measure.step, rank_error(measure, mechanism, INTERVAL_CONFIDENCE))
     else:
-        half_width = mechanism.half_width(INTERVAL_CONFIDENCE)
-    step = measure.step
-    whole = step.denominator == 1 == step.numerator
+        noise = _noise_of_number(mechanism, measure.step)
+    return replace(noise, measure=name, price_share=None if share is None else float_near(share))
+
+
+@lru_cache(maxsize=1024)  # of numbers that follow from bounds and price, as `combined_noise.strays`
+def _noise_of_number(mechanism: NoiseLaw, step: Fraction) -> MeasureFacts:
+    return _noise(mechanism, step, mechanism.half_width(INTERVAL_CONFIDENCE))
+
+
+def _noise(mechanism: NoiseLaw, step: Fraction, half_width: int) -> MeasureFacts:
+    """Return the facts of a number that has no name yet, and of which no share is known."""
     return MeasureFacts(
-        measure=name,
+        measure="",
         mechanism=mechanism.name,
-        scale=float_near(mechanism.scale if whole else mechanism.scale * step),
-        half_width=float_near(half_width if whole else half_width * step),
-        price_share=None if share is None else float_near(share),
+        scale=float_near(mechanism.scale * step),
+        half_width=float_near(half_width * step),
+        price_share=None,
         noises=_drawn(mechanism, step) if isinstance(mechanism, CombinedNoise) else (),
         rounding=float_near(mechanism.rounding * step) if isinstance(mechanism, CombinedNoise) else 0.0,
     )

@@ -69,8 +69,7 @@ class CombinedNoise:
     @property
     def scale(self) -> Fraction:
         """The root of the sum of the squares of the scales, each times its weight."""
-        pairs = zip(self.weights, self.laws, strict=True)
-        return square_root_up(sum(((weight * law.scale) ** 2 for weight, law in pairs), Fraction(0)), 45)
+        return _scale(self.weights, self.laws)
 
     @property
     def standard_deviation(self) -> float:
@@ -81,9 +80,7 @@ class CombinedNoise:
 
     def half_width(self, confidence: Number) -> int:
         """Return an h that is certified to have P(|error| ≤ h) ≥ confidence."""
-        if self.alone is not None:
-            return self.alone.half_width(confidence)
-        return math.floor(strays(self.weights, self.laws, 1 - probability(confidence, "confidence")) + self.rounding)
+        return _half_width(self.weights, self.laws, probability(confidence, "confidence"))
 
     @property
     def rounding(self) -> Fraction:
@@ -145,6 +142,20 @@ class PublicNumber:
     def from_record(cls, parameters: Sequence[str]) -> Self:
         """Refuse: a ledger keeps what was measured."""
         raise InvalidParameter("a public number is not stored; this is a bug in Lapwing")
+
+
+@lru_cache(maxsize=1 << 10)  # of public numbers, as `strays`
+def _half_width(weights: tuple[Fraction, ...], laws: tuple[NoiseLaw, ...], confidence: Fraction) -> int:
+    number = CombinedNoise(weights=weights, laws=laws)
+    if number.alone is not None:
+        return number.alone.half_width(confidence)
+    return math.floor(strays(weights, laws, 1 - confidence) + number.rounding)
+
+
+@lru_cache(maxsize=1 << 10)  # of public numbers, as `strays`
+def _scale(weights: tuple[Fraction, ...], laws: tuple[NoiseLaw, ...]) -> Fraction:
+    pairs = zip(weights, laws, strict=True)
+    return square_root_up(sum(((weight * law.scale) ** 2 for weight, law in pairs), Fraction(0)), 45)
 
 
 @lru_cache(maxsize=1 << 10)  # of public numbers, and asked for several times in every question

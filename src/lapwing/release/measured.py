@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from lapwing.answer import Note
 from lapwing.answer.notes import MEASURED_TOGETHER, PUBLIC_NUMBER
+from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.expressions.expression import Expression, Operation, written_in
 from lapwing.query.measures.centred import both_counts, nulls
 from lapwing.query.measures.measures import Count, Measure, Sum
@@ -68,5 +69,8 @@ def _as_asked(priced: Quote, answer: Release) -> Release:
     vector = priced.vector
     if vector is None or answer.question == priced.question:
         return answer
-    mechanisms, values = vector.laws(answer.mechanisms), vector.values(answer.values)
-    return replace(answer, question=priced.question, mechanisms=mechanisms, values=values)
+    if vector.is_bought and answer.mechanisms == tuple([term.mechanism for term in vector.bought.terms]):
+        mechanisms: tuple[NoiseLaw, ...] = tuple([term.mechanism for term in priced.terms])  # as they were priced by
+    else:
+        mechanisms = vector.laws(answer.mechanisms)
+    return replace(answer, question=priced.question, mechanisms=mechanisms, values=vector.values(answer.values))

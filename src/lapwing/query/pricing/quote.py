@@ -119,8 +119,8 @@ class Quote:
     def __post_init__(self) -> None:
         spent = self.loss.nothing() if self.selecting is None else self.selecting.loss
         spent = spent if self.choosing is None else spent + self.choosing.loss
-        spent = spent + self.lost(self.terms)
-        spent = spent if self.vector is None else self.vector.bought.loss  # which is checked as here
+        # A vector's own quote is checked as here.
+        spent = spent + self.lost(self.terms) if self.vector is None else self.vector.bought.loss
         if not spent <= self.loss:
             raise InvalidParameter("the mechanisms of a question lose more than its cost; this is a bug in Lapwing")
 

@@ -97,20 +97,10 @@ class RowsOfQuestion:
         if not units:
             return Fraction(0)
         bottom = lcm(*(unit.denominator for unit in units.values()))  # in whole parts, as these are added up quickly
-        parts = [unit.numerator * (bottom // unit.denominator) for unit in units.values()]
-        each = min(self._of_kinds(kinds, parts, squared) for kinds in kinds_of(tuple(units), self.products))
+        parts = tuple([unit.numerator * (bottom // unit.denominator) for unit in units.values()])
+        found = kinds_of(tuple(units), self.products)
+        each = min(_of_kinds(kinds, parts, squared, self.sets, self.replaced) for kinds in found)
         return Fraction(each * self.rows ** (2 if squared else 1), bottom)
-
-    def _of_kinds(self, kinds: RowKinds, units: Sequence[int], squared: bool) -> int:
-        weights = [[units[place] for place in group] for group in kinds.groups]
-        nothing = tuple(((0,) * len(group),) for group in kinds.groups)
-        every = (*kinds.kinds, nothing)
-        most = max(_apart(kind, nothing, weights, squared) for kind in every)
-        if not self.replaced:
-            return most * len(self.sets)
-        pairs = ((one, other) for place, one in enumerate(every) for other in every[place:])
-        apart = max(_apart(one, other, weights, squared) for one, other in pairs)
-        return sum(max(apart, 2 * most) if several else apart for several in self.sets)
 
 
 def is_of_rows(measure: object) -> TypeGuard[RowMeasure]:
@@ -123,6 +113,20 @@ def is_of_rows(measure: object) -> TypeGuard[RowMeasure]:
 def kinds_of(measures: tuple[RowMeasure, ...], products: bool) -> tuple[RowKinds, ...]:
     """Return what a row adds to measures, which is remembered for other prices."""
     return tuple(row_kinds(measures, products=products))
+
+
+@lru_cache(maxsize=1024)  # of numbers that follow from bounds and price, and the same for many questions
+def _of_kinds(kinds: RowKinds, units: tuple[int, ...], squared: bool, sets: tuple[bool, ...], replaced: bool) -> int:
+    """Return what one row of each unit loses at most, of all its kinds, where a step of each measure loses `units`."""
+    weights = [[units[place] for place in group] for group in kinds.groups]
+    nothing = tuple(((0,) * len(group),) for group in kinds.groups)
+    every = (*kinds.kinds, nothing)
+    most = max(_apart(kind, nothing, weights, squared) for kind in every)
+    if not replaced:
+        return most * len(sets)
+    pairs = ((one, other) for place, one in enumerate(every) for other in every[place:])
+    apart = max(_apart(one, other, weights, squared) for one, other in pairs)
+    return sum(max(apart, 2 * most) if several else apart for several in sets)
 
 
 def _apart(
