@@ -2,7 +2,9 @@
 
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
@@ -14,10 +16,11 @@ import sqlalchemy as sa
 from lapwing.documents.session_document import tables_of_catalog
 from lapwing.server.datasets import Datasets
 from lapwing.server.pgwire import catalog, catalog_limits, catalog_rewriting
-from lapwing.server.pgwire.catalog import PublicCatalog
+from lapwing.server.pgwire.catalog import PublicCatalog, PublicCatalogs
 from lapwing.server.pgwire.catalog_facts import Facts
 from lapwing.server.pgwire.catalog_limits import NotAnswered
-from tests.server.pgwire.test_clients import PRICE, Wired, wired_in
+from tests.server.pgwire.test_clients import PRICE, Wired, sent_raw, wired_in
+from tests.support.server import wire
 from tests.support.server.world import data_set
 
 RELATIONS: Final = "SELECT relname FROM pg_catalog.pg_class ORDER BY relname"
@@ -283,3 +286,71 @@ def test_a_revoked_token_lists_nothing(tmp_path: Path) -> None:
         with pytest.raises(psycopg.Error) as revoked:
             connection.execute(RELATIONS)
         assert revoked.value.sqlstate == "42501"
+
+
+# ---- catalogs in memory ----------------------------------------------------------------------------------------------
+
+
+def made(facts: Facts, catalogs: PublicCatalogs) -> None:
+    """Ask for another catalog while one is made, and for the same one; what waits for nothing comes first."""
+    begun, go_on, order = threading.Event(), threading.Event(), list[str]()
+
+    def slow() -> Facts:
+        order.append("slow begins")
+        begun.set()
+        go_on.wait(30)
+        return facts
+
+    with ThreadPoolExecutor(3) as threads:
+        first = threads.submit(catalogs.of, "alice", "open", 1, slow)
+        begun.wait(30)
+        same = threads.submit(catalogs.of, "alice", "open", 1, slow)
+        other = threads.submit(catalogs.of, "bob", "open", 1, lambda: facts)
+        other.result(30)
+        order.append("other")
+        go_on.set()
+        assert first.result() is same.result() is not other.result()
+    assert order == ["slow begins", "other"]
+
+
+def test_only_who_wants_the_same_catalog_waits_while_one_is_made(public: PublicCatalog) -> None:
+    made(public._facts, PublicCatalogs())
+
+
+def test_a_catalog_that_cannot_be_made_is_forgotten(public: PublicCatalog) -> None:
+    def failing() -> Facts:
+        raise MemoryError
+
+    catalogs = PublicCatalogs()
+    with pytest.raises(NotAnswered):
+        catalogs.of("alice", "open", 1, failing)
+    catalogs.of("alice", "open", 1, lambda: public._facts)
+
+
+def test_described_statements_run_once(wired: Wired) -> None:
+    """A description alone runs nothing, and what was described with its values is not run again."""
+    text = "SELECT relname FROM pg_catalog.pg_class WHERE relname = $1"
+    ran: list[str] = []
+    run = PublicCatalog.run
+
+    def counted(self: PublicCatalog, *given: Any) -> Any:
+        ran.append(given[0])
+        return run(self, *given)
+
+    with patch.object(PublicCatalog, "run", counted), wired.connect(autocommit=True) as connection:
+        described = sent_raw(connection, wire.parse(text, "s") + wire.describe("S", "s"))
+        assert [one.kind for one in described] == [*"1tTZ"]
+        assert ran == []
+        portal = wire.bind([b"visits"], statement="s") + wire.describe("P") + wire.FLUSH + wire.execute()
+        assert [one.kind for one in sent_raw(connection, portal)] == [*"2TDCZ"]
+        assert len(ran) == 1
+
+
+def test_a_portal_of_the_catalog_does_not_run_in_a_transaction_that_failed(wired: Wired) -> None:
+    with wired.connect(autocommit=True) as connection:
+        sent = wire.parse("SELECT relname FROM pg_class") + wire.bind(portal="p") + wire.describe("P", "p")
+        connection.execute("BEGIN")
+        kinds = "".join(one.kind for one in sent_raw(connection, sent + wire.query("broken"), last=b"E"))
+        assert kinds.startswith("12T")
+        (refused,) = [one for one in sent_raw(connection, wire.execute("p"), last=b"E") if one.kind == "E"]
+        assert refused.fields["C"] == "25P02"

@@ -27,7 +27,7 @@ from lapwing.server import listener
 from lapwing.server.bodies import MOST_SQL
 from lapwing.server.deadline.process import Order, Outcome
 from lapwing.server.pgwire import listener as wire_listener
-from lapwing.server.pgwire import session
+from lapwing.server.pgwire import session, sign_in
 from lapwing.server.pgwire.listener import WireListener
 from lapwing.server.service import Service, ServiceSettings
 from tests.support.server import wire
@@ -145,13 +145,16 @@ def test_long_texts_and_many_statements_are_refused_before_they_are_read(wired: 
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def sent_raw(connection: "psycopg.Connection[Any]", data: bytes) -> list[wire.Sent]:
-    """Send messages that no client library sends, and return the answers up to the end."""
+def sent_raw(connection: "psycopg.Connection[Any]", data: bytes, last: bytes = b"I") -> list[wire.Sent]:
+    """Send messages that no client library sends, and return the answers up to the end.
+
+    Args: last: the state of the transaction after them.
+    """
     with socket.socket(fileno=os.dup(connection.pgconn.socket)) as plain:
         plain.setblocking(True)
         plain.sendall(data + wire.SYNC)
         got = b""
-        while not got.endswith(b"Z\0\0\0\5I"):
+        while not got.endswith(b"Z\0\0\0\5" + last):
             got += plain.recv(1 << 16)
     return list(wire.messages_of(got))
 
@@ -385,7 +388,7 @@ def test_tls_is_demanded_and_the_sign_in_is_bound_to_it(tmp_path: Path, certific
     start = WireListener.__init__
 
     def encrypted(self: WireListener, service: Service, door: socket.socket, *_: object) -> None:
-        start(self, service, door, lambda: context, chain)
+        start(self, service, door, lambda: context, chain.read_bytes)
 
     with patch.object(WireListener, "__init__", encrypted), wired_in(tmp_path) as own:
         with own.connect(sslmode="require", channel_binding="require") as connection:
@@ -395,7 +398,7 @@ def test_tls_is_demanded_and_the_sign_in_is_bound_to_it(tmp_path: Path, certific
         with pytest.raises(psycopg.OperationalError) as refused:
             own.connect(sslmode="disable")
         assert "with TLS only" in str(refused.value)
-        other = patch.object(wire_listener, "binding_of", lambda _: bytes(32))
+        other = patch.object(sign_in, "binding_of", lambda _: bytes(32))
         with other, pytest.raises(psycopg.OperationalError):  # as if another server stood between
             own.connect(sslmode="require", channel_binding="require")
 

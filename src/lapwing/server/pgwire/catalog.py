@@ -11,7 +11,9 @@ time and rows are limited.
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -157,7 +159,7 @@ class PublicCatalog:
     # ---- statements --------------------------------------------------------------------------------------------------
 
     def answer(
-        self, text: str, given: Sequence[object], settings: Mapping[str, str], *, demanded: bool
+        self, text: str, given: Sequence[object], settings: Mapping[str, str], *, demanded: bool, runs: bool = True
     ) -> tuple[list[tuple[str, int]], list[list[Any]]] | None:
         """Return the columns and rows of a statement; None if it names no table or function of the catalog.
 
@@ -165,6 +167,7 @@ class PublicCatalog:
             given: The values of its parameters.
             settings: Of the connection.
             demanded: Whether it names something of the catalog, so that it is refused if it cannot be read.
+            runs: Whether rows are wanted, too. If not, none are computed.
 
         Raises:
             NotAnswered: If it is about the catalog and cannot be answered.
@@ -189,21 +192,45 @@ class PublicCatalog:
             written, used = tree.sql("duckdb"), rewriter.used(tree)
         except (SqlglotError, RecursionError):
             raise NotAnswered("This statement about the catalog cannot be answered.") from None
-        return self._run(written, used, names)
+        return self.run(written, used, names) if runs else (self._described(written, used, names), [])
 
-    def _run(
+    def run(
         self, written: str, given: Mapping[str, object], names: Sequence[str] | None
     ) -> tuple[list[tuple[str, int]], list[list[Any]]]:
+        """Run a statement that was written anew, and return its columns and rows."""
+        with self._cursor() as cursor:
+            cursor.execute(written, dict(given))
+            described = [(str(one[0]), str(one[1])) for one in cursor.description or []]
+            columns = _columns(described, names)
+            rows = fetched(cursor)
+        if len(rows) > MOST_ROWS:
+            raise NotAnswered(f"The result has more than {MOST_ROWS:,} rows.", "54000")
+        cells = [
+            [
+                cell if cell is None or type_ != values.TEXT_TYPE else str(cell)
+                for cell, (_, type_) in zip(row, columns, strict=True)
+            ]
+            for row in rows
+        ]
+        return columns, cells
+
+    def _described(
+        self, written: str, given: Mapping[str, object], names: Sequence[str] | None
+    ) -> list[tuple[str, int]]:
+        """Return the columns of a statement, without running it."""
+        with self._cursor() as cursor:
+            described = cursor.execute(f"DESCRIBE {written}", dict(given)).fetchall()
+        return _columns([(name, type_) for name, type_, *_ in described], names)
+
+    @contextmanager
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open a cursor whose statement has limited time, and whose errors show nothing of the database."""
         cursor = self._database.cursor()  # of its own, because connections of one person share the database
         timer = threading.Timer(MOST_SECONDS, cursor.interrupt)
         timer.daemon = True
         timer.start()
         try:
-            cursor.execute(written, dict(given))
-            described = cursor.description or []
-            if len(described) > MOST_COLUMNS:
-                raise NotAnswered(f"A result has at most {MOST_COLUMNS:,} columns.", "54011")
-            rows = fetched(cursor)
+            yield cursor
         except duckdb.InterruptException:
             raise NotAnswered(f"The statement took longer than {MOST_SECONDS:g} seconds.", "57014") from None
         except duckdb.OutOfMemoryException:
@@ -215,30 +242,28 @@ class PublicCatalog:
         finally:
             timer.cancel()
             cursor.close()
-        if len(rows) > MOST_ROWS:
-            raise NotAnswered(f"The result has more than {MOST_ROWS:,} rows.", "54000")
-        types = [RESULTS.get(str(one[1]), numeric_or_text(str(one[1]))) for one in described]
-        shown = names if names is not None and len(names) == len(described) else [one[0] for one in described]
-        cells = [
-            [
-                cell if cell is None or type_ != values.TEXT_TYPE else str(cell)
-                for cell, type_ in zip(row, types, strict=True)
-            ]
-            for row in rows
-        ]
-        return list(zip(shown, types, strict=True)), cells
+
+
+def _columns(described: Sequence[tuple[str, str]], names: Sequence[str] | None) -> list[tuple[str, int]]:
+    """Return the names and types that PostgreSQL has for columns of DuckDB."""
+    if len(described) > MOST_COLUMNS:
+        raise NotAnswered(f"A result has at most {MOST_COLUMNS:,} columns.", "54011")
+    shown = names if names is not None and len(names) == len(described) else [name for name, _ in described]
+    types = [RESULTS.get(type_, numeric_or_text(type_)) for _, type_ in described]
+    return list(zip(shown, types, strict=True))
 
 
 @final
 class PublicCatalogs:
     """The catalogs that were asked for last, shared by the connections of a person to a data set.
 
-    One is made anew where the data set, or what the person may see, has changed since.
+    One is made anew where the data set, or what the person may see, has changed since. Only who wants the same catalog
+    waits while one is made.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._made: dict[tuple[str, str], tuple[object, PublicCatalog]] = {}
+        self._made: dict[tuple[str, str], tuple[object, Future[PublicCatalog]]] = {}
 
     def of(self, person: str, dataset: str, state: object, facts: Callable[[], Facts]) -> PublicCatalog:
         """Return the catalog of a data set for a person.
@@ -250,14 +275,28 @@ class PublicCatalogs:
         Raises:
             NotAnswered: If it takes too much memory.
         """
+        key = person, dataset
         with self._lock:
-            known = self._made.pop((person, dataset), None)
-            if known is None or known[0] != state:
-                try:
-                    known = state, PublicCatalog(facts())
-                except (duckdb.Error, MemoryError):
-                    raise NotAnswered("The catalog of this data set takes too much memory.", "53200") from None
-            self._made[person, dataset] = known
+            known, future = self._made.pop(key, (None, None))
+            mine = future is None or known != state
+            if future is None or mine:
+                future = Future()
+            self._made[key] = state, future
             while len(self._made) > MOST_CATALOGS:
                 del self._made[next(iter(self._made))]
-        return known[1]
+        if mine:
+            self._make(key, future, facts)
+        return future.result()
+
+    def _make(self, key: tuple[str, str], future: Future[PublicCatalog], facts: Callable[[], Facts]) -> None:
+        """Make a catalog for all who wait for it, and forget one that cannot be made."""
+        try:
+            future.set_result(PublicCatalog(facts()))
+        except (duckdb.Error, MemoryError):
+            future.set_exception(NotAnswered("The catalog of this data set takes too much memory.", "53200"))
+        except BaseException as error:
+            future.set_exception(error)
+        if future.exception() is not None:
+            with self._lock:
+                if self._made.get(key, (None, None))[1] is future:
+                    del self._made[key]

@@ -49,6 +49,8 @@ FLUSHED: Final = 1 << 16
 MOST_PARAMETERS: Final = 1_000
 MOST_STATEMENTS: Final = 100
 """The number of statements of one query of the simple protocol."""
+CatalogResult = tuple[Sequence[tuple[str, int]], Sequence[Sequence[values.Shown]]]
+"""The columns and rows of a statement about the catalog."""
 _ENDED: Final = frozenset({"COMMIT", "END", "ROLLBACK", "ABORT"})
 
 
@@ -224,10 +226,14 @@ class WireSession:
     async def _describe_portal(self, portal: Portal, *, runs: bool) -> None:
         """Describe the columns of a portal.
 
-        If its run was sent already, it is run now: nothing can come between, and it is read and planned once.
+        If its run was sent already, it is run now: nothing can come between, and it is read and planned once. So is a
+        statement about the catalog, because it is free.
         """
+        statement = portal.prepared.statement
         if runs and portal.result is None:
             portal.result = await self._portal_result(portal)
+        elif statement is not None and is_query(statement) and portal.result is None:
+            portal.result = _of_catalog(await self._from_catalog(statement, portal.values))
         columns = await self._columns(portal.prepared, portal.values) if portal.result is None else shown(portal.result)
         self.wire.described(None if columns is None else described(columns, portal.formats))
 
@@ -255,6 +261,8 @@ class WireSession:
             raise refused from None
 
     async def _run_portal(self, portal: Portal, most: int) -> None:
+        if portal.prepared.statement is not None:
+            self._require_good(portal.prepared.statement)
         if portal.result is None:
             portal.result = await self._portal_result(portal)
         result = portal.result
@@ -279,7 +287,7 @@ class WireSession:
             return None
         if not is_query(statement):
             return self._own.columns(statement)
-        found = await self._from_catalog(statement, given)
+        found = await self._from_catalog(statement, given, runs=False)
         if found is not None:
             return found[0]
         if self._explains(statement):
@@ -301,8 +309,7 @@ class WireSession:
 
     async def _result(self, statement: Statement, given: Sequence[object]) -> Result:
         first = statement.words[0]
-        if self.wire.transaction == "E" and first not in _ENDED:
-            raise Refusal("25P02", "The transaction failed; statements are ignored until it ends. Send ROLLBACK.")
+        self._require_good(statement)
         if first == "COPY":
             copy = copy_of(statement)
             if copy is None:
@@ -314,12 +321,15 @@ class WireSession:
             return await self._asked(statement, given)
         return self._own.carry_out(statement)
 
+    def _require_good(self, statement: Statement) -> None:
+        if self.wire.transaction == "E" and statement.words[0] not in _ENDED:
+            raise Refusal("25P02", "The transaction failed; statements are ignored until it ends. Send ROLLBACK.")
+
     async def _asked(self, statement: Statement, given: Sequence[object]) -> Result:
         """Ask a query, as over HTTP, or show its price; answer one about the catalog from public facts."""
-        found = await self._from_catalog(statement, given)
+        found = _of_catalog(await self._from_catalog(statement, given))
         if found is not None:
-            columns, rows = found
-            return Result(tag=f"SELECT {len(rows)}", columns=columns, rows=rows)
+            return found
         body = self._body(statement, given)
         if self._explains(statement):
             return await self._explained(body)
@@ -329,18 +339,22 @@ class WireSession:
         return self._shown_result(record, served)
 
     async def _from_catalog(
-        self, statement: Statement, given: Sequence[object]
-    ) -> tuple[Sequence[tuple[str, int]], Sequence[Sequence[values.Shown]]] | None:
-        """Return the columns and rows of a statement about the catalog; None of any other. It is free."""
+        self, statement: Statement, given: Sequence[object], *, runs: bool = True
+    ) -> CatalogResult | None:
+        """Return the columns, and if it runs the rows, of a statement about the catalog; None of any other.
+
+        It is free.
+        """
         if statement.words[0] == "EXPLAIN" or (statement.reads and not statement.of_catalog):
             return None
         caller, served = await self._found("read")
 
-        def answered() -> tuple[Sequence[tuple[str, int]], Sequence[Sequence[values.Shown]]] | None:
+        def answered() -> CatalogResult | None:
             with self.service.callers.pricing(caller):
                 try:
                     known = self._public(caller, served)
-                    return known.answer(statement.text, given, self.settings.all(), demanded=statement.of_catalog)
+                    demanded = statement.of_catalog
+                    return known.answer(statement.text, given, self.settings.all(), demanded=demanded, runs=runs)
                 except NotAnswered as error:
                     raise Refusal(error.state, str(error)) from None
 
@@ -425,6 +439,11 @@ class WireSession:
         return Result(
             tag=f"SELECT {len(rows)}", columns=columns, rows=rows, notices=["; ".join(said), *document["notes"]]
         )
+
+
+def _of_catalog(found: CatalogResult | None) -> Result | None:
+    """Return the result of a statement about the catalog."""
+    return None if found is None else Result(tag=f"SELECT {len(found[1])}", columns=found[0], rows=found[1])
 
 
 def _short(text: str) -> str:
