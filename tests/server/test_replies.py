@@ -171,7 +171,7 @@ def test_a_certificate_is_renewed_and_a_wrong_one_is_not(tmp_path: Path) -> None
         listener.renew_certificate(server.config, place)  # before anything was read: nothing to renew
         server.config.load()
         context: Any = server.config.ssl
-        first = signature(context)
+        first, shown_first = signature(context), listener.served_certificate(server.config, place)
         cert.write_bytes(other.read_bytes())
         with logged() as lines:
             listener.renew_certificate(server.config, place)  # the key is that of the first
@@ -180,8 +180,10 @@ def test_a_certificate_is_renewed_and_a_wrong_one_is_not(tmp_path: Path) -> None
             listener.renew_certificate(server.config, place)
             assert signature(context) == first
             key.write_bytes(other_key.read_bytes())
+            assert listener.served_certificate(server.config, place) == shown_first  # and not what the file holds
             listener.renew_certificate(server.config, place)
             assert signature(context) != first
+            assert listener.served_certificate(server.config, place) == cert.read_bytes()
     events = [json.loads(line)["event"] for line in lines]
     assert events == ["certificate not renewed", "certificate not renewed", "certificate renewed"]
 

@@ -57,6 +57,12 @@ class TokenBuckets:
             if len(self._left) > MOST_BUCKETS:
                 self._left = {name: self._left[name] for name in self._left if self._filled(name, now) < self._burst}
 
+    def give_back(self, name: str) -> None:
+        """Give back one that was taken."""
+        with self._lock:
+            if name in self._left:
+                self._left[name] = min(self._burst, self._left[name][0] + 1), self._left[name][1]
+
     def _filled(self, name: str, now: float) -> float:
         left, then = self._left.get(name, (self._burst, now))
         return min(self._burst, left + (now - then) * self._rate)
@@ -117,6 +123,10 @@ class Callers:
             TooManyRequests: If there are too many requests.
         """
         self.strangers.take(_network(address))
+
+    def no_stranger_at(self, address: str) -> None:
+        """Do not count an attempt from an address after all, because somebody has proven who they are."""
+        self.strangers.give_back(_network(address))
 
     def of_token(self, token: str, right: Right, dataset: str) -> Caller:
         """Return the caller whose token has an id, with the rights of this moment, and count a request of theirs.

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, final
+from weakref import WeakKeyDictionary
 
 import uvicorn
 
@@ -177,7 +178,7 @@ def server(
             return
         from lapwing.server.pgwire.listener import WireListener  # here: most services speak HTTP only
 
-        clients = WireListener(service, wire_door, lambda: config.ssl, place.certificate)
+        clients = WireListener(service, wire_door, lambda: config.ssl, lambda: served_certificate(config, place))
         await clients.start()
         try:
             yield
@@ -208,6 +209,19 @@ def server(
     return uvicorn.Server(config)
 
 
+_SERVED: Final[WeakKeyDictionary[ssl.SSLContext, bytes]] = WeakKeyDictionary()
+"""The certificate of each context. Its file may hold another by now."""
+
+
+def served_certificate(config: uvicorn.Config, place: Endpoint) -> bytes | None:
+    """Return the certificate that clients are shown, in PEM form; None without TLS."""
+    if config.ssl is None or place.certificate is None:
+        return None
+    if config.ssl not in _SERVED:
+        _SERVED[config.ssl] = place.certificate.read_bytes()
+    return _SERVED[config.ssl]
+
+
 def renew_certificate(config: uvicorn.Config, place: Endpoint) -> None:
     """Use the certificate and the key as their files are now, for connections from now on; log what came of it.
 
@@ -216,10 +230,12 @@ def renew_certificate(config: uvicorn.Config, place: Endpoint) -> None:
     if place.certificate is None or place.key is None or not config.loaded or config.ssl is None:
         return
     try:
+        chain = place.certificate.read_bytes()
         # First into another context: one that refuses the key has taken the certificate by then. There is nobody to
         # ask for a password, so a key that needs one is refused.
         for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), config.ssl):
             context.load_cert_chain(place.certificate, place.key, password="")
+        _SERVED[config.ssl] = chain
     except OSError as error:
         log("certificate not renewed", kind=type(error).__name__)
     else:

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import hmac
 from types import SimpleNamespace
-from typing import Final
+from typing import Any, Final
 from unittest.mock import patch
 
 import pytest
@@ -46,19 +46,22 @@ class Client:
 def exchanged(
     client: Client, verifiers: list[Verifier], mechanism: str = PLAIN, binding: bytes = b""
 ) -> tuple[int, bool]:
-    exchange = Exchange(SALT, verifiers, NONCE, binding)
-    place, proof = exchange.final(client.final(exchange.first(mechanism, client.first())))
+    exchange = Exchange(SALT, NONCE, binding)
+    place, proof = exchange.final(client.final(exchange.first(mechanism, client.first())), verifiers)
     return place, proof == client.expected
 
 
 def test_the_vector_of_rfc_7677() -> None:
-    exchange = Exchange(SALT, [verifier_of("pencil", SALT)], NONCE)
+    exchange = Exchange(SALT, NONCE)
     first = exchange.first(PLAIN, b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
     assert first == b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
     final = (
         b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
     )
-    assert exchange.final(final) == (0, b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
+    assert exchange.final(final, [verifier_of("pencil", SALT)]) == (
+        0,
+        b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=",
+    )
 
 
 def test_any_of_several_passwords_signs_in() -> None:
@@ -75,7 +78,7 @@ def test_wrong_passwords_and_names_of_nobody_are_refused() -> None:
 
 def test_made_up_verifiers_let_nobody_in() -> None:
     """Even a proof that fits a made-up verifier is none, as if somebody had found what hashes to it."""
-    made_up = Exchange(SALT, [], NONCE)._verifiers[0].stored_key
+    made_up = scram.NOBODY.stored_key
     found = SimpleNamespace(sha256=lambda _: SimpleNamespace(digest=lambda: made_up))
     with patch.object(scram, "sha256", found.sha256), pytest.raises(Refused):
         exchanged(Client("anything"), [])
@@ -90,26 +93,32 @@ def test_more_passwords_than_are_looked_at() -> None:
 
 @pytest.mark.parametrize("known", [0, 1, 3, 300])
 def test_every_name_takes_the_same_steps(known: int) -> None:
-    """As many keyed hashes are compared for a name of nobody as for one with many passwords."""
+    """As many keyed hashes are made and compared for a name of nobody as for one with many passwords."""
     compared: list[int] = []
     verifiers = [Verifier(bytes([n % 256]) * 32, bytes(32)) for n in range(known)]
-    exchange = Exchange(SALT, verifiers, NONCE)
+    exchange = Exchange(SALT, NONCE)
     final = Client("pencil").final(exchange.first(PLAIN, Client("pencil").first()))
 
     def compare(one: bytes, other: bytes) -> bool:
         compared.append(1)
         return one == other
 
-    with patch("lapwing.server.pgwire.scram.hmac.compare_digest", compare), pytest.raises(Refused):
-        exchange.final(final)
-    assert len(compared) == scram.VERIFIERS
+    def keyed(*given: Any) -> bytes:
+        made.append(1)
+        return digest(*given)
+
+    digest, made = hmac.digest, list[int]()
+    here = "lapwing.server.pgwire.scram.hmac"
+    with patch(f"{here}.compare_digest", compare), patch(f"{here}.digest", keyed), pytest.raises(Refused):
+        exchange.final(final, verifiers)
+    assert len(compared) == len(made) == scram.VERIFIERS
 
 
 def test_the_exchange_is_bound_to_the_certificate() -> None:
     known = [verifier_of("pencil", SALT)]
     bound = "p=tls-server-end-point,,"
-    assert Exchange(SALT, known, NONCE, CERTIFICATE).mechanisms == (BOUND, PLAIN)
-    assert Exchange(SALT, known, NONCE).mechanisms == (PLAIN,)
+    assert Exchange(SALT, NONCE, CERTIFICATE).mechanisms == (BOUND, PLAIN)
+    assert Exchange(SALT, NONCE).mechanisms == (PLAIN,)
     assert exchanged(Client("pencil", bound, CERTIFICATE), known, BOUND, CERTIFICATE) == (0, True)
     assert exchanged(Client("pencil"), known, PLAIN, CERTIFICATE) == (0, True)
     refused = (
@@ -133,11 +142,11 @@ def test_the_exchange_is_bound_to_the_certificate() -> None:
 )
 def test_a_first_message_that_is_none(first: bytes) -> None:
     with pytest.raises(Refused):
-        Exchange(SALT, [], NONCE).first(PLAIN, first)
+        Exchange(SALT, NONCE).first(PLAIN, first)
 
 
 def test_a_last_message_that_is_none_or_belongs_to_another_exchange() -> None:
-    good = Client("pencil").final(Exchange(SALT, [], NONCE).first(PLAIN, Client("pencil").first()))
+    good = Client("pencil").final(Exchange(SALT, NONCE).first(PLAIN, Client("pencil").first()))
     for final in (
         b"",
         good.replace(b"c=biws", b"c=eSws"),
@@ -146,10 +155,10 @@ def test_a_last_message_that_is_none_or_belongs_to_another_exchange() -> None:
         good + b"\xff",
         good[:-2] + b"==",
     ):
-        exchange = Exchange(SALT, [verifier_of("pencil", SALT)], NONCE)
+        exchange = Exchange(SALT, NONCE)
         exchange.first(PLAIN, Client("pencil").first())
         with pytest.raises(Refused):
-            exchange.final(final)
+            exchange.final(final, [verifier_of("pencil", SALT)])
 
 
 def test_the_salt_of_a_name_is_its_own_and_lasts() -> None:

@@ -33,3 +33,8 @@ class Refusal(Exception):
     def __init__(self, state: str, text: str, hint: str = "") -> None:
         self.report = Report(severity="ERROR", state=state, message=text, hint=hint)
         super().__init__(text)
+
+
+def fatal(state: str, text: str, hint: str = "") -> Report:
+    """Return the report with which a connection ends."""
+    return Report(severity="FATAL", state=state, message=text, hint=hint)

@@ -6,7 +6,9 @@ client has. So all passwords of a name have the same salt: a keyed hash of the n
 its salt by the same key, so the salt does not show whether a name is known.
 
 The server compares the proof of a client with `VERIFIERS` verifiers, and always with all of them. Where a name has
-fewer, the rest are made up. So the time that this takes depends neither on the name nor on the password.
+fewer, `NOBODY` stands for the rest, and takes the same steps. So the time that this takes depends neither on the name
+nor on the password. Verifiers are needed for the last message only. So until then, the server does not look whether
+somebody has a name.
 
 Over TLS the exchange can be bound to the certificate of the server (`tls-server-end-point`). Then a third party with
 another certificate cannot pass it on. A client that can bind and was made to believe that the server cannot says so,
@@ -30,6 +32,7 @@ BINDING: Final = "tls-server-end-point"
 ITERATIONS: Final = 4096
 """As many as clients ask for at least. More would protect passwords that can be guessed, and tokens have 256 bits."""
 VERIFIERS: Final = 256
+"""The most verifiers of one name that count."""
 _NONCE: Final = r"r=([\x21-\x2b\x2d-\x7e]{1,200})"
 _FIRST: Final = re.compile(rf"((?:[ny]|p=([A-Za-z0-9.-]+)),(?:a=[^,]*)?,)(n=[^,]*,{_NONCE}(?:,.*)?)")
 _FINAL: Final = re.compile(r"(c=([A-Za-z0-9+/=]+),r=([\x21-\x2b\x2d-\x7e]{1,400})(?:,[^p].*)?),p=([A-Za-z0-9+/]{43}=)")
@@ -60,22 +63,22 @@ def verifier_of(password: str, salt: bytes) -> Verifier:
     return Verifier(sha256(_mac(salted, b"Client Key")).digest(), _mac(salted, b"Server Key"))
 
 
+NOBODY: Final = Verifier(bytes(32), bytes(32))
+"""A verifier that stands where a name has no more. A proof that fits it is refused, too."""
+
+
 @final
 class Exchange:
     """One authentication, on the side of the server.
 
     Args:
         salt: Of the name.
-        verifiers: Of all passwords of the name; only the first `VERIFIERS` count.
         nonce: Random text of printable ASCII without commas, used once.
         binding: The hash of the server's certificate, empty without TLS.
     """
 
-    def __init__(self, salt: bytes, verifiers: Sequence[Verifier], nonce: str, binding: bytes = b"") -> None:
+    def __init__(self, salt: bytes, nonce: str, binding: bytes = b"") -> None:
         self._salt, self._nonce, self._binding = salt, nonce, binding
-        self._known = len(verifiers[:VERIFIERS])
-        made_up = [Verifier(_mac(salt, b"%d" % i), _mac(salt, b"-%d" % i)) for i in range(VERIFIERS)]
-        self._verifiers = [*verifiers, *made_up][:VERIFIERS]
         self._header = self._bare = self._first = ""
 
     @property
@@ -103,8 +106,11 @@ class Exchange:
         self._first = f"r={self._nonce},s={_text(self._salt)},i={ITERATIONS}"
         return self._first.encode()
 
-    def final(self, data: bytes) -> tuple[int, bytes]:
+    def final(self, data: bytes, verifiers: Sequence[Verifier]) -> tuple[int, bytes]:
         """Return which password the client knows, by its place among the verifiers, and the proof of the server.
+
+        Args:
+            verifiers: Of all passwords of the name; only the first `VERIFIERS` count.
 
         Raises:
             Refused: If it knows none, or the exchange was not between these two.
@@ -118,20 +124,21 @@ class Exchange:
         if found[3] != self._nonce:
             raise Refused("The message of the client belongs to another exchange.")
         signed = f"{self._bare},{self._first},{found[1]}".encode()
-        place = self._known_by(base64.b64decode(found[4]), signed)
+        place = _known_by(verifiers, base64.b64decode(found[4]), signed)
         if place is None:
             raise Refused("")
-        return place, b"v=" + _text(_mac(self._verifiers[place].server_key, signed)).encode()
+        return place, b"v=" + _text(_mac(verifiers[place].server_key, signed)).encode()
 
-    def _known_by(self, proof: bytes, signed: bytes) -> int | None:
-        """Return whose proof this is, after comparing it with every verifier."""
-        matched = None
-        for place, verifier in enumerate(self._verifiers):
-            signature = _mac(verifier.stored_key, signed)
-            client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
-            if hmac.compare_digest(sha256(client_key).digest(), verifier.stored_key):
-                matched = place
-        return None if matched is None or matched >= self._known else matched
+
+def _known_by(verifiers: Sequence[Verifier], proof: bytes, signed: bytes) -> int | None:
+    """Return whose proof this is, after comparing it with as many verifiers for every name."""
+    given = int.from_bytes(proof, "big")
+    matched = None
+    for place, verifier in enumerate([*verifiers, *[NOBODY] * VERIFIERS][:VERIFIERS]):
+        client_key = (given ^ int.from_bytes(_mac(verifier.stored_key, signed), "big")).to_bytes(32, "big")
+        if hmac.compare_digest(sha256(client_key).digest(), verifier.stored_key):
+            matched = place
+    return None if matched is None or matched >= len(verifiers) else matched
 
 
 def _mac(key: bytes, message: bytes) -> bytes:
