@@ -13,7 +13,7 @@ import pytest
 from lapwing.server.console.acting import decimal_of, share_of
 from lapwing.server.console.inside import Refusal
 from tests.support.effort import one_in
-from tests.support.server.browsing import Shown, Visitor, visitor
+from tests.support.server.browsing import Shown, Visitor, bars_in, visitor
 from tests.support.server.world import World, on_both
 
 SQL = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
@@ -51,8 +51,8 @@ def test_a_first_question(alice: Visitor) -> None:
     assert answer.status == 200
     assert "Charged ε = 0.5. Opening this result again is free." in answer.text
     assert "by plan" in answer.text
-    assert answer.content.count(b'class="bar-1"') == 2
-    assert answer.text.count("±20") == 4
+    assert bars_in(answer) == 2
+    assert answer.text.count("±20") == 6  # of the table, and of both drawings of the chart
     assert world.charges() == 1
 
     history = alice.go("/console/data/open/history")

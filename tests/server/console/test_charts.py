@@ -1,13 +1,14 @@
 """Charts and tables of answers: which is chosen, where things are, and that nothing is shown smaller than it is."""
 
 from datetime import date, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from lapwing.server.console.answer.table import cells_of, ordered
 from lapwing.server.console.budget.spending import by_day, projection
-from lapwing.server.console.charts.answer_chart import MOST_BARS, chart_of, columns_of
+from lapwing.server.console.charts.answer_chart import MOST_BARS, NARROW, chart_of, columns_of
 from lapwing.server.console.charts.scales import scale_of
 
 
@@ -20,6 +21,33 @@ def document(keys: dict[str, tuple[str, list[Any]]], values: list[Any], half: fl
     }
     types = {name: kind for name, (kind, _) in keys.items()} | {"n": "integer"}
     return {"columns": names, "rows": rows, "types": types, "keys": list(keys), "intervals": {"n": ends}}
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"plan": ("text", ["a" * 40, "b"])},
+        {"day": ("date", [f"2026-01-{n:02}" for n in range(1, 29)])},
+        {"age": ("integer", list(range(80)))},
+        {"plan": ("text", ["a", "b"]), "sex": ("text", ["f", "m"])},
+    ],
+)
+def test_a_chart_is_drawn_a_second_time_for_phones(keys: dict[str, tuple[str, list[Any]]]) -> None:
+    rows = len(next(iter(keys.values()))[1])
+    wide = chart_of(document(keys, [1_000_000 + n for n in range(rows)]))
+    assert wide is not None
+    assert wide.narrow is not None
+    narrow = wide.narrow
+    assert (narrow.width, narrow.narrow) == (NARROW.width, None)
+    assert narrow.width < wide.width
+    assert [mark.text for mark in narrow.marks] == [mark.text for mark in wide.marks]
+    for chart in (wide, narrow):
+        assert all(0 < mark.x <= mark.x + mark.width <= chart.width for mark in chart.marks)
+        if chart.kind == "bars":
+            assert chart.left < min(mark.x for mark in chart.marks)
+        if chart.kind in ("bars", "line"):  # texts on the axis of a phone do not touch each other
+            for before, after in pairwise(chart.across):
+                assert after.at - before.at > 3.5 * (len(before.text) + len(after.text))
 
 
 def test_bars_begin_at_nothing_and_whiskers_are_intervals() -> None:

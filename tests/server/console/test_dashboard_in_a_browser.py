@@ -40,7 +40,7 @@ def test_a_dashboard_follows_a_monitor(place: World, monitor: Monitor, monkeypat
         page.wait(f"{dots} == 2 && document.getElementById('live').textContent == 'This page updates automatically.'")
         next(released)
         page.wait(f"{dots} == 3")
-        assert page.run("return document.querySelectorAll('#tile-1 .bar-1').length") == 2
+        assert page.run("return document.querySelectorAll('#tile-1 .in-wide .bar-1').length") == 2
         place.ask("PUT", f"/v1/saved/{made['id']}", "alice", {"title": "Ward", "tiles": tiles[1:]})
         page.wait("!document.getElementById('tile-1') && document.querySelector('#tile-0 .bar-1')")  # by itself
         assert place.charges() == charges

@@ -71,7 +71,7 @@ def test_a_first_question_in_a_browser(place: World, page: Page) -> None:
     page.press("Enter", 13, "\r")
     page.wait("location.pathname.startsWith('/console/answers/') && document.readyState == 'complete'")
     assert place.charges() == 1
-    assert page.run("return document.querySelectorAll('.chart .bar-1').length") == 2
+    assert page.run("return document.querySelectorAll('.in-wide .bar-1').length") == 2
     assert page.run("return document.documentElement.scrollWidth <= innerWidth")
     assert complaints(page) == []
 

@@ -202,7 +202,7 @@ def test_without_scripts_one_asks_and_reads(browser: Browser, place: World) -> N
     alice.presses("Run query · ε = 0.5")
     come("/console/answers/")
     assert "Charged ε = 0.5" in alice.page.run("return document.body.innerText")
-    assert alice.page.run("return document.querySelectorAll('.chart .bar-1').length") == 2
+    assert alice.page.run("return document.querySelectorAll('.in-wide .bar-1').length") == 2
     assert place.charges() == 1
 
 

@@ -11,7 +11,7 @@ from lapwing.server.console.dashboards import tiles
 from lapwing.server.console.forms import FIELD
 from tests.server.console.test_asking import SQL, priced
 from tests.server.test_monitors import QUESTION
-from tests.support.server.browsing import Shown, Visitor, visitor
+from tests.support.server.browsing import Shown, Visitor, bars_in, visitor
 from tests.support.server.world import World, on_both
 
 
@@ -97,7 +97,7 @@ def test_a_dashboard_is_made_looked_at_and_taken_apart(team: tuple[Visitor, Visi
     path, other = bought(alice), bought(alice, sql="SELECT COUNT(*) AS n, AVG(cost) AS cost FROM visits", label="all")
     charges = alice.world.charges()
     board = alice.submit(alice.go(path), "/dashboards/add")
-    assert board.content.count(b'class="bar-1"') == 2
+    assert bars_in(board) == 2
     here = board.path
     (form,) = [form for form in board.page.forms if "answer" in form.fields]
     choices = board.content.decode().partition('id="answer"')[2].partition("</select>")[0]
@@ -115,7 +115,7 @@ def test_a_dashboard_is_made_looked_at_and_taken_apart(team: tuple[Visitor, Visi
     assert bob.go(here).status == 404
     assert "shared with nurses" in change(alice, here, what="share").text
     seen = bob.go(here)
-    assert seen.content.count(b'class="bar-1"') == 2  # its answers are shared with it
+    assert bars_in(seen) == 2  # its answers are shared with it
     assert "Remove" not in seen.text
     assert change(bob, here, what="name", name="Ours").status in (403, 404)
     assert len(change(alice, here, place="0", what="take").page.text) < len(board.page.text)
@@ -173,7 +173,7 @@ def test_several_questions_are_bought_at_one_price(alice: Visitor) -> None:
     assert answers.path == again.path
     links = [link for link in answers.page.links if link.startswith("/console/answers/")]
     assert len(links) == 2
-    assert answers.content.count(b'class="bar-1"') == 2  # of the first; the second is a figure
+    assert bars_in(answers) == 2  # of the first; the second is a figure
     assert alice.world.charges() == charges + 2
     shown = alice.go(links[1])
     assert "a;b" in shown.text

@@ -3,6 +3,7 @@
 Pictures are written to the folder that LAPWING_PICTURES names, to be looked at; without it they are made and dropped.
 """
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +53,15 @@ PAGES: Final = {
     "queue": "/console/questions", "queued": "QUEUED",
     "missing": "/console/nowhere", "sign-in": "/console/sign-in",
 }  # fmt: skip
+
+RUNS_OVER: Final = """
+    const wider = (element) => element.scrollWidth > element.clientWidth;
+    const boxes = [...document.querySelectorAll(".scroll, .tabs, .global, .card")];
+    const shown = (element) => !element.closest("details:not([open])");
+    const found = [document.documentElement, ...boxes].filter(shown).filter(wider);
+    return found.map((element) => element.outerHTML.slice(0, 200));
+"""
+"""What is cut off, or scrolls sideways: of a page, its navigation, its cards, and its tables and charts."""
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +150,7 @@ def test_a_page_fits_and_can_be_used_by_everybody(
     for dark in (False, True):
         for width in WIDTHS:
             page.look(folder / f"{name}-{width}{'-dark' if dark else ''}.png", width, 900, dark=dark)
-            assert page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+            assert page.run(RUNS_OVER) == []
         found = findings(page)
         assert found["violations"] == []
         assert found["passes"] > 10
@@ -161,3 +171,23 @@ def test_a_page_that_some_cannot_use_is_found(settled: World, shown: tuple[Page,
     page.go(settled.address + paths["access"])
     page.run(planted)
     assert findings(page)["violations"] != []
+
+
+@pytest.mark.parametrize(
+    ("name", "planted"),
+    [
+        ("bars", ".in-wide { display: block !important; width: 38rem } .in-narrow { display: none !important }"),
+        ("audit", ".blocks, .blocks :is(th, td) { display: revert !important; white-space: nowrap !important }"),
+        ("budget", ".tabs { flex-wrap: nowrap !important }"),
+        ("cap", "body { min-width: 400px }"),
+    ],
+)
+def test_what_is_cut_off_on_a_phone_is_found(
+    settled: World, shown: tuple[Page, dict[str, str]], name: str, planted: str
+) -> None:
+    page, paths = shown
+    page.size(360, 900)
+    page.go(settled.address + paths[name])
+    assert page.run(RUNS_OVER) == []
+    page.run(f"document.styleSheets[0].insertRule({json.dumps('@media all { ' + planted + ' }')})")
+    assert page.run(RUNS_OVER) != []

@@ -5,7 +5,7 @@ import pytest
 from lapwing.engines import DuckDB
 from lapwing.server.console.forms import FIELD
 from tests.server.console.test_asking import SQL, priced
-from tests.support.server.browsing import Visitor, visitor
+from tests.support.server.browsing import Visitor, bars_in, visitor
 from tests.support.server.world import World
 
 
@@ -29,7 +29,7 @@ def test_what_is_spent_is_told_and_what_was_bought_stays_free(alice: Visitor, pl
     assert "You already bought this result" in again.text
     assert alice.submit(again, "/ask/answer").status == 200
     board = alice.submit(alice.go(first.path.partition("?")[0]), "/dashboards/add")
-    assert board.content.count(b'class="bar-1"') == 2
+    assert bars_in(board) == 2
     several = alice.submit(alice.go("/console/data/open/batch"), "/batch", sql=f"{SQL}; SELECT 1", epsilon="4")
     assert "Nothing was charged." in several.text
     assert place.charges() == charges + 1
@@ -67,7 +67,7 @@ def test_a_stopped_data_set_shows_what_was_bought_and_sells_nothing(alice: Visit
     carol.post("/console/data/open/access/stop", {FIELD: carol.secret(), "stopped": "yes"})
     assert "stopped by the curator" in alice.go("/console").text
     assert alice.go(answer).status == 200
-    assert alice.go(board).content.count(b'class="bar-1"') == 3
+    assert bars_in(alice.go(board)) == 3
     assert alice.go(f"{answer}/rearranged").status == 200
     told = alice.submit(alice.go("/console/data/open/batch"), "/batch", sql="SELECT COUNT(*) AS n FROM visits")
     assert "Lapwing would refuse" in told.text

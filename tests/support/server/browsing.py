@@ -156,6 +156,15 @@ class Visitor:
         )
 
 
+def bars_in(page: Shown) -> int:
+    """Return how many bars the charts of a page have; each chart is drawn wide and narrow, with the same bars."""
+    wide, *narrow = (page.content.count(b'class="in-%s"' % name) for name in (b"wide", b"narrow"))
+    assert [wide] == narrow
+    bars = page.content.count(b'class="bar-1"')
+    assert bars % 2 == 0
+    return bars // 2
+
+
 def visitor(world: World, name: str) -> Visitor:
     """Return somebody who is signed in."""
     known = Visitor(world)

@@ -1,12 +1,14 @@
 """The chart of an answer, by its shape.
 
+Each chart is drawn twice: wide, and narrow for phones, on which the wide one would be too small to read.
 Bars of what adds up, points of what does not (the means of two groups make no whole), a histogram over steps of
 numbers, a line over times or numbers, or a heat map for two keys.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final, Literal, final
 
@@ -14,10 +16,8 @@ from lapwing.privacy.figures import plain
 from lapwing.server.console.answer.table import column_of
 from lapwing.server.console.charts.scales import Scale, Tick, scale_of
 
-WIDTH: Final = 720.0
-MOST_LABEL, CHARACTER, GAP, RIGHT = 24, 7.0, 10.0, 16.0
-"""Characters of a label that are shown, how wide one is, and what is left free beside labels and at the end."""
-BAR_WIDTH: Final = 440.0
+CHARACTER, GAP, RIGHT = 7.0, 10.0, 16.0
+"""How wide a character is, and what is left free next to labels and at the end."""
 BAR, TOP, AXIS = 26.0, 8.0, 28.0
 LINE_HEIGHT: Final = 260.0
 LEFT: Final = 64.0
@@ -28,6 +28,32 @@ NUMERIC: Final = ("integer", "decimal", "real")
 TIMES: Final = ("date", "timestamp")
 ADDITIVE: Final = ("Gaussian", "Laplace", "measured together")
 """What the names of mechanisms have by which a number errs by added noise."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much room a drawing has.
+
+    Args:
+        width: Of all of it.
+        bar: Of the longest bar; 0: what labels leave.
+        label: Characters of a label that are shown.
+        numbers: Most round numbers on the axis of values.
+        bins: Most labels below a histogram.
+        times: Most labels below a line over times.
+    """
+
+    width: float
+    bar: float
+    label: int
+    numbers: int
+    bins: int
+    times: int
+
+
+WIDE: Final = Size(width=720.0, bar=440.0, label=24, numbers=6, bins=12, times=6)
+NARROW: Final = Size(width=320.0, bar=0.0, label=12, numbers=3, bins=5, times=2)
 
 
 @final
@@ -70,6 +96,8 @@ class Chart:
         across: The names and places on its axes.
         up: The names and places on its axes.
         left_out: How many numbers it does not show.
+        label: Characters of a label that it shows.
+        narrow: The same for a narrow screen; None of a narrow one.
     """
 
     kind: Literal["bars", "points", "histogram", "line", "heat"]
@@ -82,6 +110,8 @@ class Chart:
     up: Sequence[Tick]
     zero: float
     left_out: int
+    label: int
+    narrow: "Chart | None" = None
 
 
 def chart_of(document: Mapping[str, Any], column: str | None = None) -> Chart | None:
@@ -100,14 +130,21 @@ def chart_of(document: Mapping[str, Any], column: str | None = None) -> Chart | 
     shown = [point for point in rows if point.value is not None]
     if not shown:
         return None
+    drawing = _drawing(name, keys, types, shown, adds_up(document, name))
+    return replace(drawing(WIDE), narrow=drawing(NARROW))
+
+
+def _drawing(
+    name: str, keys: Sequence[str], types: Mapping[str, str], shown: "Shown", sums: bool | None
+) -> Callable[[Size], Chart]:
+    """Return what draws a chart in a size: by how many keys there are, and what they are."""
     if len(keys) == 2:
-        return _heat(name, keys, shown)
-    sums = adds_up(document, name)
+        return partial(_heat, name, keys, shown)
     if len(keys) == 1 and _along(types[keys[0]], shown, keys[0]):
         if sums and _are_steps(types[keys[0]], shown, keys[0]):
-            return _histogram(name, keys[0], shown)
-        return _line(name, keys[0], types[keys[0]], shown)
-    return _bars(name, keys, shown, points=sums is False)
+            return partial(_histogram, name, keys[0], shown)
+        return partial(_line, name, keys[0], types[keys[0]], shown)
+    return partial(_bars, name, keys, shown, sums is False)
 
 
 def columns_of(document: Mapping[str, Any]) -> list[str]:
@@ -161,12 +198,13 @@ def _are_steps(kind: str, rows: Shown, key: str) -> bool:
     return kind in NUMERIC and len(values) <= MOST_BINS and max(steps) - min(steps) <= 1e-9 * max(steps)
 
 
-def _bars(name: str, keys: Sequence[str], rows: Shown, *, points: bool) -> Chart:
+def _bars(name: str, keys: Sequence[str], rows: Shown, points: bool, size: Size) -> Chart:
     """Return bars from nothing on; or of what does not add up, points on an axis that need not begin there."""
     shown = rows[:MOST_BARS]
     labels = [" · ".join(_text(point.row[key]) for key in keys) for point in shown]
-    left = _room(labels)
-    scale = _values(shown, left + GAP, left + GAP + BAR_WIDTH, zero=not points)
+    left = _room(labels, size)
+    end = left + GAP + (size.bar or size.width - left - GAP - RIGHT)
+    scale = _values(shown, left + GAP, end, zero=not points)
     zero, marks = scale.at(0), []
     for place, point in enumerate(shown):
         at = scale.at(point.value or 0)
@@ -185,39 +223,40 @@ def _bars(name: str, keys: Sequence[str], rows: Shown, *, points: bool) -> Chart
     return Chart(
         kind="points" if points else "bars",
         title=name,
-        width=left + GAP + BAR_WIDTH + RIGHT,
+        width=end + RIGHT,
         height=TOP + len(shown) * BAR + AXIS,
         left=left,
         marks=marks,
-        across=scale.ticks(),
+        across=scale.ticks(size.numbers),
         up=(),
         zero=zero,
         left_out=len(rows) - len(shown),
+        label=size.label,
     )
 
 
-def _histogram(name: str, key: str, rows: Shown) -> Chart:
+def _histogram(name: str, key: str, rows: Shown, size: Size) -> Chart:
     ordered = sorted(rows, key=lambda point: float(point.row[key]))
     values = _values(ordered, TOP + LINE_HEIGHT, TOP)
-    room, zero = (WIDTH - RIGHT - LEFT) / len(ordered), values.at(0)
+    room, zero = (size.width - RIGHT - LEFT) / len(ordered), values.at(0)
     marks = [
         Mark(
             label=_text(point.row[key]),
             text=point.told,
             x=round(LEFT + place * room + 1, 2),
             y=min(zero, values.at(point.value or 0)),
-            width=round(room - 2, 2),
+            width=round(max(room - 2, room / 2), 2),
             height=abs(values.at(point.value or 0) - zero),
             low=None if point.low is None else values.at(point.low),
             high=None if point.high is None else values.at(point.high),
         )
         for place, point in enumerate(ordered)
     ]
-    few = marks[:: max(1, -(-len(marks) // 12))]
+    few = marks[:: max(1, -(-len(marks) // size.bins))]
     return Chart(
         kind="histogram",
         title=name,
-        width=WIDTH,
+        width=size.width,
         height=TOP + LINE_HEIGHT + AXIS,
         left=LEFT,
         marks=marks,
@@ -225,14 +264,15 @@ def _histogram(name: str, key: str, rows: Shown) -> Chart:
         up=values.ticks(),
         zero=zero,
         left_out=0,
+        label=size.label,
     )
 
 
-def _line(name: str, key: str, kind: str, rows: Shown) -> Chart:
+def _line(name: str, key: str, kind: str, rows: Shown, size: Size) -> Chart:
     place: Callable[[Any], float] = _seconds if kind in TIMES else float
     ordered = sorted(rows, key=lambda point: place(point.row[key]))
     values = _values(ordered, TOP + LINE_HEIGHT, TOP)
-    along = scale_of([place(point.row[key]) for point in ordered], LEFT, WIDTH - RIGHT, zero=False)
+    along = scale_of([place(point.row[key]) for point in ordered], LEFT, size.width - RIGHT, zero=False)
     marks = [
         Mark(
             label=_text(point.row[key]),
@@ -244,13 +284,13 @@ def _line(name: str, key: str, kind: str, rows: Shown) -> Chart:
         )
         for point in ordered
     ]
-    few = marks[:: max(1, -(-len(marks) // 6))]
+    few = marks[:: max(1, -(-len(marks) // size.times))]
     texts = _times([mark.label for mark in few]) if kind in TIMES else []
-    across = [Tick(at=mark.x, text=text) for mark, text in zip(few, texts, strict=False)] or along.ticks()
+    across = [Tick(at=mark.x, text=text) for mark, text in zip(few, texts, strict=False)] or along.ticks(size.numbers)
     return Chart(
         kind="line",
         title=name,
-        width=WIDTH,
+        width=size.width,
         height=TOP + LINE_HEIGHT + AXIS,
         left=LEFT,
         marks=marks,
@@ -258,14 +298,15 @@ def _line(name: str, key: str, kind: str, rows: Shown) -> Chart:
         up=values.ticks(),
         zero=values.at(0),
         left_out=0,
+        label=size.label,
     )
 
 
-def _heat(name: str, keys: Sequence[str], rows: Shown) -> Chart:
+def _heat(name: str, keys: Sequence[str], rows: Shown, size: Size) -> Chart:
     across = list(dict.fromkeys(_text(point.row[keys[1]]) for point in rows))[:MOST_CELLS]
     up = list(dict.fromkeys(_text(point.row[keys[0]]) for point in rows))[:MOST_CELLS]
-    left = _room(up)
-    width = (WIDTH - left - GAP - RIGHT) / len(across)
+    left = _room(up, size)
+    width = (size.width - left - GAP - RIGHT) / len(across)
     strengths = scale_of([point.value or 0 for point in rows], 0.0, 1.0, zero=False)
     marks = [
         Mark(
@@ -284,7 +325,7 @@ def _heat(name: str, keys: Sequence[str], rows: Shown) -> Chart:
     return Chart(
         kind="heat",
         title=name,
-        width=WIDTH,
+        width=size.width,
         height=TOP + len(up) * BAR + AXIS,
         left=left,
         marks=marks,
@@ -292,6 +333,7 @@ def _heat(name: str, keys: Sequence[str], rows: Shown) -> Chart:
         up=[Tick(at=TOP + n * BAR + BAR / 2, text=text) for n, text in enumerate(up)],
         zero=0.0,
         left_out=len(rows) - len(marks),
+        label=size.label,
     )
 
 
@@ -330,9 +372,9 @@ def _times(labels: Sequence[str]) -> list[str]:
     return [label[first:16].replace("T", " ") for label in labels]
 
 
-def _room(labels: Sequence[str]) -> float:
+def _room(labels: Sequence[str], size: Size) -> float:
     """Return where labels end that begin at the edge."""
-    return GAP + CHARACTER * min(MOST_LABEL, max(map(len, labels), default=0))
+    return GAP + CHARACTER * min(size.label, max(map(len, labels), default=0))
 
 
 def _text(value: Any) -> str:

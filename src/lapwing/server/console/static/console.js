@@ -7,8 +7,29 @@ const typed = (field) => Number(field.value.trim().replace(",", "."));  // the s
 const plain = (text) => text.replace(/[±,]/g, "");  // a figure as a field takes it
 
 for (const element of all(".scripted")) element.hidden = false;
-const here = document.querySelector(".tabs [aria-current]");  // on a narrow screen it may be beyond the edge
-if (here) here.parentElement.scrollLeft = here.offsetLeft - here.parentElement.clientWidth / 2;
+
+// Each row of a table that is too wide becomes a block, in which cells name their columns. Roles keep it a table.
+const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
+const wide = all("main .scroll > table:not(.fit, .diff, .middle)").filter((table) => table.rows[0]?.cells.length > 2);
+for (const table of wide) {
+  const heads = all("thead th", table);
+  for (const part of [table, ...all("thead, tbody, tr, td, th", table)])
+    part.role = part.tagName === "TH" ? (part.scope === "row" ? "rowheader" : "columnheader") : ROLES[part.tagName];
+  for (const row of all("tbody tr", table))
+    [...row.cells].forEach((cell, place) => {
+      const head = heads[place];
+      if (!cell.textContent.trim()) cell.classList.add("blank");
+      else if (head && (place || cell.tagName === "TD") && !head.querySelector(".hidden")) cell.dataset.column = head.textContent.trim();
+    });
+}
+const fit = () => {
+  for (const table of wide) {
+    table.classList.remove("blocks");
+    table.classList.toggle("blocks", table.parentElement.scrollWidth > table.parentElement.clientWidth);
+  }
+};
+fit();
+addEventListener("resize", fit);
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button");
