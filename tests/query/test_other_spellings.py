@@ -198,6 +198,45 @@ PAIRS = [
         "SELECT COUNT(*) AS n FROM visits WHERE age > 3",
     ),
     ("SELECT SUM(golden.main.visits.age) AS n FROM golden.main.visits", "SELECT SUM(age) AS n FROM visits"),
+    (
+        "SELECT DISTINCT ON (plan) plan, town, COUNT(*) AS n FROM visits GROUP BY plan, town ORDER BY plan, n DESC",
+        "SELECT plan, town, COUNT(*) AS n FROM visits GROUP BY plan, town "
+        "QUALIFY ROW_NUMBER() OVER (PARTITION BY plan ORDER BY COUNT(*) DESC) = 1 ORDER BY plan, n DESC",
+    ),
+    (
+        "SELECT f.plan, COUNT(*) AS n FROM (SELECT DISTINCT ON (1) person, plan FROM visits ORDER BY 1, seen) AS f "
+        "GROUP BY f.plan",
+        "SELECT f.plan, COUNT(*) AS n FROM (SELECT person, plan FROM visits "
+        "QUALIFY ROW_NUMBER() OVER (PARTITION BY person ORDER BY seen) = 1) AS f GROUP BY f.plan",
+    ),
+    (
+        "SELECT v.plan, AVG(s.total) AS a FROM visits AS v CROSS JOIN LATERAL (SELECT SUM(o.age) AS total "
+        "FROM visits AS o WHERE o.person = v.person AND o.member) AS s GROUP BY v.plan",
+        "SELECT v.plan, AVG(s.total) AS a FROM visits AS v LEFT JOIN (SELECT o.person AS p, SUM(o.age) AS total "
+        "FROM visits AS o WHERE o.member GROUP BY o.person) AS s ON s.p = v.person GROUP BY v.plan",
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM visits AS v, LATERAL (SELECT COUNT(*) AS k FROM visits WHERE person = v.person "
+        "AND age > 3) AS s WHERE s.k = 0",
+        "SELECT COUNT(*) AS n FROM visits AS v LEFT JOIN (SELECT person AS p, COUNT(*) AS k FROM visits WHERE age > 3 "
+        "GROUP BY person) AS s ON s.p = v.person WHERE COALESCE(s.k, 0) = 0",
+    ),
+    (
+        "SELECT s.plan, COUNT(*) AS n FROM visits AS v LEFT JOIN LATERAL (SELECT o.plan FROM visits AS o "
+        "WHERE o.person = v.person ORDER BY o.seen LIMIT 1) AS s ON TRUE GROUP BY s.plan",
+        "SELECT s.plan, COUNT(*) AS n FROM visits AS v LEFT JOIN (SELECT o.person AS p, o.plan FROM visits AS o "
+        "QUALIFY ROW_NUMBER() OVER (PARTITION BY o.person ORDER BY o.seen) <= 1) AS s ON s.p = v.person "
+        "GROUP BY s.plan",
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM visits AS a JOIN visits AS b "
+        "ON a.person = b.person OR (b.person IS NULL AND a.person IS NULL)",
+        "SELECT COUNT(*) AS n FROM visits AS a JOIN visits AS b ON a.person = b.person",
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM visits AS a JOIN visits AS b ON a.person IS NOT DISTINCT FROM b.person",
+        "SELECT COUNT(*) AS n FROM visits AS a JOIN visits AS b ON a.person = b.person",
+    ),
     ("FROM visits SELECT plan, COUNT(*) AS n GROUP BY plan ORDER BY n LIMIT 2", PLANS),
     ("SELECT plan, COUNT(*) AS n, FROM visits GROUP BY plan ORDER BY n LIMIT 2", PLANS),
     (
@@ -253,6 +292,17 @@ REFUSED = [
     "SELECT COUNT(*) AS n FROM visits WHERE plan = ['a']",
     "SELECT COUNT(*) AS [n FROM visits",
     "SELECT COUNT(*) AS [[n]] FROM visits",
+    "SELECT DISTINCT ON (plan) plan, town, COUNT(*) AS n FROM visits GROUP BY plan, town",
+    "SELECT DISTINCT ON (plan) plan, town, COUNT(*) AS n FROM visits GROUP BY plan, town ORDER BY plan",
+    "SELECT COUNT(*) AS n FROM (SELECT DISTINCT ON (plan) plan FROM visits ORDER BY plan, seen) AS f",
+    "SELECT COUNT(*) AS n FROM visits AS v, LATERAL (SELECT plan FROM visits AS o WHERE o.plan = v.plan LIMIT 1) AS s",
+    "SELECT COUNT(*) AS n FROM visits AS v, LATERAL (SELECT o.plan FROM visits AS o WHERE o.age > v.age) AS s",
+    "SELECT COUNT(*) AS n FROM visits AS v, LATERAL (SELECT SUM(o.age + v.age) AS k FROM visits AS o "
+    "WHERE o.person = v.person) AS s",
+    "SELECT COUNT(*) AS n FROM visits AS v RIGHT JOIN LATERAL (SELECT SUM(o.age) AS k FROM visits AS o "
+    "WHERE o.person = v.person) AS s ON TRUE",
+    "SELECT COUNT(*) AS n FROM visits AS a JOIN visits AS b ON a.person = b.person OR a.plan IS NULL AND b.age IS NULL",
+    "SELECT COUNT(*) AS n FROM visits AS a JOIN visits AS b ON a.person = b.person OR a.person IS NULL",
     "SELECT TOP (plan) plan, COUNT(*) AS n FROM visits GROUP BY plan",
     "SELECT TOP 1.5 plan, COUNT(*) AS n FROM visits GROUP BY plan",
     "SELECT member, COUNT(*) AS n FROM visits GROUP BY member HAVING member = 2",

@@ -273,6 +273,14 @@ def _date_diff(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     return calendar.difference(name, bind(node.expression), bind(node.this))
 
 
+def _alike(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
+    """Bind IS NOT DISTINCT FROM: equal, or both without a value."""
+    rows.only(node, "this", "expression")
+    left, right = bind(node.this), bind(node.expression)
+    equal = compute("coalesce", compute("=", left, right), ConstantValue(value=False, shape="boolean"))
+    return compute("or", equal, compute("and", compute("is_null", left), compute("is_null", right)))
+
+
 def _interval_end(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     """Bind DP_INTERVAL_LOW(x) and DP_INTERVAL_HIGH(x), the ends of the 95 % interval of a column of the answer."""
     rows.only(node, "this", "expressions")
@@ -351,6 +359,8 @@ FORMULAS: Final[Mapping[type[exp.Expression], Formula]] = {
     exp.Sign: _apply("sign", "this"),
     exp.EQ: _apply("=", "this", "expression"),
     exp.NEQ: _apply("<>", "this", "expression"),
+    exp.NullSafeEQ: _alike,
+    exp.NullSafeNEQ: lambda node, rows, bind: compute("not", _alike(node, rows, bind)),
     exp.LT: _apply("<", "this", "expression"),
     exp.LTE: _apply("<=", "this", "expression"),
     exp.GT: _apply(">", "this", "expression"),

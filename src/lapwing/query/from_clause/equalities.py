@@ -36,6 +36,31 @@ def sides_of(node: exp.Expression, ours: RowScope, theirs: RowScope) -> tuple[Ex
     return None
 
 
+def sides_alike(node: exp.Expression, rows: RowScope) -> tuple[exp.Expression, exp.Expression] | None:
+    """Return both sides of a = b, of a = b OR (a IS NULL AND b IS NULL), or of a IS NOT DISTINCT FROM b."""
+    inner = node.unnest()
+    if type(inner) is exp.Or:
+        parts = [inner.this.unnest(), inner.expression.unnest()]
+        equality, missing = parts if type(parts[0]) is exp.EQ else parts[::-1]
+        sides = sides_alike(equality, rows) if type(equality) is exp.EQ else None
+        others = None if sides is None else _both_missing(missing, rows)
+        return sides if others is not None and sides in (others, others[::-1]) else None
+    if not isinstance(inner, exp.EQ | exp.NullSafeEQ):
+        return None
+    rows.only(inner, "this", "expression")
+    return inner.this, inner.expression
+
+
+def _both_missing(node: exp.Expression, rows: RowScope) -> tuple[exp.Expression, exp.Expression] | None:
+    """Return both sides of a IS NULL AND b IS NULL."""
+    parts = [node.this.unnest(), node.expression.unnest()] if type(node) is exp.And else []
+    if not parts or not all(type(part) is exp.Is and type(part.expression) is exp.Null for part in parts):
+        return None
+    for part in (node, *parts):
+        rows.only(part, "this", "expression")
+    return parts[0].this, parts[1].this
+
+
 def binds(node: exp.Expression, rows: RowScope) -> bool:
     """Tell whether a node names nothing but columns of these rows, and is understood."""
     try:

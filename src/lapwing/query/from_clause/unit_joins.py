@@ -30,6 +30,7 @@ from lapwing.query.from_clause.equalities import (
     pairs_in_order,
     separated,
     shown_of,
+    sides_alike,
 )
 from lapwing.query.from_clause.scope import Input, Scope, rows_of
 from lapwing.query.relations.fresh_columns import fresh, with_read
@@ -213,11 +214,12 @@ def check_names(node: exp.Expression, bound: Input, other: Input, rows: RowScope
 
 
 def compares_units(node: exp.Expression, ours: RowScope, theirs: RowScope) -> bool:
-    """Tell whether a condition is that a row's unit is the other row's."""
-    if type(node) is not exp.EQ:
-        return False
-    left, right = node.this, node.expression
-    pairs = ((left, right), (right, left))
+    """Tell whether a condition is that a row's unit is the other row's.
+
+    Rows have a unit always, so that it is as well if both may be missing, too, as tools write it (`sides_alike`).
+    """
+    sides = sides_alike(node, ours)
+    pairs = () if sides is None else (sides, sides[::-1])
     return any(_is_unit(one, ours, theirs) and _is_unit(other, theirs, ours) for one, other in pairs)
 
 

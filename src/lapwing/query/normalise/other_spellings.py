@@ -22,7 +22,9 @@ from lapwing.query.normalise.clause_spellings import (
     without_parentheses,
     without_schema,
 )
+from lapwing.query.normalise.distinct_on import with_first_rows
 from lapwing.query.normalise.distinct_rows import with_distinct_rows
+from lapwing.query.normalise.lateral_joins import with_grouped_laterals
 from lapwing.query.normalise.most_common import with_most_common
 from lapwing.query.normalise.report_fields import field_of_report, with_intervals, with_parts_of_list
 
@@ -243,7 +245,9 @@ _AGGREGATES: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.Anonymous: _named,
     exp.ApproxDistinct: _approximate_count,
 }
-_SELECTS: Final = (with_listed_values, with_most_common, with_intervals, with_parts_of_list)
+_SELECTS: Final = (
+    with_listed_values, with_most_common, with_intervals, with_parts_of_list, with_first_rows, with_grouped_laterals,
+)  # fmt: skip
 _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     **_AGGREGATES,
     exp.Avg: _average,
@@ -265,7 +269,7 @@ _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
 }
 _OTHERS: Final = (
     exp.Anonymous, exp.ApproxDistinct, exp.ApproxQuantiles, exp.ApproxTopK, exp.Bracket, exp.Distinct, exp.Dot,
-    exp.Fetch, exp.Mode, exp.RegrAvgx, exp.RegrAvgy, exp.RegrCount, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope,
-    exp.SetOperation, exp.Tuple, exp.Unnest, exp.Values,
+    exp.Fetch, exp.Lateral, exp.Mode, exp.RegrAvgx, exp.RegrAvgy, exp.RegrCount, exp.RegrIntercept, exp.RegrR2,
+    exp.RegrSlope, exp.SetOperation, exp.Tuple, exp.Unnest, exp.Values,
 )  # fmt: skip
 """One of these is in whatever is spelled anew, but for schemas, parentheses and GROUP BY."""
