@@ -57,8 +57,8 @@ SELECTS = {
     "SELECT COUNT(*) / (SELECT COUNT(*) FROM visits) AS s FROM visits": SelectKind.BESIDE_AGGREGATES,
     "SELECT COUNT(*) FROM visits WHERE age > (SELECT AVG(age) FROM visits)": SelectKind.WITH_CONSTANTS,
     f"SELECT COUNT(*) FROM visits WHERE plan IN (SELECT plan FROM ({ANSWER}) AS a)": SelectKind.WITH_CONSTANTS,
-    "SELECT plan, (SELECT COUNT(*) FROM visits) AS n FROM codes": SelectKind.BESIDE_PUBLIC_ROWS,
-    "SELECT (SELECT COUNT(*) FROM visits) FROM codes": SelectKind.BESIDE_PUBLIC_ROWS,
+    "SELECT plan, (SELECT COUNT(*) FROM visits) AS n FROM codes": SelectKind.OVER_PUBLIC_ROWS,
+    "SELECT (SELECT COUNT(*) FROM visits) FROM codes": SelectKind.OVER_PUBLIC_ROWS,
     "SELECT (SELECT COUNT(*) FROM visits), COUNT(*) FROM visits": SelectKind.BESIDE_AGGREGATES,
 }
 BOUND = {

@@ -1,10 +1,15 @@
 """Over HTTP: keys alone that cost nothing, and a SELECT over the answer of another."""
 
+from collections import Counter
+
 import pytest
 
+from tests.support.release.small import CODES
 from tests.support.server.world import World, on_both
 
 NESTED = "SELECT * FROM (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan) WHERE n > -1000 ORDER BY plan"
+
+TIERS = Counter(row["tier"] for row in CODES)
 
 
 def asked(sql: str) -> dict[str, object]:
@@ -56,3 +61,20 @@ def test_a_question_over_several_answers_has_one_price(world: World) -> None:
     assert again.document["rows"] == first.document["rows"]
     part = {"sql": "SELECT COUNT(*) AS n FROM visits WHERE cost > 8", "epsilon": 0.005}
     assert world.query("alice", part).document["stored"]
+
+
+@on_both
+def test_only_public_tables_are_free_for_whoever_may_ask(world: World) -> None:
+    """They take no price and no part of a limit; who may not run queries does not get them."""
+    body = {"sql": "SELECT tier, COUNT(*) AS n FROM codes GROUP BY tier ORDER BY tier"}
+    spent, charges = world.session().budget().spent, world.charges()
+    preview = world.ask("POST", "/v1/datasets/open/explain", "alice", body)
+    assert (preview.status, preview.document["epsilon"], preview.document["refusal"]) == (200, 0.0, None)
+    reply = world.query("alice", body)
+    assert reply.status == 200, reply.content
+    assert {row["tier"]: row["n"] for row in reply.document["rows"]} == TIERS
+    assert (reply.document["intervals"], reply.document["stored"]) == ({}, False)
+    assert world.ask("GET", f"/v1/answers/{reply.document['id']}", "alice").document["rows"] == reply.document["rows"]
+    assert world.query("bob", body).status in (403, 404)
+    assert world.query("alice", {"sql": "SELECT COUNT(*) AS n FROM visits"}).status == 422
+    assert (world.session().budget().spent, world.charges()) == (spent, charges)

@@ -41,7 +41,8 @@ def answer_composed(requests: Sequence[Request], access: Access) -> tuple[Answer
     if any(leaf.priced.searches for leaves in asked for leaf in leaves):
         requests, answers = _answered_after_searches(requests, asked, access)
     else:
-        answers = answer_all([leaf for leaves in asked for leaf in leaves], access)
+        every = [leaf for leaves in asked for leaf in leaves]
+        answers = answer_all(every, access) if every else ()  # over only public rows, no question is asked
     each = iter(answers)
     return tuple(_made(request.plan, each, request.priced.loss.nothing())[0] for request in requests)
 
@@ -146,7 +147,7 @@ def _made(plan: Plan, answers: Iterator[Answer], nothing: Loss) -> tuple[Answer,
         values=(),
         keys=(),
         cost=sum_of([nothing, *(leaf.cost for leaf in leaves)]),
-        stored=all(leaf.stored for leaf in leaves),
+        stored=bool(leaves) and all(leaf.stored for leaf in leaves),
         notes=tuple(dict.fromkeys(note for leaf in leaves for note in leaf.notes)),
         entries=sorted({entry for leaf in leaves for entry in leaf.entries}),
         sources=[source for source, _ in made],

@@ -55,6 +55,8 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
         request = settled_if_stored(request, access)
     try_showing(request.plan, request.priced)
     asked = tuple({asked_by(leaf.plan): leaf for leaf in in_place_of(request)}.values())
+    if not asked:
+        return _free_preview(request, state, access)
     if not access.timing.trusted:
         from lapwing.release.bounded_work import require_bounded_work  # here: what it loads, only a service needs
 
@@ -94,6 +96,28 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
         parts=_part_previews(read, state),
         selection=next((preview.selection for preview in previews if preview.selection is not None), None),
         elsewhere=None,
+    )
+
+
+def _free_preview(request: Request, state: State, access: Access) -> Preview:
+    """Return the preview of a question over only public rows: it is free, and no limit refuses it."""
+    plan, nothing = request.plan, request.priced.loss.nothing()
+    now = _now((), nothing, Fraction(0), (), state, access)
+    columns = tuple(ColumnPreview(name=output.name, rests_on=(), half_width=None) for output in plan.outputs)
+    return Preview(
+        cost=nothing,
+        price=nothing,
+        epsilon=0.0,
+        share_of_remaining=0.0,
+        remaining=now.remaining,
+        fits=now.fits,
+        refusal=None,
+        cells=None if plan.composition is None else plan.composition.most_rows,
+        unit=units_of(access.catalog.tables),
+        bound="no row of a protected table is read",
+        measures=(),
+        columns=columns,
+        notes=(),
     )
 
 

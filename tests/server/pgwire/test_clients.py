@@ -93,6 +93,16 @@ def test_a_query_is_answered_as_over_http_and_its_repetition_is_free(wired: Wire
     assert any(text.startswith("free: bought before") for text in said[1:])
 
 
+def test_only_public_tables_are_read_without_a_price(wired: Wired) -> None:
+    with wired.connect(options="", autocommit=True) as connection:
+        said: list[str] = []
+        connection.add_notice_handler(lambda notice: said.append(notice.message_primary or ""))
+        text: LiteralString = "SELECT tier, COUNT(*) AS n FROM codes WHERE plan <> %s GROUP BY tier ORDER BY tier"
+        assert connection.execute(text, ("x",)).fetchall() == [("gold", 1), ("tin", 2)]
+        assert connection.execute(f"EXPLAIN PRIVACY {text}", ("x",)).fetchall() == [("tier", None), ("n", None)]
+    assert [line.split(";")[0] for line in said] == ["free: all of it is public"] * 2
+
+
 def test_parameters_go_beside_the_text(wired: Wired) -> None:
     hostile = "a' OR '1'='1"
     with wired.connect(options="-c lapwing.epsilon=0.25") as connection:

@@ -1,6 +1,7 @@
 """Combinations of public values, as SQL over public tables and lists: printed as questions are."""
 
 from collections.abc import Callable
+from fractions import Fraction
 
 from lapwing.catalog.public import PublicTable
 from lapwing.engines.duckdb.cleaned import Location
@@ -8,8 +9,8 @@ from lapwing.engines.duckdb.expressions import expression
 from lapwing.engines.duckdb.literals import engine_type, identifier, whole
 from lapwing.engines.duckdb.relations import public_layer, public_name
 from lapwing.query.expressions.expression import Constant, Expression, Literal
-from lapwing.query.expressions.types import Fixed, Type
-from lapwing.query.relations.public_rows import Combinations, JoinedRows, ListedValues
+from lapwing.query.expressions.types import Fixed, Real, Type
+from lapwing.query.relations.public_rows import Combinations, JoinedRows, ListedValues, as_read
 
 
 def combinations(wanted: Combinations, located: Callable[[PublicTable], tuple[PublicTable, Location]]) -> str:
@@ -18,14 +19,47 @@ def combinations(wanted: Combinations, located: Callable[[PublicTable], tuple[Pu
     Args:
         located: Says where a table is, and which bounds its numbers have.
     """
-    tables = {table.rows.table.name: located(table.rows.table) for table in wanted.tables}
-    layers = [public_layer(*table) for table in tables.values()]
+    showable = " AND ".join(is_showable(value.type, f"k{place}") for place, value in enumerate(wanted.shown))
+    begin, rows = _rows(wanted, located)
+    return f"{begin}SELECT DISTINCT * FROM ({rows}) WHERE {showable}"
+
+
+def every_row(wanted: Combinations, located: Callable[[PublicTable], tuple[PublicTable, Location]]) -> str:
+    """Return the query for the values of every row, NULL among them; last, whether one is there that no answer shows.
+
+    Args:
+        located: As `combinations`.
+    """
+    shown = [(f"k{place}", _can_be_shown(value.type, f"k{place}")) for place, value in enumerate(wanted.shown)]
+    begin, rows = _rows(wanted, located, read=True)
+    values = ", ".join(f"CASE WHEN {showable} THEN {name} END" for name, showable in shown)
+    hidden = " OR ".join(f"({name} IS NOT NULL AND NOT {showable})" for name, showable in shown)
+    return f"{begin}SELECT {values}, {hidden} FROM ({rows})"
+
+
+def _can_be_shown(kind: Type, value: str) -> str:
+    return f"isfinite({value})" if isinstance(kind, Real) else is_showable(kind, value)
+
+
+def _rows(
+    wanted: Combinations, located: Callable[[PublicTable], tuple[PublicTable, Location]], *, read: bool = False
+) -> tuple[str, str]:
+    """Return the tables as a WITH clause, and the query for the values as k0, k1 and so on.
+
+    Args:
+        read: Whether numbers without steps are there as they are read, too.
+    """
+    tables = {table.rows.table.name: table.rows.table for table in wanted.tables}
+    names = {name: as_read(table) if read else {} for name, table in tables.items()}
+    layers = [
+        public_layer(*located(table), {own: one.name for own, one in names[name].items()})
+        for name, table in tables.items()
+    ]
     begin = f"WITH {', '.join(layers)} " if layers else ""
     shown = [f"{expression(value)} AS k{place}" for place, value in enumerate(wanted.shown)]
     rows = " ".join([_begun(wanted), *(_joined(table) for table in wanted.tables)])
     where = " AND ".join(f"({expression(condition)})" for condition in wanted.conditions) or "TRUE"
-    showable = " AND ".join(is_showable(value.type, f"k{place}") for place, value in enumerate(wanted.shown))
-    return f"{begin}SELECT DISTINCT * FROM (SELECT {', '.join(shown)} FROM {rows} WHERE {where}) WHERE {showable}"
+    return begin, f"SELECT {', '.join(shown)} FROM {rows} WHERE {where}"
 
 
 def _begun(wanted: Combinations) -> str:
@@ -54,7 +88,8 @@ def _joined(table: JoinedRows) -> str:
     pairs = zip(table.rows.columns, table.variables, strict=True)
     columns = ", ".join(f"{identifier(column.name)} AS {identifier(variable.name)}" for column, variable in pairs)
     where = f" WHERE ({expression(table.rows.where)})" if table.rows.where is not None else ""
-    rows = f"SELECT {columns or 'NULL AS nothing'} FROM {public_name(table.rows.table)}{where}"
+    different = "DISTINCT " if table.rows.distinct else ""
+    rows = f"SELECT {different}{columns or 'NULL AS nothing'} FROM {public_name(table.rows.table)}{where}"
     on = " AND ".join(f"({expression(part)})" for part in table.on) or "TRUE"
     match table.kind:
         case "inner":
@@ -81,6 +116,13 @@ def is_showable(kind: Type, value: str) -> str:
 
 
 def constants(row: tuple[object, ...], shown: tuple[Expression, ...]) -> tuple[Constant, ...]:
-    """Return a row as plans hold values: numbers are fractions."""
-    kinds = (value.type for value in shown)
-    return tuple(v * k.step if isinstance(k, Fixed) else v for v, k in zip(row, kinds, strict=True))  # type: ignore[operator,misc]
+    """Return a row as plans hold values: numbers are fractions, of a double the shortest decimal for it."""
+    return tuple(_constant(value, expression.type) for value, expression in zip(row, shown, strict=True))
+
+
+def _constant(value: object, kind: Type) -> Constant:
+    if isinstance(kind, Fixed) and isinstance(value, int):
+        return value * kind.step
+    if isinstance(value, float):
+        return Fraction(repr(value))
+    return value  # type: ignore[return-value]

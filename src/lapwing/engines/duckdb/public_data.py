@@ -27,7 +27,7 @@ from lapwing.catalog.public import completed
 from lapwing.engines.base import NOTHING
 from lapwing.engines.duckdb import files, source_reading, stamps
 from lapwing.engines.duckdb.cleaned import Location, clean
-from lapwing.engines.duckdb.combinations import combinations, constants, is_showable
+from lapwing.engines.duckdb.combinations import combinations, constants, every_row, is_showable
 from lapwing.engines.duckdb.database import Database
 from lapwing.engines.duckdb.files import File
 from lapwing.engines.duckdb.stamps import Stamp
@@ -144,24 +144,37 @@ class PublicData:
 
     def combinations(self, wanted: Combinations, limit: int) -> tuple[tuple[Constant, ...], ...] | None:
         """Return combinations of public values in order; None if there are more than `limit`."""
-
-        def located(table: PublicTable) -> tuple[PublicTable, Location]:
-            read = self._opened(table)
-            return read.described, read.source
-
         with self._lock:
-            query = f"{combinations(wanted, located)} LIMIT {limit + 1}"
-            known = self._combined.get(query)  # of files that are the same: `located` has looked
+            query = f"{combinations(wanted, self._located)} LIMIT {limit + 1}"
+            known = self._combined.get(query)  # of files that are the same: `_located` has looked
             if known is None:
-                reads = [self._opened(table.rows.table) for table in wanted.tables]
-                rows = self.fetch(reads[0], query) if reads else self._open().query(query)
-                for table in wanted.tables:
-                    self._opened(table.rows.table)
+                rows = self._fetched(wanted, query)
                 found = sorted(constants(row, wanted.shown) for row in rows) if len(rows) <= limit else None
                 known = self._combined[query] = (None if found is None else tuple(found),)
                 if len(self._combined) > MOST_REMEMBERED:
                     del self._combined[next(iter(self._combined))]
             return known[0]
+
+    def rows(self, wanted: Combinations, limit: int) -> tuple[tuple[Constant, ...], ...] | None:
+        """Return what every row shows, in order, NULL last; None if they are too many or cannot be shown."""
+        with self._lock:
+            fetched = self._fetched(wanted, f"{every_row(wanted, self._located)} LIMIT {limit + 1}")
+        if len(fetched) > limit or any(hidden for *_, hidden in fetched):
+            return None
+        found = [constants(row[:-1], wanted.shown) for row in fetched]
+        return tuple(sorted(found, key=lambda row: [(value is None, value) for value in row]))
+
+    def _located(self, table: PublicTable) -> tuple[PublicTable, Location]:
+        read = self._opened(table)
+        return read.described, read.source
+
+    def _fetched(self, wanted: Combinations, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query over public tables, whose files must be the same before and after."""
+        reads = [self._opened(table.rows.table) for table in wanted.tables]
+        rows = self.fetch(reads[0], query) if reads else self._open().query(query)
+        for table in wanted.tables:
+            self._opened(table.rows.table)
+        return rows
 
     def digest(self, table: PublicTable) -> str:
         """Return a fingerprint of the data (SHA-256 of file or content, hexadecimal), which answers are kept by."""

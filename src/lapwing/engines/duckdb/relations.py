@@ -6,6 +6,7 @@ doubles is clamped before it becomes one, because it may stray past a proven bou
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, cast
 
@@ -356,9 +357,16 @@ def _meeting(node: "SharedJoin") -> str:
     return f"(SELECT {_items(shown)} FROM {ours} JOIN {theirs} ON {' AND '.join([*equal, *apart])})"
 
 
-def public_layer(table: PublicTable, source: Location) -> str:
-    """Return the common table expression of a public table's cleaned rows; its numbers have bounds (`described`)."""
+def public_layer(table: PublicTable, source: Location, read: Mapping[str, str] | None = None) -> str:
+    """Return the common table expression of a public table's cleaned rows; its numbers have bounds (`described`).
+
+    Args:
+        read: Numbers that stand there as they are read, too, and what they are called so.
+    """
     columns = [f"{clean(column, source.types[column.name])} AS {identifier(column.name)}" for column in table.columns]
+    for own in (column for column in table.columns if read and column.name in read):
+        unbounded = clean(replace(own, lower=None, upper=None, step=None), source.types[own.name])
+        columns.append(f"{unbounded} AS {identifier((read or {})[own.name])}")
     return f"{public_name(table)} AS (SELECT {', '.join(columns) or 'NULL AS nothing'} FROM {source.relation})"
 
 

@@ -30,7 +30,7 @@ _OF_NUMBERS: Mapping[type[exp.Expression], OverFunction] = {
 _NEIGHBOURS: Mapping[type[exp.Expression], int] = {exp.Lag: -1, exp.Lead: 1}
 _MOST_ROWS = 10**6
 _RUNNING = RowSpan(end=0, peers=True)
-_ANSWERED = "Use SUM, AVG, MIN, MAX or COUNT(*), LAG or LEAD, FIRST_VALUE, RANK, DENSE_RANK or ROW_NUMBER."
+_ANSWERED = "Use SUM, AVG, MIN, MAX or COUNT, LAG or LEAD, FIRST_VALUE, RANK, DENSE_RANK or ROW_NUMBER."
 
 
 def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
@@ -51,7 +51,10 @@ def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
     if any(over_in(value) for value in inside):
         reason = "A window function stands inside another"
         raise rows.refusal(node, RefusalCause.TWICE_OVER_ANSWER, reason, "Ask for each by itself.")
-    shape = "integer" if argument is None else "real" if function == "average" else argument.shape
+    if function == "distinct" and span != RowSpan():
+        raise rows.refusal(node, RefusalCause.INVALID_FRAME, "COUNT(DISTINCT …) takes no order here", "Leave it out.")
+    counts = function in ("values", "distinct")
+    shape = "integer" if argument is None or counts else "real" if function == "average" else argument.shape
     if span == RowSpan():  # all rows, in whatever order
         order = order if function in ("row_at", *_RANKS.values()) else ()
     return WindowValue(function=function, argument=argument, partition=partition, order=order, shape=shape, span=span)
@@ -116,10 +119,8 @@ def _function(inner: exp.Expression, rows: RowScope, derived: Bind) -> tuple[Ove
     if type(inner) in _RANKS:
         rows.only(inner)
         return _RANKS[type(inner)], None
-    if type(inner) is exp.Count and type(inner.this) is exp.Star:
-        rows.only(inner, "this", "big_int")
-        rows.only(inner.this)
-        return "rows", None
+    if type(inner) is exp.Count:
+        return _counted(inner, rows, derived)
     function = _OF_NUMBERS.get(type(inner), "row_at" if type(inner) in (*_NEIGHBOURS, exp.FirstValue) else None)
     if function is None:
         raise rows.refusal(
@@ -130,7 +131,8 @@ def _function(inner: exp.Expression, rows: RowScope, derived: Bind) -> tuple[Ove
         )
     rows.only(inner, "this", *(["offset"] if type(inner) in _NEIGHBOURS else []))
     argument = derived(inner.this)
-    if (argument.shape not in NUMERIC and function != "row_at") or isinstance(argument, ConstantValue):
+    sorts = function in ("least", "greatest") and argument.shape in ("text", "date", "timestamp")
+    if (argument.shape not in NUMERIC and function != "row_at" and not sorts) or isinstance(argument, ConstantValue):
         raise rows.refusal(
             inner,
             RefusalCause.WRONG_TYPE,
@@ -138,6 +140,21 @@ def _function(inner: exp.Expression, rows: RowScope, derived: Bind) -> tuple[Ove
             _ANSWERED,
         )
     return function, argument
+
+
+def _counted(inner: exp.Expression, rows: RowScope, derived: Bind) -> tuple[OverFunction, Derived | None]:
+    """Bind COUNT over rows of a result: all of them, those with a value, or the different values."""
+    rows.only(inner, "this", "big_int")
+    if type(inner.this) is exp.Star:
+        rows.only(inner.this)
+        return "rows", None
+    if not isinstance(inner.this, exp.Distinct):
+        return "values", derived(inner.this)
+    rows.only(inner.this, "expressions")
+    if len(inner.this.expressions) != 1:
+        reason = "COUNT(DISTINCT …) over a result takes one column"
+        raise rows.refusal(inner, RefusalCause.DISTINCT_NOT_SUPPORTED, reason, "Count each, or DISTINCT rows inside.")
+    return "distinct", derived(inner.this.expressions[0])
 
 
 def _term(node: exp.Expression, rows: RowScope, derived: Bind) -> OutputOrder:

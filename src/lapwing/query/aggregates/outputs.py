@@ -55,7 +55,7 @@ def bind_outputs(select: exp.Select, scope: SelectScope, requests: Requests) -> 
                     item, RefusalCause.DUPLICATE_NAME, f"Two columns of the result are called '{name}'", "Rename one."
                 )
         value = bind_output(node, scope, requests)
-        name = name or _free(_default_name(node, value), taken)
+        name = name or free_name(default_name(node, value), taken)
         taken.add(name.casefold())
         outputs.append(Output(name=name, value=value))
         scope = replace(scope, aliases={name.casefold(): value, **scope.aliases})  # later columns may name earlier ones
@@ -67,14 +67,15 @@ def bind_outputs(select: exp.Select, scope: SelectScope, requests: Requests) -> 
     return tuple(outputs)
 
 
-def _free(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken, with a number behind it if need be."""
     candidate, number = name, 2
     while candidate.casefold() in taken:
         candidate, number = f"{name}_{number}", number + 1
     return candidate
 
 
-def _default_name(node: exp.Expression, value: Derived) -> str:
+def default_name(node: exp.Expression, value: Derived | None = None) -> str:
     """Name a column after what it is written as."""
     inner = node.this if type(node) is exp.Filter else node
     if is_column(inner):

@@ -25,7 +25,7 @@ from lapwing.query.derivation.derived import measures_in
 from lapwing.query.expressions.magnitudes import ValueBounds
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.scope import Scope as From
-from lapwing.query.from_clause.scope import bind_from, rows_of
+from lapwing.query.from_clause.scope import bind_from, protected_table, rows_of
 from lapwing.query.plan.capabilities import EVERYTHING, Capabilities
 from lapwing.query.plan.combined_keys import CombinedKeys
 from lapwing.query.plan.plan import Plan, Question, without_unread
@@ -65,8 +65,7 @@ def bind(
         moment: The time that queries see as now; without it the clock is refused.
 
     Raises:
-        QueryRefused: With reason, position and remedy; nothing has been read but the text, the catalog and what is
-            public.
+        QueryRefused: With reason, position and remedy; nothing was read but the text, the catalog and what is public.
         InvalidParameter: For a parameter's value.
     """
     parsed, scope = parse(text, parameters), From(text=text, catalog=catalog, facts=facts, reads=reads)
@@ -78,13 +77,13 @@ def bind(
         try:
             return bound(parsed, rows_of)
         except QueryRefused as refused:
-            from lapwing.query.bind.implicit_bounds import (
-                bound_otherwise,  # here: most questions are answered as they stand
-            )
+            from lapwing.query.bind.implicit_bounds import bound_otherwise  # here: most questions are answered so
 
             return bound_otherwise(refused, parsed, bound, scope)
 
-    if is_in_plain_words(parsed.select):
+    name = getattr(getattr(parsed.select.args.get("from_"), "this", None), "this", "")  # of a table, if it is one
+    public = catalog.public_tables and not isinstance(name, str | None) and protected_table(name, scope) is None
+    if is_in_plain_words(parsed.select) and not public:
         return over_rows(parsed)
     from lapwing.query.bind.stages import planned  # here: most questions are plain
 

@@ -17,14 +17,16 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused, RefusalCause
-from lapwing.query.aggregates.outputs import bind_output
+from lapwing.query.aggregates.outputs import bind_output, default_name, free_name
 from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.bind.answer_sets import below_each_other
 from lapwing.query.bind.layers import Layer, Outputs
-from lapwing.query.bind.public_answers import named_in, public_answer, public_rows
+from lapwing.query.bind.public_answers import named_in, nothing_of, one_row, public_answer, public_rows
+from lapwing.query.bind.public_conditions import asked_of_rows
 from lapwing.query.bind.source_names import SourceNames, in_words_of_the_text, written
 from lapwing.query.classify.inner_select import Inner
-from lapwing.query.classify.scalar_subqueries import around_answer, scalars_in, without_fixed_groups
+from lapwing.query.classify.kinds import Kind, Kinds
+from lapwing.query.classify.scalar_subqueries import apart, around_answer, scalars_in, without_fixed_groups
 from lapwing.query.classify.select_kinds import SelectKind
 from lapwing.query.derivation.derive import FunctionCall, compute
 from lapwing.query.derivation.derived import values_in
@@ -62,7 +64,8 @@ def compose(parsed: Parsed, kind: SelectKind, whole: Whole, outputs: Outputs, wi
     Raises:
         QueryRefused: If it is over answers, and is not answered.
     """
-    composer, select, rows = _Composer(parsed, whole, outputs, within), parsed.select, within.nowhere
+    public = kind is SelectKind.OVER_PUBLIC_ROWS
+    composer, select, rows = _Composer(parsed, whole, outputs, within, public=public), parsed.select, within.nowhere
     if kind is SelectKind.BESIDE_AGGREGATES:
         split = around_answer(select, rows)
         if split is None:
@@ -70,8 +73,13 @@ def compose(parsed: Parsed, kind: SelectKind, whole: Whole, outputs: Outputs, wi
         return composer.all_of([] if split.inner is None else [_Item(query=split.inner, name=None)], split.outer)
     if kind is SelectKind.SETS_OF_RESULTS:
         select = below_each_other(select, rows) or select
-    items = composer.items(select, public=kind is SelectKind.BESIDE_PUBLIC_ROWS)
-    return None if items is None else composer.all_of(items, select)
+    select = _named(select) if public else select
+    items = composer.items(select, public=public)
+    if items is None:
+        return None
+    if public and is_aggregated(select) and select.args.get("group") is None and select.find(exp.Window) is None:
+        return composer.all_of(*composer.beside_one_row(items, select))
+    return composer.all_of(items, select)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +89,7 @@ class _Item:
     Args:
         public: The rows that it gives, if these are public and it asks nothing.
         node: Where it stands.
+        plan: Its plan, if it has one already.
     """
 
     query: exp.Expression
@@ -89,11 +98,13 @@ class _Item:
     columns: tuple[str, ...] = ()
     public: PublicInput | None = None
     node: exp.Expression | None = None
+    plan: Plan | None = None
 
 
 class _Composer:
-    def __init__(self, parsed: Parsed, whole: Whole, outputs: Outputs, within: Scope) -> None:
+    def __init__(self, parsed: Parsed, whole: Whole, outputs: Outputs, within: Scope, *, public: bool) -> None:
         self._parsed, self._whole, self._outputs, self._within = parsed, whole, outputs, within
+        self._public = public
         self._rows = within.nowhere
         self._looked_at: dict[int, bool] = {}
         self._said: set[int] = set()
@@ -159,9 +170,11 @@ class _Composer:
         public = None
         if not is_answer:
             public = public_rows(with_named(query, visible), self._within)
-            if public is None:
+            if public is None and Kinds(self._within).of(query, visible) is not Kind.PUBLIC:
                 return None
         rows.only(node, "this", "alias")
+        if public is not None:
+            public = replace(public, source=replace(public.source, name=node.alias_or_name or public.source.name))
         if alias is None:
             return _Item(query=query, outside=tuple(visible), name=node.name or None, public=public, node=node)
         rows.only(alias, "this", *(["columns"] if isinstance(alias.args.get("columns"), list) else []))
@@ -183,12 +196,37 @@ class _Composer:
         return self._looked_at[id(query)]
 
     def _plan_of(self, item: _Item, select: exp.Select, conditions: Sequence[exp.Expression]) -> Plan:
+        if item.plan is not None:
+            return item.plan
         if item.public is None:
             return self._source(with_named(item.query, item.outside))
-        public, named = item.public, None if item.columns else named_in(select)
-        public = replace(public, source=replace(public.source, name=item.name or public.source.name))
+        named = None if item.columns else named_in(select)
         about = [] if item.columns else conditions
-        return public_answer(public, named, item.node or item.query, self._within, about)
+        return public_answer(item.public, named, item.node or item.query, self._within, about)
+
+    def _asked_of_rows(self, items: Sequence[_Item], select: exp.Select) -> Sequence[_Item]:
+        """Ask public rows what WHERE says of only one table, and take it out of the SELECT."""
+        sources, where = [item.public for item in items if item.public is not None], select.args.get("where")
+        if where is None or len(sources) < len(items) or any(item.columns for item in items):
+            return items
+        sources, left = asked_of_rows(sources, conjuncts(where.this, self._rows), self._within)
+        select.set("where", exp.Where(this=exp.and_(*left, copy=False)) if left else None)
+        return [replace(item, public=public) for item, public in zip(items, sources, strict=True)]
+
+    def beside_one_row(self, items: Sequence[_Item], select: exp.Select) -> tuple[list[_Item], exp.Select]:
+        """Return aggregates without GROUP BY as what is beside one row: of no rows, COUNT is 0, all else NULL.
+
+        A group has a row in an answer because one of its rows stands for it (`layers`); of no rows none does.
+        """
+        around = apart(select, self._rows)
+        inner, outer = around.inner or select, around.outer
+        counted = {item.alias for item in inner.expressions if _is_count(item.this)}
+        for column in [column for column in outer.find_all(exp.Column) if column.name in counted]:
+            column.replace(exp.Coalesce(this=column.copy(), expressions=[exp.Literal.number(0)]))
+        outer.set("from_", exp.From(this=exp.Subquery(this=inner)))
+        outer.set("joins", [exp.Join(this=exp.Subquery(this=inner), side="LEFT")])
+        one = _Item(query=select, name=None, plan=one_row(self._within))
+        return [one, _Item(query=select, name=None, plan=self.over(items, inner))], outer
 
     def _source(self, query: exp.Expression) -> Plan:
         if isinstance(query, exp.Union):
@@ -202,7 +240,8 @@ class _Composer:
         parsed = of_query(alone, query, self._rows.text)
         self._said |= {*parsed.arguments, *parsed.options.inside}
         plan = self._whole(parsed)
-        if not any(leaf.question.measures for leaf in plans_asked(plan)):
+        leaves = plans_asked(plan)
+        if leaves and not any(leaf.question.measures for leaf in leaves):
             reason = "A SELECT inside shows keys alone, public ones whether or not any row has them"
             raise self._rows.refusal(query, RefusalCause.KEYS_WITHOUT_NUMBER, reason, "Show COUNT(*) beside the keys.")
         return plan
@@ -213,13 +252,20 @@ class _Composer:
             reason = f"The result would be made of up to {rows:,} rows, and at most {MOST_ROWS:,} are joined"
             raise QueryRefused(reason, cause=RefusalCause.RESULT_TOO_LARGE, remedy=_NEEDS_KEYS)
         return Plan(
-            question=Question(selection=_first(composition).question.selection, keys=(), measures=()),
+            question=self._question_of(composition),
             keys=(),
             outputs=tuple(outputs),
             asked=PriceRequest(epsilon=options.epsilon, delta=options.delta),
             explain=self._parsed.explain,
             composition=composition,
         )
+
+    def _question_of(self, composition: Composition) -> Question:
+        """Return what stands in the place of a question: the rows of the first that touches data, and no measure."""
+        leaf = next((leaf for source in composition.sources for leaf in plans_asked(source)), None)
+        if leaf is None:
+            return nothing_of(self._within)
+        return Question(selection=leaf.question.selection, keys=(), measures=())
 
     # ---- UNION ALL --------------------------------------------------------------------------------------------------
 
@@ -261,11 +307,15 @@ class _Composer:
         clauses = [None, *(select.args.get("joins") or ())]
         where = select.args.get("where")
         plain = all(_kind(clause) == "inner" for clause in clauses if clause is not None)
+        if plain:
+            items = self._asked_of_rows(items, select)
+            where = select.args.get("where")
         equalities = conjuncts(where.this, self._rows) if plain and where is not None else []
         for item, clause in zip(items, clauses, strict=False):
             place = names.add(self._plan_of(item, select, equalities), item.name, item.columns, item.query)
             if clause is not None:
                 joins.append(self._join(clause, place, names, equalities))
+        joins += self._members(select, names)
         joins += self._scalars(select, names)
         del joins[len(names.plans) - 1 :]  # of what has no FROM, the first has nothing to be joined to
         for name in ("with_", "from_", "joins"):
@@ -333,6 +383,39 @@ class _Composer:
             )
         return condition
 
+    def _members(self, select: exp.Select, names: SourceNames) -> Iterator[SourceJoin]:
+        """Join public rows to the different values of `x IN (SELECT …)` in WHERE: a row equals one of them, or none.
+
+        NULL is equal to nothing: where IN is not true for that, WHERE leaves a row out, as the join does.
+        """
+        where, rows = select.args.get("where"), self._rows
+        if where is None or not self._public:
+            return
+        visible, left = checked_common_tables(self._parsed.select, rows), list[exp.Expression]()
+        for node in conjuncts(where.this, rows):
+            query = node.args.get("query") if isinstance(node, exp.In) else None
+            if not isinstance(query, exp.Expression):
+                left.append(node)
+                continue
+            rows.only(node, "this", "query")
+            inside = with_named(bare(query), visible)
+            source = exp.Subquery(this=inside.copy(), alias=exp.TableAlias(this=exp.to_identifier("members")))
+            place = names.add(self._source(exp.select("*").distinct().from_(source)), None, (), query, hidden=True)
+            if len(names.columns[place]) != 1:
+                reason = "IN compares with a subquery of one column"
+                raise rows.refusal(node, RefusalCause.SUBQUERY_NOT_ONE_COLUMN, reason, "Leave out the others.")
+            (name,) = names.columns[place]
+            condition = self._condition(exp.EQ(this=node.this.copy(), expression=written((place, name))), names)
+            pair = _pair(condition, place)
+            yield SourceJoin(kind="inner", pairs=() if pair is None else (pair,), condition=None if pair else condition)
+        select.set("where", exp.Where(this=exp.and_(*left, copy=False)) if left else None)
+        nested = [one for node in left for one in node.find_all(exp.Expression) if isinstance(one, exp.Exists | exp.In)]
+        for other in nested:
+            if other.find(exp.Query) is not None:
+                reason = "NOT IN, and EXISTS, of a subquery are not supported over public rows"
+                remedy = "Write LEFT JOIN … ON a.x = b.x, and WHERE b.x IS NULL, or IS NOT NULL."
+                raise rows.refusal(other, RefusalCause.SUBQUERY_NOT_SUPPORTED, reason, remedy)
+
     # ---- one number -------------------------------------------------------------------------------------------------
 
     def _scalars(self, select: exp.Select, names: SourceNames) -> Iterator[SourceJoin]:
@@ -374,9 +457,20 @@ class _Composer:
         return items is not None and all(self._is_one_row(item.query, item.outside) for item in items)
 
 
-def _first(composition: Composition) -> Plan:
-    """Return the first of the plans that touch data."""
-    return next(leaf for source in composition.sources for leaf in plans_asked(source))
+def _named(select: exp.Select) -> exp.Select:
+    """Return a SELECT whose aggregates have the names that they have over rows."""
+    select, taken = select.copy(), {item.alias_or_name.casefold() for item in select.expressions}
+    items: list[exp.Expression] = list(select.expressions)
+    for item in items:
+        if isinstance(item, exp.AggFunc | exp.Filter):
+            name = free_name(default_name(item), taken)
+            taken.add(name)
+            item.replace(exp.Alias(this=item.copy(), alias=exp.Identifier(this=name, quoted=True)))
+    return select
+
+
+def _is_count(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Count) or (isinstance(node, exp.Filter) and isinstance(node.this, exp.Count))
 
 
 def _kind(clause: exp.Expression) -> JoinKind | None:

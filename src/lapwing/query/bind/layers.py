@@ -197,6 +197,8 @@ class Layer:
         """Make a window function over each group of every aggregate in a node."""
         if node in groups or isinstance(node, exp.Subquery):
             return
+        if isinstance(node, exp.Filter):
+            node = _as_case(node, self._rows)
         if isinstance(node, exp.Window | exp.Filter):
             raise self._refused(node, "window functions or FILTER beside aggregates", "Compute them in a SELECT each.")
         if isinstance(node, exp.ArgMax | exp.ArgMin):  # the value of another column where one is largest or least
@@ -219,6 +221,20 @@ class Layer:
             raise self._rows.refusal(node, RefusalCause.NOT_GROUPED, reason, "Add it to GROUP BY.")
         for child in list(node.iter_expressions()):
             self._over_groups(child, groups, select)
+
+
+def _as_case(node: exp.Expression, rows: RowScope) -> exp.Expression:
+    """Write an aggregate of some rows, SUM(x) FILTER (WHERE c), as SUM(CASE WHEN c THEN x END), where it skips NULL."""
+    call = node.this
+    if not isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max) or isinstance(call.this, exp.Distinct):
+        return node
+    rows.only(node, "this", "expression")
+    rows.only(node.expression, "this")
+    value = exp.Literal.number(1) if isinstance(call.this, exp.Star) else call.this.copy()
+    call = call.copy()
+    call.set("this", exp.Case(ifs=[exp.If(this=node.expression.this.copy(), true=value)]))
+    node.replace(call)
+    return call
 
 
 def _placed(clause: exp.Expression, outputs: Sequence[Output], rows: RowScope) -> exp.Expression:

@@ -11,8 +11,10 @@ protected  public      every row meets rows that everybody may see (`public_join
 protected  released    refused: no proof covers rows that meet what was computed of them, but as constants (`constants`)
 released   released    post-processing (`compositions`)
 released   public      post-processing (`public_answers`)
-public     public      refused: nothing about them needs protection; as constants they may stand anywhere
+public     public      exact and free: no question is asked (`compositions`)
 any        constants   as many copies of the rows as the list has (`listed_values`)
+
+The proofs are in `docs/theory/relations.md`.
 """
 
 from collections.abc import Callable, Sequence

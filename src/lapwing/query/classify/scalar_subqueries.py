@@ -66,8 +66,11 @@ def around_answer(select: exp.Select, rows: RowScope) -> AroundAnswer | None:
         return None
     if select.args.get("from_") is None and not is_aggregated(select):
         return AroundAnswer(None, select)
-    if not is_aggregated(select):
-        return None
+    return apart(select, rows) if is_aggregated(select) else None
+
+
+def apart(select: exp.Select, rows: RowScope) -> AroundAnswer:
+    """Take a SELECT with aggregates apart: one shows keys and aggregates, the other what is computed from these."""
     inner, outer, taken = select.copy(), select.copy(), dict[str, exp.Expression]()
     clause = select.args.get("group")
     groups: list[exp.Expression] = []

@@ -24,31 +24,32 @@ class SelectKind(Enum):
     OVER_RESULTS = "the answers to several questions, or public rows beside one"
     SETS_OF_RESULTS = "answers, in grouping sets"
     BESIDE_AGGREGATES = "rows, and numbers that are asked for beside its aggregates"
-    BESIDE_PUBLIC_ROWS = "public rows, and numbers that are asked for beside them"
+    OVER_PUBLIC_ROWS = "only public rows, or such with numbers that are asked for beside them"
     WITH_CONSTANTS = "rows or an answer, by numbers or lists that are asked for first"
 
 
 def kind_of(select: exp.Select, kinds: Kinds, within: Scope) -> SelectKind:
     """Return what a SELECT is."""
     queries = [query for query in select.find_all(exp.Query) if query is not select]
-    if not queries:
-        return SelectKind.OVER_ROWS
     in_from = kinds.in_from(select)
+    public = Kind.PUBLIC in in_from and {Kind.PUBLIC, Kind.CONSTANTS}.issuperset(in_from)
+    if public and _has_sets(select):
+        return SelectKind.SETS_OF_RESULTS
+    if not queries:
+        return SelectKind.OVER_PUBLIC_ROWS if public else SelectKind.OVER_ROWS
     if Kind.RELEASED in in_from:
         return SelectKind.OVER_ROWS if Kind.PROTECTED in in_from else _over_answers(select, kinds, within)
     if all(map(stands_in_from, queries)):
-        return SelectKind.OVER_ROWS
+        return SelectKind.OVER_PUBLIC_ROWS if public else SelectKind.OVER_ROWS
     if around_answer(select, within.nowhere) is not None:
         return SelectKind.BESIDE_AGGREGATES
-    shown = [exp.Paren(this=item.copy()) for item in select.expressions]
-    if not is_aggregated(select) and any(map(any, map(scalars_in, shown))):
-        return SelectKind.BESIDE_PUBLIC_ROWS
+    if public:
+        return SelectKind.OVER_PUBLIC_ROWS
     return SelectKind.WITH_CONSTANTS if has_constants(select, kinds) else SelectKind.OVER_ROWS
 
 
 def _over_answers(select: exp.Select, kinds: Kinds, within: Scope) -> SelectKind:
-    group = select.args.get("group")
-    if group is not None and any(isinstance(node, _SETS) for node in group.expressions):
+    if _has_sets(select):
         return SelectKind.SETS_OF_RESULTS
     inner = inside(select, within.nowhere)
     if inner is None or any(scalars_in(select)):
@@ -57,3 +58,8 @@ def _over_answers(select: exp.Select, kinds: Kinds, within: Scope) -> SelectKind
         return SelectKind.WITH_CONSTANTS if has_constants(select, kinds) else SelectKind.OVER_RESULT
     below = kind_of(inner.select, kinds, within)
     return below if below is SelectKind.OVER_RESULT and not inner.beyond else SelectKind.OVER_RESULTS
+
+
+def _has_sets(select: exp.Select) -> bool:
+    group = select.args.get("group")
+    return group is not None and any(isinstance(node, _SETS) for node in group.expressions)

@@ -5,18 +5,18 @@ post-processing, like all that is derived. Rows that tie are numbered in the ord
 errors of several cells add up, and ranks depend on which number is larger.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
-from typing import ClassVar, Final, final
+from typing import Any, ClassVar, Final, final
 from typing import Literal as Choice
 
 import numpy as np
 
 from lapwing.exact.arrays import integer_array, largest
-from lapwing.query.derivation.columns import Column, IndexArray, Rationals, Shape, mask_of
-from lapwing.query.derivation.columns_of_values import of_numbers, taken_or_null
+from lapwing.query.derivation.columns import Column, IndexArray, Rationals, Shape, Value, mask_of
+from lapwing.query.derivation.columns_of_values import of_numbers, of_values, taken_or_null
 from lapwing.query.derivation.comparing import sortable
 from lapwing.query.derivation.derive import degree_of
 from lapwing.query.derivation.derived import NoisyCells, values_in
@@ -27,7 +27,7 @@ Truth = np.typing.NDArray[np.bool_]
 
 
 OverFunction = Choice[
-    "sum", "rows", "average", "least", "greatest", "row_at", "rank", "dense_rank", "row_number"
+    "sum", "rows", "values", "distinct", "average", "least", "greatest", "row_at", "rank", "dense_rank", "row_number"
 ]  # fmt: skip
 
 
@@ -105,7 +105,9 @@ def _computed(over: WindowValue, cells: NoisyCells) -> Column:
             return _total(over, cells, groups)
         case "rows":
             return Rationals(tops=np.bincount(groups, minlength=1)[groups])
-        case "average" | "least" | "greatest" | "row_at":
+        case "distinct":
+            return Rationals(tops=_different(over, cells, groups))
+        case "values" | "average" | "least" | "greatest" | "row_at":
             return _spanning(over, cells, groups)
         case _:
             return Rationals(tops=_ranks(over, cells, groups))
@@ -143,6 +145,13 @@ def _total(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Column:
     return _spanning(over, cells, groups)
 
 
+def _different(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> IndexArray:
+    """Return how many different values each part has; NULL is none."""
+    codes = np.zeros(cells.size, dtype=np.int64) if over.argument is None else _codes(over.argument, cells)
+    pairs = np.unique(np.stack([groups, codes])[:, codes >= 0], axis=1)
+    return np.bincount(pairs[0], minlength=int(groups.max(initial=0)) + 1)[groups]
+
+
 # ---- what depends on the order of rows ------------------------------------------------------------------------------
 
 
@@ -155,17 +164,17 @@ def _spanning(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Colum
         first[places] = [places[start] if start < end else -1 for start, end in spans]
         return taken_or_null(cells.column(over.argument), first, over.shape)
     if over.function == "rows":
-        results: list[Fraction | None] = [Fraction(end - start) for start, end in spans]
+        results: Sequence[Value] = [Fraction(end - start) for start, end in spans]
     else:
         argument = cells.column(over.argument) if over.argument is not None else None
-        if not isinstance(argument, Rationals):
-            raise ValueError("functions over rows are of numbers")
-        every = argument.values()
+        if argument is None or (over.function in ("sum", "average") and not isinstance(argument, Rationals)):
+            raise ValueError("sums and averages are of numbers")
+        every = argument.expanded(cells.size).values()
         results = _OF_SPANS[over.function]([every[place] for place in places.tolist()], spans)
-    by_row: list[Fraction | None] = [None] * cells.size
+    by_row: list[Value] = [None] * cells.size
     for place, result in zip(places.tolist(), results, strict=True):
         by_row[place] = result
-    return of_numbers(by_row)
+    return of_values(by_row, over.shape)
 
 
 def _spans(span: RowSpan, starts: Truth, differs: Truth) -> list[tuple[int, int]]:
@@ -184,7 +193,8 @@ def _runs(starts: Truth) -> tuple[IndexArray, IndexArray]:
     return np.repeat(places, lengths), np.repeat(places + lengths, lengths)
 
 
-Values = list[Fraction | None]
+Values = list[Any]
+"""Of one column, None for NULL."""
 Spans = list[tuple[int, int]]
 
 
@@ -195,7 +205,12 @@ def _sums(values: Values, spans: Spans) -> list[tuple[Fraction, int]]:
     return [(sums[end] - sums[start], counts[end] - counts[start]) for start, end in spans]
 
 
-def _outermost(choose: Callable[[Fraction, Fraction], Fraction]) -> Callable[[Values, Spans], Values]:
+def _counted(values: Values, spans: Spans) -> list[tuple[Fraction, int]]:
+    """Return how many values are not NULL in each span, whatever they are."""
+    return _sums([None if value is None else Fraction(0) for value in values], spans)
+
+
+def _outermost(choose: Callable[[Any, Any], Any]) -> Callable[[Values, Spans], Values]:
     """Choose among the rows of spans that start where their partition does, each of which contains the one before."""
 
     def of(values: Values, spans: Spans) -> Values:
@@ -214,6 +229,7 @@ def _outermost(choose: Callable[[Fraction, Fraction], Fraction]) -> Callable[[Va
 
 
 _OF_SPANS: Final[Mapping[str, Callable[[Values, Spans], Values]]] = {
+    "values": lambda values, spans: [Fraction(count) for _, count in _counted(values, spans)],
     "sum": lambda values, spans: [total if count else None for total, count in _sums(values, spans)],
     "average": lambda values, spans: [total / count if count else None for total, count in _sums(values, spans)],
     "least": _outermost(min),

@@ -34,10 +34,10 @@ def calibrate(
     """
     epsilon = _given_once(epsilon, plan.asked.epsilon, "epsilon")
     delta = _given_once(delta, plan.asked.delta, "delta")
-    if (epsilon is None) == (error is None):
-        raise no_single_price(both=epsilon is not None)
     if plan.composition is not None or plan.constants:
         return calibrate_sources(plan, budget, epsilon=epsilon, delta=delta, error=error, assuming_count=assuming_count)
+    if (epsilon is None) == (error is None):
+        raise no_single_price(both=epsilon is not None)
     question, selected = plan.question, bool(plan.question.private_keys) or delta is not None
     bounds = bounds_of(question, budget)
     keys_delta = delta_for_keys(question, budget, delta) if selected else Fraction(0)

@@ -14,6 +14,7 @@ from lapwing.query.plan.composition import plans_asked
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.plan.search import Search
 from lapwing.query.pricing.joint_error import at_error_each
+from lapwing.query.pricing.missing_price import no_single_price
 from lapwing.query.pricing.quote import Quote, at_loss, at_price, bounds_of, request
 from lapwing.query.pricing.selections import delta_for_keys
 from lapwing.query.relations.contribution import PriceRequest
@@ -62,6 +63,21 @@ def calibrate_together(
     return tuple(composed_of(plan, of_leaf, loss.nothing()) for plan in plans)
 
 
+def free_quote(plan: Plan, budget: Budget) -> Quote:
+    """Return the quote of a plan over only public rows.
+
+    Guarantee:
+        PureDP(0) for all neighbours, which is no loss in any measure. No leaf of the plan touches data
+        (`plans_asked`). So its answer is a function of the text, the catalog and public files.
+    """
+    nothing = MEASURES[budget.measure].from_amount(Fraction(0))
+
+    def of_leaf(plan: Plan) -> Quote:
+        raise InvalidParameter("a query of public rows asks for private ones; this is a bug in Lapwing")
+
+    return composed_of(plan, of_leaf, nothing)
+
+
 def composed_of(plan: Plan, of_leaf: Callable[[Plan], Quote], nothing: Loss) -> Quote:
     """Return the quote of a plan: of one that is over others, those of them."""
     if plan.composition is None:
@@ -106,7 +122,15 @@ def calibrate_sources(
     error: Number | None,
     assuming_count: int | None,
 ) -> Quote:
-    """Price the questions that a plan is over, or takes its constants from: as a batch, or each at an error."""
+    """Price the questions that a plan is over, or takes its constants from: as a batch, or each at an error.
+
+    Where it is over only public rows, no question is asked: it is free, and needs no price.
+    """
+    free = not plans_asked(plan)
+    if (epsilon is None) == (error is None) and not (free and epsilon is None):
+        raise no_single_price(both=epsilon is not None)
+    if free:
+        return free_quote(plan, budget)
     if epsilon is None:
         quotes = at_error_each(plan, error, budget, assuming_count)
         return composed_of(plan, lambda leaf: quotes[id(leaf)], MEASURES[budget.measure].from_amount(Fraction(0)))

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from lapwing.catalog.public import PublicTable
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression
+from lapwing.query.expressions.types import UNBOUNDED_REAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,18 @@ class PublicRows:
     def __str__(self) -> str:
         rows = f"PUBLIC {json.dumps(self.table.name)}{f' WHERE {self.where}' if self.where is not None else ''}"
         return f"(DISTINCT {', '.join(map(str, self.columns))} FROM {rows})" if self.distinct else rows
+
+
+def as_read(table: PublicTable) -> dict[str, ColumnReference]:
+    """Return numbers without bounds and steps, just like the file has them, by the names of their columns.
+
+    Elsewhere they are rounded to steps of two to some power, about a millionth of their range (`catalog.public`).
+    """
+    suffix = " as read"
+    while any(column.name.casefold().endswith(suffix) for column in table.columns):
+        suffix += "_"
+    floats = (column.name for column in table.columns if column.type == "float" and not column.bounded)
+    return {name: ColumnReference(name=name + suffix, type=UNBOUNDED_REAL) for name in floats}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +109,14 @@ class PublicFacts(Protocol):
         """Return combinations in order; None if there are more than `limit`, or if nobody can tell."""
         ...
 
+    def rows(self, wanted: Combinations, limit: int) -> tuple[tuple[Constant, ...], ...] | None:
+        """Return what every row shows, in order, as often as there are such rows, NULL last.
+
+        Numbers that are shown as read (`as_read`) are the shortest decimals that are read so. None if there are
+        more than `limit`, or if one has a value that no answer shows.
+        """
+        ...
+
     def digest(self, table: PublicTable) -> str:
         """Return a fingerprint of a table's data."""
         ...
@@ -114,6 +135,9 @@ class _NothingPublic:
         raise LookupError(table.name)
 
     def combinations(self, wanted: Combinations, limit: int) -> tuple[tuple[Constant, ...], ...] | None:
+        return None
+
+    def rows(self, wanted: Combinations, limit: int) -> tuple[tuple[Constant, ...], ...] | None:
         return None
 
     def digest(self, table: PublicTable) -> str:

@@ -401,7 +401,8 @@ class WireSession:
                 return session.explain(body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count)
 
         preview = await run_in_threadpool(explained)
-        cost = "free: bought before" if preview.stored else f"would cost ε = {preview.epsilon:.6g}"
+        free = "free: bought before" if preview.price.amount else "free: all of it is public"
+        cost = free if preview.stored else f"would cost ε = {preview.epsilon:.6g}"
         rows = [(column.name, column.half_width) for column in preview.columns]
         return Result(tag=f"SELECT {len(rows)}", columns=EXPLAINED, rows=rows, notices=[cost, *preview.notes])
 
