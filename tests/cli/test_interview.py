@@ -52,6 +52,7 @@ def file(folder: Path) -> Path:
 def test_all_that_is_answered_is_in_the_catalog(file: Path, typed: Typed) -> None:
     outcome = typed([*ANSWERS[:6], "", *ANSWERS[8:]], "people.csv")
     assert (outcome.status, outcome.out) == (0, "")
+    assert "{" not in outcome.err  # no name of the program stands where its value should
     catalog = load(file.parent / "lapwing.toml")
     (table,) = catalog.tables
     columns = {column.name: column for column in table.columns}

@@ -239,7 +239,7 @@ def _bounds(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
         "Between which bounds?",
         "SUM and AVG need bounds, and so do days between dates. Values outside count as the nearest bound. Take "
         "bounds from the meaning of the column, such as 0:110 for an age, because bounds from the data would reveal "
-        "somebody. Press Enter for no bounds; {SKIP_REST} skips all columns that follow.",
+        f"somebody. Press Enter for no bounds, or {SKIP_REST} to skip all columns that follow.",
     )
     found = []
     for column in open_ones:
@@ -269,7 +269,7 @@ def _values(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
     _explain(
         "Which values?",
         "GROUP BY needs the values of a column, such as a,b,c. Every result shows all of them, even those that nobody "
-        "has. List only public values. Press Enter for none; {SKIP_REST} skips all columns that follow.",
+        f"has. List only public values. Press Enter for none, or {SKIP_REST} to skip all columns that follow.",
     )
     found = []
     for column in open_ones:
