@@ -132,8 +132,8 @@ def _verify_copy(file: Path) -> None:
     spent, cap = figures.loss(state.account.spent), figures.loss(state.account.budget)
     print_text(
         f"{visible(file.name)}: {state.sequence:,} entries of {visible(state.registration.dataset)}, an unbroken "
-        f"chain.\n{spent} is spent of {cap}. The newest entry is {state.hash}; a chain that was cut off is whole too, "
-        "so compare.\n"
+        f"chain.\n{spent} is spent of {cap}. The newest entry is {state.hash}.\n"
+        "A copy without its newest entries passes this check, too. Compare this hash with the ledger's mark.\n"
     )
 
 

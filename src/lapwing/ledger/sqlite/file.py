@@ -27,7 +27,7 @@ _MEANINGS: Final = {
     "SQLITE_READONLY": "cannot be written. Make the file and its folder writable for this user",
     "SQLITE_CANTOPEN": "cannot be opened. Make the file and its folder readable and writable for this user",
     "SQLITE_PERM": "cannot be opened. Make the file and its folder readable and writable for this user",
-    "SQLITE_NOTADB": "is not a database. Give the path of a ledger, or restore the newest copy together with its mark",
+    "SQLITE_NOTADB": "is not a database. Give the path of a ledger. " + RESTORE.removesuffix("."),
     "SQLITE_CORRUPT": "is damaged. " + RESTORE.removesuffix("."),
     "SQLITE_IOERR": "could not be read or written. Check the disk and run the query again",
 }
