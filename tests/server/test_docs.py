@@ -53,7 +53,7 @@ def test_the_page_about_serving_works(tmp_path: Path) -> None:
         )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert re.search(r"yours .* that the team nurses may use", ran.stdout)
-    assert re.search(r"curator +let go on +rand_hie", ran.stdout)
+    assert re.search(r"curator +resumed +rand_hie", ran.stdout)
     assert "True" in ran.stdout.split("\n")
 
 

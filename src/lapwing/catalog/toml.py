@@ -54,7 +54,7 @@ def load(path: Path) -> Catalog:
         CatalogError: With file, table, column and key, if the file is missing, is not TOML, or makes no sense.
     """
     if not path.is_file():
-        refuse(path.name, "there is no such file; write one with `lapwing init`, or give the path of another")
+        refuse(path.name, "there is no such file; write one with `lapwing init`, or try `lapwing demo`")
     try:
         content = path.read_bytes().decode("utf-8")
     except OSError as error:

@@ -155,8 +155,8 @@ def price_line(answer: "AnswerShown", view: "BudgetView") -> str:
     where = "" if parts is None else f" for {figures.names(parts)}"
     allowed = "".join(f"; {figures.allowance(one, view.total)}" for one in view.allowances)
     took = f", delta {figures.delta(keys)} for keys" if keys else ""
-    more = f"{view.fits(answer.cost, parts, keys):,} more like it"
-    return f"{price_of(answer, view)}{took}; {left} left{where}: {more}{allowed}"
+    more = f"{view.fits(answer.cost, parts, keys):,} more like it"  # by the tightest of all that is left
+    return f"{price_of(answer, view)}{took}; {left} left{where}{allowed}: {more}"
 
 
 def price_of(answer: "AnswerShown", view: "BudgetView") -> str:

@@ -125,7 +125,7 @@ def _raised(view: "BudgetView") -> list[tuple[str, str]]:
             for epsilon, delta in view.earlier
         )
         sure = f"epsilon {figures.size(view.raised.epsilon)}, delta {figures.delta(view.raised.delta)}"
-        facts.append(("raised", f"it was epsilon {was}; {view.raised.holds}, what is proven is {sure}"))
+        facts.append(("raised", f"it was epsilon {was}; if results made you raise it, the proof covers {sure}"))
     if view.closed:
         facts.append(("closed", "Lapwing charges nothing any more; earlier results stay free"))
     return facts
@@ -224,7 +224,8 @@ def history_of(view: "BudgetView", delta: "Fraction", most: int) -> RenderableTy
         numbers=["epsilon by itself", "share", *keys],
     )
     if len(view.history) > most:
-        table.add_row(text("earlier ones: --last N, or `lapwing ledger export` for all"))
+        blank = [""] * (3 + len(keys))
+        table.add_row("…", *blank, text("Earlier queries: --last N, or `lapwing ledger export` for all."))
     for row in view.history[-most:]:
         table.add_row(
             text(row.time[:16].replace("T", " ")),

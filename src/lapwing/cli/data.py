@@ -216,7 +216,7 @@ def resume(catalog: CatalogFile = DEFAULT_CATALOG, server: Server = None, datase
         what = f"{count} faults and late results count" if late else faults
         print_text(f"{what} no more. The data set answers queries again. All charges stay charged.\n")
     else:
-        print_text("No question has failed since the curator last looked; nothing was changed.\n")
+        print_text("No query has failed since the curator last looked. Nothing was changed.\n")
 
 
 @app.command(epilog=examples("lapwing data close --yes"), short_help="Close the data set for ever.")

@@ -110,7 +110,7 @@ def require_within(
         return
     if limits.stopped:
         raise DataStopped(
-            "The curator has stopped this data set. Nothing was charged; answers that were bought before stay free."
+            "The curator has stopped this data set. Nothing was charged; results that were bought before stay free."
         )
     total = sum((price_of(charge) for charge in charges), Spent())
     cap = registration.budget.amount

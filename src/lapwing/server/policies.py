@@ -233,7 +233,7 @@ class Policies:
                 " ON CONFLICT (dataset) DO UPDATE SET stopped = excluded.stopped",
                 (dataset, int(stopped)),
             )
-            note(connection, by, "stopped" if stopped else "let go on", dataset)
+            note(connection, by, "stopped" if stopped else "resumed", dataset)
             return _policy(connection, dataset)
 
 

@@ -57,7 +57,7 @@ def add(
     role: Annotated[Role, typer.Option("--role", help="Their role.")] = "analyst",
     team: Annotated[str | None, typer.Option("--team", metavar="TEAM", show_default=False)] = None,
     password: Annotated[
-        bool, typer.Option("--password", help="Ask for a password; without one, they can sign in only with tokens.")
+        bool, typer.Option("--password", help="Ask for a password for the console. Programs use tokens instead.")
     ] = False,
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
@@ -69,7 +69,9 @@ def add(
         person = administration.add(name, role, password=chosen, team=team)
     _say(person, "is")
     granted = [f"`lapwing grant {name}` lets {name} query a data set"] if role == "analyst" else []
-    entered = [] if password else [f"`lapwing token make {name}` creates a token to sign in with"]
+    token = f"`lapwing token make {name}` creates a token, for this command and for programs"
+    console = f"`lapwing people password {name}` sets a password, for the console"
+    entered = [] if password else [token, console]
     if granted or entered:
         note("next", "; ".join([*granted, *entered]))
 
