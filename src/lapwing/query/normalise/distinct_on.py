@@ -1,6 +1,6 @@
 """SELECT DISTINCT ON (a) … ORDER BY a, b, written as QUALIFY ROW_NUMBER() OVER (PARTITION BY a ORDER BY b) = 1.
 
-PostgreSQL shows the first row of each group in the order of ORDER BY. What holds for QUALIFY holds here: over rows `a`
+PostgreSQL shows the first row of each group in the order of ORDER BY. The rule of QUALIFY applies: over rows `a`
 must be the unit, and over a result it may be any key. Without an order any row could come first. So that is not written
 anew. As in PostgreSQL, a name that is a name of the SELECT list and nothing else means its value.
 """
