@@ -73,8 +73,8 @@ class Session:
     ) -> None:
         self.catalog = catalog
         self.public_tables = public if public is not None else open_public_tables(catalog)
-        self._engine = engine
-        self._ledger = ledger
+        self.dataset = catalog.name
+        self._engine, self._ledger = engine, ledger
         self._entropy = entropy
         self._principal, self._limits = principal, limits
         self._plans = plans if plans is not None else PlanCache[tuple[Plan, Quote]]()

@@ -31,6 +31,7 @@ EXAMPLES: Final = {
     "spark-connect": ["query", COUNT, "--epsilon", "0.1", "--catalog", "on_connect.toml"],
     "deep": ["python", "from lapwing.learn import deep; deep.dense"],
     "synthesis": ["synthesize", "sex", "plan", "--epsilon", "0.1", "--catalog", "catalog.toml", "--output", "rows.csv"],
+    "sqlalchemy": ["python", "import lapwing.dbapi.sqlalchemy"],
     "ibis": ["python", "import lapwing as lw; lw.connect('catalog.toml').table('rand_hie')"],
 }
 """What needs an extra: a command, or Python after `python`. The extra `shell` is a comfort, and never missed."""

@@ -18,6 +18,10 @@ class Queries(Protocol):
     """A session, as far as a connection needs it."""
 
     @property
+    def dataset(self) -> str:
+        """The name of the data set."""
+
+    @property
     def tables(self) -> "Tables":
         """The tables that a query may name."""
 
