@@ -5,7 +5,7 @@
 
 The texts are the arguments of `say` and `say_count`, in Python, in the page for respondents and in its script. A new
 text has no translation in other languages than English until somebody writes one; pages show it in English until then.
-`docs/how-to/translate.md` says how to add a language.
+`docs/contributing/translate.md` says how to add a language.
 """
 
 import ast
@@ -190,7 +190,9 @@ def main(arguments: list[str]) -> int:
             source.write_text(new, encoding="utf-8")
             target.write_bytes(binary)
         elif new != there or not target.exists() or target.read_bytes() != binary:
-            wrong.append(f"{source.name} or {target.name} is not of today: run python scripts/catalogues.py --write")
+            wrong.append(
+                f"{source.name} or {target.name} is not of today: run .venv/bin/python scripts/catalogues.py --write"
+            )
     sys.stderr.writelines(f"{line}\n" for line in wrong)
     return 1 if wrong else 0
 

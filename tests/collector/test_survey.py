@@ -211,6 +211,7 @@ def test_a_page_in_another_language(browser: Browser, served: Any, tmp_path: Pat
             page.wait("document.querySelector('section')")
             assert page.run("return document.documentElement.lang") == MADE_UP
             assert plain_texts(page, task) == []
+            assert f"⟦{task.document['unit']}⟧" in page.run("return document.body.innerText")
             if task is COIN:
                 page.wait("document.querySelector('#limit')")
                 answer(page, YES)

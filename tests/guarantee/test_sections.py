@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from lapwing.catalog.large_delta import delta_warnings
-from lapwing.guarantee import as_text
+from lapwing.guarantee import as_html, as_text
 from lapwing.guarantee.meaning import odds_factor_up
 from lapwing.opening import open_session
 from lapwing.privacy import figures
 from lapwing.session import Session
+from tests.support.browser.chromium import find_chromium, shared
 from tests.support.effort import one_in
 from tests.support.release import small
 
@@ -39,29 +40,36 @@ def test_odds_are_those_of_the_relation(tmp_path: Path) -> None:
     """Under add_remove what a unit's rows hold is two steps away: its odds are not those of whether it is there."""
     with opened(tmp_path, PURE) as session:
         text = said(session)
-    assert "is it there? All results together" in text
-    assert f"make the odds of it at most {FACTOR}" in text
-    assert "hidden as well as two units together are" in text
-    assert "are its rows these or those" not in text
+    assert "whether one unit is in the data. All results together" in text
+    assert f"by a factor of at most {FACTOR}." in text
+    assert "the figures of two units together hold" in text
+    assert "learn which of two sets of rows one unit has" not in text
 
 
 def test_replaced_rows_are_one_step_away(tmp_path: Path) -> None:
     with opened(tmp_path, PURE + '\nneighbouring = "replace_one"') as session:
         text = said(session)
-    assert "are its rows these or those? All results together" in text
-    assert f"make the odds of it at most {FACTOR}" in text
-    assert "is it there" not in text
+    assert "which of two sets of rows one unit has. All results together" in text
+    assert f"by a factor of at most {FACTOR}." in text
+    assert "is in the data" not in text
     assert "two data sets that differ in the rows of one unit" in text
 
 
-FACTOR = f"{figures.epsilon(odds_factor_up(Fraction(3)))} times as large"
+FACTOR = figures.epsilon(odds_factor_up(Fraction(3)))
+
+
+def test_a_large_factor_is_a_power_of_ten_and_never_too_small(tmp_path: Path) -> None:
+    with opened(tmp_path, PURE.replace("3", "100", 1)) as session:
+        text = said(session)
+    assert "at most 2.7·10^43." in text
+    assert Fraction(27, 10) * 10**43 >= odds_factor_up(Fraction(100))
 
 
 def test_delta_widens_the_odds(tmp_path: Path) -> None:
     with opened(tmp_path, GDP) as session:
         text = said(session)
-    assert "40.2 times (2·e^ε) as large, or as small, but for a chance of less than 3e-6 (3δ)" in text
-    assert "of δ, for keys that are not public 1e-7" in text
+    assert "at most 40.2 (2·e^ε), except with a probability of less than 3e-6 (3δ)" in text
+    assert "part of δ for private keys 1e-7" in text
 
 
 @pytest.mark.long
@@ -126,3 +134,21 @@ def test_a_delta_that_protects_nobody_is_warned_of(
     warnings = delta_warnings(Fraction(delta), [people])
     assert bool(warnings) is warned
     assert [text for text in promise if text.startswith("Warning: ")] == [f"Warning: {text}" for text in warnings]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed (apt install chromium)")
+def test_the_page_fits_on_a_phone_and_is_dark_where_the_reader_wants_that(tmp_path: Path) -> None:
+    with opened(tmp_path, GDP) as session:
+        html = as_html(session.guarantee(sealed=True))
+    file = tmp_path / "guarantee.html"
+    file.write_text(html)
+    runs_over = "return document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    with shared() as browser:
+        page = browser.page()
+        page.go(file.as_uri())
+        page.size(360, 900, dark=True)
+        assert not page.run(runs_over)
+        assert page.run("return getComputedStyle(document.body).color") == "rgb(255, 255, 255)"
+        page.run("document.styleSheets[0].insertRule('td { min-width: 30rem }')")
+        assert page.run(runs_over)

@@ -25,6 +25,8 @@ PRINT: Final = """@page { size: A4; margin: 18mm 20mm;
 STYLE: Final = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { margin-top: 2rem; } table { border-collapse: collapse; }
 td, th { padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; vertical-align: top; } .short { white-space: nowrap; }
+:root { color-scheme: light dark; }
+@media (max-width: 48rem) { h1, td, th { overflow-wrap: anywhere; } .short { white-space: normal; } }
 """
 OWN_STYLE: Final = f"'sha256-{base64.b64encode(sha256((STYLE + PRINT).encode()).digest()).decode()}'"
 """The style of the page, as a content security policy names it."""

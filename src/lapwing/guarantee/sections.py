@@ -35,21 +35,24 @@ NEIGHBOURS: Final = {
     "replace_one": say("two data sets that differ in the rows of one unit"),
 }
 WONDERED: Final = {
-    "add_remove": say("Somebody wonders about one unit: is it there?"),
-    "replace_one": say("Somebody wonders about one unit: are its rows these or those?"),
+    "add_remove": say("Someone may try to learn whether one unit is in the data."),
+    "replace_one": say("Someone may try to learn which of two sets of rows one unit has."),
 }
 TESTED: Final = {
     "add_remove": (
-        say("Which of two sets of rows a unit has is hidden as well as two units together are, below."),
         say(
-            "Somebody decides that by the results. The left column is the rate at which they say so wrongly. The right "
-            "column is the highest rate at which they can say so rightly, of a unit that is there:"
+            "Someone may also try to learn which of two sets of rows a unit has. For that, the figures of two units "
+            "together hold (see below)."
+        ),
+        say(
+            "Suppose that a test on the results says whether a unit is in the data. The left column is its rate of "
+            "false alarms. The right column is the highest rate at which any such test can find a unit that is there:"
         ),
     ),
     "replace_one": (
         say(
-            "Somebody decides that by the results. The left column is the rate at which they say so wrongly. The right "
-            "column is the highest rate at which they can say so rightly:"
+            "Suppose that a test on the results says which of the two it is. The left column is its rate of false "
+            "alarms. The right column is the highest rate at which any such test can be right:"
         ),
     ),
 }
@@ -159,11 +162,11 @@ def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
         (say("what"), say("value")),
         (say("protected (the privacy unit)"), units_of(catalog.tables)),
         (say("neighbours"), NEIGHBOURS[budget.neighbouring]),
-        (say("promise, for everything ever asked by everybody"), promise(view.epsilon, view.delta)),
-        (say("kept by the ledger as"), kept),
+        (say("promise for all queries of all people"), promise(view.epsilon, view.delta)),
+        (say("in the unit of the ledger"), kept),
     ]
     if view.delta_keys:
-        rows.append((say("of δ, for keys that are not public"), Figure(figures.delta(view.delta_keys))))
+        rows.append((say("part of δ for private keys"), Figure(figures.delta(view.delta_keys))))
     text = say(
         "This holds for all queries of {dataset}, by any people, in any order, even if each query is chosen "
         "after all earlier results. Take any two neighbours, and any set of possible results. The probability of that "
@@ -202,7 +205,7 @@ def _in_parts(view: BudgetView) -> str:
     names = Listed(map(_named, list(view.parts)[:MOST_VALUES]), say(", "))
     return say(
         "The data are in {count} parts, {names}. Each unit is in one of them, and the promise is the same "
-        "in each: a question about some parts is charged to these.",
+        "in each. Lapwing charges a query about some parts to only these parts.",
         count=Figure(len(view.parts)),
         names=names,
     )
@@ -219,24 +222,24 @@ def _meaning(budget: Budget, total: Loss) -> PageSection:
     factor, delta = odds_factor_up(budget.epsilon), budget.delta
     if not delta:
         changed = say(
-            "All results together make the odds of it at most {times} times as large, or as small.", times=_up(factor)
+            "All results together change the odds of that by a factor of at most {times}.", times=_factor(factor)
         )
     else:
         changed = say(
-            "All results together make the odds of it at most {times} times (2·e^ε) as large, or as small, but for a "
-            "chance of less than {chance} (3δ).",
-            times=_up(2 * factor),
+            "All results together change the odds of that by a factor of at most {times} (2·e^ε), except with a "
+            "probability of less than {chance} (3δ).",
+            times=_factor(2 * factor),
             chance=Figure(figures.delta(3 * delta)),
         )
     odds = _sentences(
         WONDERED[budget.neighbouring],
         changed,
         say(
-            "That is true for any knowledge they already have. The promise does not hide facts that hold for "
+            "That is true for any knowledge that they already have. The promise does not hide facts that hold for "
             "everybody, or that follow from other people's rows."
         ),
     )
-    rows: list[Row] = [(say("wrong"), say("right"))]
+    rows: list[Row] = [(say("false alarms"), say("found, at most"))]
     for level in LEVELS:
         power = math.ceil(1000 * Fraction(power_up(budget, total, level)))
         rows.append((Figure(figures.level(level)), Figure(figures.level(Fraction(power, 1000)))))
@@ -277,12 +280,12 @@ def _spent(view: BudgetView, charges: int) -> PageSection:
         rows.append((say("spent of δ for keys"), Figure(figures.delta(view.delta_keys_spent)), part))
     version = str(view.version)
     if charges == 0:
-        asked = say("No question was charged, up to version {version} of the data.", version=version)
+        asked = say("No query was charged, up to version {version} of the data.", version=version)
     else:
         asked = say_count(
             charges,
-            "One question was charged, up to version {version} of the data.",
-            "{count} questions were charged, up to version {version} of the data.",
+            "One query was charged, up to version {version} of the data.",
+            "{count} queries were charged, up to version {version} of the data.",
             version=version,
         )
     paragraphs: list[str] = [asked]
@@ -325,7 +328,7 @@ def _protected(table: Table) -> PageSection:
     if table.where:
         paragraphs.append(
             say(
-                "Of its source it has the rows of which {condition}; the others do not exist.",
+                "Queries see only the rows of its source for which {condition}.",
                 condition=in_words(table.where),
             )
         )
@@ -458,6 +461,15 @@ def _sentences(*sentences: str) -> Listed:
 
 def _amount(loss: Loss) -> Figure:
     return Figure(short(loss.amount))
+
+
+def _factor(value: float) -> Figure | Phrase:
+    """Return a factor, rounded up: as a power of ten where all its digits would say nothing."""
+    if not 1e9 <= value < 1e300:
+        return _up(value)
+    exponent = math.floor(math.log10(value))
+    tenths = math.ceil(10 * Fraction(value) / Fraction(10) ** exponent)
+    return Figure(f"{tenths // 10}.{tenths % 10}·10^{exponent}")
 
 
 def _up(value: float) -> Figure | Phrase:

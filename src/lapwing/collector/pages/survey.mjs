@@ -11,6 +11,7 @@ const address = (name) => new URL(name, location.href).href;
 const LANGUAGES = [document.documentElement.dataset.language, ...navigator.languages].filter(Boolean);
 const number = (value, places) => new Intl.NumberFormat(LANGUAGES, { minimumFractionDigits: places, maximumFractionDigits: places }).format(value);
 const percent = (share, places = 1) => new Intl.NumberFormat(LANGUAGES, { style: "percent", minimumFractionDigits: places, maximumFractionDigits: places }).format(share);
+const localized = (text) => /^\d+(\.\d+)?$/.test(text) ? number(Number(text), (String(text).split(".")[1] ?? "").length) : text;
 const date = (day) => new Intl.DateTimeFormat(LANGUAGES, { dateStyle: "long", timeZone: "UTC" }).format(new Date(`${day}T00:00:00Z`));
 
 // Build elements without markup: what a task says is text, whatever is in it.
@@ -28,6 +29,9 @@ function make(name, properties = {}, ...children) {
 // They become text nodes and attributes, never markup.
 const TEXTS = JSON.parse(document.getElementById("texts")?.textContent || "{}");
 const say = (text, values = {}) => (TEXTS[text] ?? text).replace(/\{(\w+)\}/g, (place, name) => name in values ? values[name] : place);
+// Units that Lapwing proposes are known in other languages. Others are as the organiser wrote them.
+const UNITS = [say("one answer of one person"), say("all answers of one person"), say("one answer of one person, which never changes")];
+const unitOf = (unit) => UNITS.includes(say(unit)) ? say(unit) : unit;
 const paragraph = (text, className = "") => make("p", { className }, text);
 
 // What may be answered, as fields; each gives its answer as a text.
@@ -85,14 +89,14 @@ function explained(task) {
   if (table) {
     parts.push(paragraph(say("Your device draws random noise before it sends anything. It sends this instead of your answer:")));
     parts.push(make("ul", {}, ...table.map((row, x) => make("li", {}, say("If your answer is “{answer}”: {chances}.", { answer: values[x],
-      chances: row.map((chance, y) => say("“{sent}” is sent with {chance}", { sent: values[y], chance: percent(chance) })).join(say(", ")) })))));
+      chances: row.map((chance, y) => say("“{sent}” is sent in {chance} of cases", { sent: values[y], chance: percent(chance) })).join(say(", ")) })))));
     if (values.length == 2) parts.push(paragraph(say("So of 100 people who would answer “{answer}”, about {count} still send “{sent}”. Someone who sees that you sent “{sent}” cannot tell whether you are one of them.",
       { answer: values[0], sent: values[1], count: Math.round(100 * table[0][1]) })));
   } else {
     parts.push(paragraph(say("Your device draws random noise before it sends anything. It sends a noisy form of your answer. Any answer could have led to this form.")));
   }
-  parts.push(paragraph(say("Someone who thought two answers equally likely can become at most {percent} % sure of one. This is true for anyone, with any other knowledge. It is the meaning of ε = {epsilon}.",
-    { percent: task.sure, epsilon: task.document.epsilon })));
+  parts.push(paragraph(say("Someone who thought two answers equally likely can become at most {percent} sure of one. This is true for anyone, with any other knowledge. It is the meaning of ε = {epsilon}.",
+    { percent: percent(task.sure / 100), epsilon: localized(task.document.epsilon) })));
   if (task.parameters.cohorts && task.remembers) parts.push(paragraph(say("Every report names the group of this device. The group never changes."), "quiet"));
   parts.push(paragraph(say("The reports of many people together show the shares of the answers. Nobody can learn more about one person than stated here.")));
   return parts;
@@ -175,7 +179,7 @@ async function main() {
 
   async function showCost() {
     const now = await device.revealed(), chance = await device.revealedDelta(), { limit } = await device.document(), next = await device.revealed({ task });
-    const alone = (epsilon) => epsilon === null ? say("an unlimited ε") : `ε = ${epsilon}`;
+    const alone = (epsilon) => epsilon === null ? say("an unlimited ε") : `ε = ${localized(epsilon)}`;
     const said = (epsilon) => chance === "0" ? alone(epsilon) : say("{epsilon} and δ = {delta}", { epsilon: alone(epsilon), delta: Number(chance) }); // δ of secure sums: reports have none
     const field = make("input", { id: "limit", type: "text", inputMode: "decimal", value: limit ?? "", autocomplete: "off" });
     const wrong = make("p", { role: "alert", className: "warning" });
@@ -252,7 +256,7 @@ async function main() {
   page.replaceChildren(...[make("h1", {}, asked.question), isOpen ? paragraph(say("Nobody gets your true answer. Your device adds noise before it sends anything.")) : null, isOpen ? intro : null,
     action, isOpen ? make("section", {}, make("h2", {}, say("Privacy")), ...explained(task)) : null, isOpen ? cost : null,
     make("p", { className: "quiet" }, say("Open from {opens} to {closes}. Protected: {unit}. The collector deletes reports {days} days after the end. Task {task}.",
-      { opens: date(asked.opens), closes: date(asked.closes), unit: asked.unit, days: number(asked.retention_days, 0), task: task.id }))].filter(Boolean));
+      { opens: date(asked.opens), closes: date(asked.closes), unit: unitOf(asked.unit), days: number(asked.retention_days, 0), task: task.id }))].filter(Boolean));
   if (status.closed) {
     const response = await fetch(address("estimate"));
     action.replaceChildren(make("section", {}, paragraph(status.deleted ? say("This question is closed. The collector deleted its reports on {day}. Their total follows.", { day: date(status.deleted) })
