@@ -17,7 +17,7 @@ import uvicorn
 
 from lapwing import secure
 from lapwing.cli.demo import secure_sums
-from lapwing.errors import Fault, InvalidParameter, NotAuthorised, NotFound, QueryRefused, ServiceFault
+from lapwing.errors import Fault, InvalidParameter, NotAuthorised, NotFound, ServiceFault
 from lapwing.exact.entropy import SYSTEM
 from lapwing.local.client import device as devices
 from lapwing.secure.adding import AddingServer, budget_of
@@ -31,6 +31,7 @@ from tests.collector.tasks import COIN
 from tests.secure.conftest import NAMES, write_task
 from tests.support.cli.command import Run, run
 from tests.support.effort import only
+from tests.support.refusals import refused_as
 
 __all__ = ["run"]
 Starter = Callable[[str], ExitStack]
@@ -103,7 +104,7 @@ def test_the_whole_road(
     with Line(task, task.server("north")) as north:
         assert north.progress() == (501, False)  # the part came, and a close that failed stops nobody
     running["south"].enter_context(serving(tmp_path, task, "south"))
-    with pytest.raises(QueryRefused, match="answered the task already"):
+    with refused_as("already_reported"):
         secure.send(task, "walk", device)
     assert secure.read_device(device).epsilon == 1
     secure.send(task, None, device)
@@ -118,7 +119,7 @@ def test_the_whole_road(
     walk, bus = found.cells
     assert abs(walk - 400) < 200
     assert abs(bus - 101) < 200
-    with pytest.raises(QueryRefused, match="closed"):
+    with refused_as("task_closed"):
         secure.send(task, "walk", tmp_path / "late.json")
 
     monkeypatch.chdir(tmp_path)
@@ -234,11 +235,11 @@ def test_releases_of_different_sets_do_not_add_up(
 
 def test_the_limit_of_a_device(tmp_path: Path, task: Task) -> None:
     device = tmp_path / "device.json"
-    with pytest.raises(QueryRefused, match=r"limit of 0\.5"):
+    with refused_as("report_refused", saying=r"0\.5"):
         secure.answer_on_device(device, task, "walk", limit=Fraction(1, 2))
     assert secure.read_device(device).sent == {}
     secure.answer_on_device(device, task, "walk", limit=Fraction(3, 2))
-    with pytest.raises(QueryRefused, match=r"limit of 1\.5"):
+    with refused_as("report_refused", saying=r"1\.5"):
         secure.answer_on_device(device, replace(task, question="Another?"), "bus")
     device.chmod(0o644)
     with pytest.raises(Fault, match="Other users can read"):
@@ -258,14 +259,14 @@ def test_one_limit_for_local_reports_and_secure_sums(tmp_path: Path, task: Task,
     assert secure.read_device(file).epsilon == both < Fraction("2.2")
     with pytest.raises(devices.LimitReached, match=r"above its limit of 2\.2"):
         devices.report_from_device(str(file), COIN, "yes", SYSTEM.read, today)
-    with pytest.raises(QueryRefused, match=r"above its limit of 2\.2"):
+    with refused_as("report_refused", saying=r"2\.2"):
         secure.answer_on_device(file, replace(task, question="Another?"), "bus")
     assert secure.read_device(file).sent[task.digest].waiting == answered
     assert devices.read_device(str(file)).of(COIN).until() == 1
     shown = json.loads(run("local", "device", str(file), "--format", "json").out)
     assert Fraction(shown["epsilon"]) == both
     assert [row["mechanism"] for row in shown["reported"]] == ["binary", "secure sum"]
-    with pytest.raises(QueryRefused, match="answered the task already"):
+    with refused_as("already_reported"):
         secure.answer_on_device(file, task, "walk")
 
 
