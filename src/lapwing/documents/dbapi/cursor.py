@@ -9,7 +9,7 @@ A result is released numbers. Reading them in rows, again or in part, costs noth
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, final
 
 from typing_extensions import Unpack
 
@@ -67,6 +67,9 @@ class Result(Protocol):
 
     def to_arrow(self, confidence: Number | None = None, /) -> "pa.Table":
         """Return a table, with a confidence also the ends of intervals."""
+
+    def to_pandas(self, confidence: Number | None = None, /) -> Any:
+        """Return a frame of pandas."""
 
 
 @final
