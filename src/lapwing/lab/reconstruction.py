@@ -10,10 +10,12 @@ Smith and Ullman 2010): no answer may be off at will here, and only then linear 
 and Talwar 2007).
 
 For independent noise of standard deviation s, x̂_j − x_j is nearly normal with s·‖A⁺_j‖, so a guess is right with
-Φ(1/(2s‖A⁺_j‖)), about Φ(√(m − n − 1)/(4s)). Under a total of ε, m counts have noise of scale m/ε each. More questions
-do not help: at m = 3n the guess is right with Φ(ε/(12√n)) about. By ε-DP, whatever the attack, each guess is right with
-e^ε/(1 + e^ε) at most, and so of n fair bits the number that is found is not larger than Binomial(n, e^ε/(1 + e^ε))
-(Steinke, Nasr and Jagielski 2023).
+Φ(1/(2s‖A⁺_j‖)), about Φ(√(m − n − 1)/(4s)). Under a total of ε, m counts with a noise of their own have scale m/ε each.
+More questions do not help: at m = 3n the guess is right with Φ(ε/(12√n)) about. Lapwing measures the counts of a query
+together (`joint_counts`). That halves the noise: Φ(ε/(6√n)) about. The counts of a query share some noise. Its
+variance, times the square of the sum of A⁺_j over the query, is added. By ε-DP, whatever the attack, each guess is
+right with e^ε/(1 + e^ε) at most, and so of n fair bits the number that is found is not larger than Binomial(n, e^ε/(1 +
+e^ε)) (Steinke, Nasr and Jagielski 2023).
 """
 
 from dataclasses import dataclass
@@ -32,9 +34,9 @@ from lapwing.lab.course import is_refused, protected_students
 from lapwing.lab.drawing import LINE, LOG, chart, data, layer, nominal, numeric
 from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
 from lapwing.lab.guesses import at_most
+from lapwing.lab.joint_counts import JointCounts
 from lapwing.lab.naive import BASE, rounded_at_random, within
 from lapwing.lab.students import students
-from lapwing.mechanisms import DiscreteLaplace
 from lapwing.plots import Plot
 from lapwing.session import Session
 
@@ -42,6 +44,8 @@ BITS: Final = 64
 ASKED: Final = 3 * BITS
 ANCHORS: Final = (Fraction(1), Fraction(16), Fraction(64), Fraction(256))
 MORE: Final = "SELECT COUNT(*) AS n FROM students WHERE NOT cheated"
+QUERIES: Final = 2
+"""In how many queries the counts are asked for, half of them in each."""
 TRIALS: Final = 20_000
 """Noise drawn for one list of questions: each time all bits are found or missed anew."""
 
@@ -82,10 +86,11 @@ class Groups:
         guessed: Integers = (self.inverse @ answers.astype(np.float64) > 0.5).astype(np.int64)
         return guessed
 
-    def right(self, deviation: float) -> float:
-        """Return how often a guess is right, for independent noise of a standard deviation."""
-        lengths = [float(length) for length in np.linalg.norm(self.inverse, axis=1)]
-        return sum(NormalDist().cdf(0.5 / (deviation * length)) for length in lengths) / len(lengths)
+    def right(self, deviation: float, common: float = 0.0) -> float:
+        """Return how often a guess is right, for independent noise and noise that the counts of a query share."""
+        queries = self.inverse.reshape(len(self.inverse), QUERIES, -1).sum(axis=2)
+        variances = (deviation * self.inverse) ** 2 @ np.ones(self.inverse.shape[1]) + common**2 * (queries**2).sum(1)
+        return sum(NormalDist().cdf(0.5 / sqrt(variance)) for variance in variances) / len(variances)
 
     def most_wrong(self, largest: float) -> float:
         """Return which share of guesses is wrong at most, for any noise that is not larger: 4mE²/(σ²n)."""
@@ -125,6 +130,11 @@ def deviation_of(scale: float) -> float:
     return sqrt(2 * r) / (1 - r)
 
 
+def noise_of(epsilon: Fraction) -> JointCounts:
+    """Return the noise of the counts of one query, of those that share ε."""
+    return JointCounts(count=ASKED // QUERIES, epsilon=epsilon / QUERIES)
+
+
 def _naive(people: int) -> list[Part]:
     """Decode counts with noise below √n, of about that size, and above it."""
     groups = Groups.drawn(8 * people, people)
@@ -151,7 +161,8 @@ def _naive(people: int) -> list[Part]:
 def _asked(epsilon: Fraction, groups: Groups, runs: int) -> Part:
     """Ask the real engine who of 64 students cheated, with all of a pure budget, and once more."""
     right = inside = refused = 0
-    scale = ASKED / float(epsilon)
+    noise = noise_of(epsilon)
+    scale = int(noise.scale)
     for _ in range(runs):
         bits = generator().integers(0, 2, BITS)
         with protected_students(epsilon, _table(bits)) as session:
@@ -159,20 +170,19 @@ def _asked(epsilon: Fraction, groups: Groups, runs: int) -> Part:
             refused += is_refused(session, MORE, epsilon / ASKED)
         right += int((groups.decode(answers) == bits).sum())
         inside += int((np.abs(answers - groups.counts(bits)) <= scale).sum())
-    likely = 1 - 2 * exp(-(int(scale) + 1) / scale) / (1 + exp(-1 / scale))
     checks = [
         exactly("refused when the budget is spent", runs, refused),
         share("bound of bits found, Lapwing", at_most(float(epsilon)), right, runs * BITS, "at most"),
-        share("noise within its scale, Lapwing", likely, inside, runs * ASKED),
+        share("noise within its scale, Lapwing", noise.within(scale), inside, runs * ASKED),
     ]
     return _lapwing_row("Lapwing", epsilon, groups, right / (runs * BITS)), checks
 
 
 def _answers(session: Session, groups: Groups, epsilon: Fraction) -> Integers:
-    """Ask for all groups in two questions of 96 counts each."""
+    """Ask for all groups, in queries of 96 counts each."""
     asked = [f"COUNT_IF(cheated AND id IN ({_ids(group)})) AS n{i}" for i, group in enumerate(groups.members)]
-    half = ASKED // 2
-    questions = [f"SELECT {', '.join(part)} FROM students" for part in (asked[:half], asked[half:])]
+    size = ASKED // QUERIES
+    questions = [f"SELECT {', '.join(asked[first : first + size])} FROM students" for first in range(0, ASKED, size)]
     answers = session.batch(questions, epsilon=epsilon)
     return np.array([n for answer in answers for n in answer.rows()[0].values()], dtype=np.int64)
 
@@ -190,11 +200,10 @@ def _table(bits: Integers) -> pa.Table:
 
 def _drawn(epsilon: Fraction, groups: Groups) -> Part:
     """Decode many answers to the same questions, with fresh bits and fresh noise each time."""
-    noise = DiscreteLaplace(scale=ASKED / epsilon)
-    bits = generator().integers(0, 2, (BITS, TRIALS))
-    answers = noise.release(groups.counts(bits)).astype(np.int64)
+    noise, bits = noise_of(epsilon), generator().integers(0, 2, (BITS, TRIALS))
+    answers = np.concatenate([noise.release(counts) for counts in np.split(groups.counts(bits), QUERIES)])
     right = int((groups.decode(answers) == bits).sum())
-    predicted, observed = groups.right(deviation_of(float(noise.scale))), right / bits.size
+    predicted, observed = groups.right(noise.own, noise.common), right / bits.size
     # Bits of one list are found or missed together, so a trial is a list: its share lies within 0 and 1.
     what = f"bits found, Lapwing's noise, ε = {float(epsilon):g}"
     checks = [
@@ -205,10 +214,9 @@ def _drawn(epsilon: Fraction, groups: Groups) -> Part:
 
 
 def _lapwing_row(target: str, epsilon: Fraction, groups: Groups, observed: float) -> Row:
-    deviation = deviation_of(ASKED / float(epsilon))
-    predicted, most = groups.right(deviation), at_most(float(epsilon))
-    noise = f"ε = {float(epsilon):g} in all"
-    return _row(target, noise, BITS, ASKED, deviation / sqrt(BITS), predicted, observed, most)
+    noise, most = noise_of(epsilon), at_most(float(epsilon))
+    name, size = f"ε = {float(epsilon):g} in all", noise.standard_deviation / sqrt(BITS)
+    return _row(target, name, BITS, ASKED, size, groups.right(noise.own, noise.common), observed, most)
 
 
 _row = columns("target", "noise", "n", "m", "noise / √n", "predicted", "observed", "at most")

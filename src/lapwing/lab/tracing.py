@@ -13,14 +13,17 @@ statistic Σ(|x_j − p_j| − |x_j − y_j|) is (Homer et al. 2008), for x_j of
 p_j)(2x_j − 1) = 2T + Σ(y_j − p_j)(2p_j − 1): twice T, and a number that is the same for everybody.
 
 If the means are ε-DP together, then "T is above the threshold" is an event of y, which a member's presence makes
-likelier by e^ε at most: found are at most e^ε·α. So few, since d counts out of one ε have noise of scale d/ε each,
-beside which one member's part in them is nothing. And of persons who are in the group or not by fair coins, as many are
-guessed right as in Binomial(·, e^ε/(1 + e^ε)) at most (Steinke, Nasr and Jagielski 2023).
+likelier by e^ε at most: found are at most e^ε·α. So few: d counts out of one ε have noise of scale d/(2ε) nearly
+(`joint_counts`). Beside it one member's part in them is nothing. The counts of a query share some noise. Hoeffding
+takes y as it is. In the variance of T shared noise counts like independent noise. And of persons who are in the group
+or not by fair coins, as many are guessed right as in Binomial(·, e^ε/(1 + e^ε)) at most (Steinke, Nasr and Jagielski
+2023).
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, log, sqrt
+from itertools import pairwise
+from math import ceil, exp, log, sqrt
 from statistics import NormalDist
 from typing import Final, Self, final
 
@@ -34,8 +37,8 @@ from lapwing.lab.course import protected_students
 from lapwing.lab.drawing import chart, data, layer, nominal, numeric
 from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
 from lapwing.lab.guesses import at_most
+from lapwing.lab.joint_counts import JointCounts
 from lapwing.lab.naive import exact_means
-from lapwing.mechanisms import DiscreteLaplace
 from lapwing.plots import Plot
 
 MEMBERS: Final = 25
@@ -45,7 +48,7 @@ ALPHA: Final = 0.05
 OURS: Final = "Lapwing's noise"
 INNER, HOMER = "inner product", "Homer"
 COLUMNS: Final = 200
-"""Counts in one question."""
+"""Counts in one query, at most."""
 
 Bits = NDArray[np.int8]
 Floats = NDArray[np.float64]
@@ -119,17 +122,28 @@ def run(settings: Settings) -> Finding:
     )
 
 
-def _noise(epsilon: Fraction, attributes: int) -> DiscreteLaplace:
-    """Return the noise of each of the counts, which share ε."""
-    return DiscreteLaplace(scale=attributes / epsilon)
+def _noises(epsilon: Fraction, attributes: int) -> list[JointCounts]:
+    """Return the noise of each query, which has the part of ε that its counts are of all."""
+    queries = ceil(attributes / COLUMNS)
+    sizes = [(attributes + place) // queries for place in range(queries)]  # so that no query has only a few
+    return [JointCounts(count=size, epsilon=epsilon * size / attributes) for size in sizes]
+
+
+def _deviation(epsilon: Fraction, population: Population) -> float:
+    """Return the standard deviation of the noise of a mean."""
+    noises = _noises(epsilon, population.p.size)
+    variance = sum(noise.count * noise.standard_deviation**2 for noise in noises) / population.p.size
+    return sqrt(variance) / population.size
 
 
 def _means(members: Bits, epsilon: Fraction | None) -> Floats:
     """Return exact means, or noisy counts over the number of members, which everybody knows."""
     if epsilon is None:
         return exact_means(members)
-    counts = members.sum(axis=0, dtype=np.int64)
-    noisy: Floats = _noise(epsilon, counts.size).release(counts).astype(np.float64) / len(members)
+    counts, noises = members.sum(axis=0, dtype=np.int64), _noises(epsilon, members.shape[1])
+    parts = np.split(counts[:, np.newaxis], np.cumsum([noise.count for noise in noises])[:-1])
+    released = [noise.release(part) for noise, part in zip(noises, parts, strict=True)]
+    noisy: Floats = np.concatenate(released)[:, 0].astype(np.float64) / len(members)
     return noisy
 
 
@@ -154,7 +168,7 @@ def _judged(
     target: str, name: str, population: Population, groups: int, hits: tuple[int, int], epsilon: Fraction | None
 ) -> Part:
     what = f"{target}, {name}"
-    deviation = 0.0 if epsilon is None else _noise(epsilon, population.p.size).standard_deviation / population.size
+    deviation = 0.0 if epsilon is None else _deviation(epsilon, population)
     # Means that are cut off at 0 and 1, as Homer's statistic needs them, have another law.
     predicted = population.found(deviation) if epsilon is None or name == INNER else None
     most = None if epsilon is None else min(1.0, exp(epsilon) * ALPHA)
@@ -169,7 +183,8 @@ def _judged(
 def _engine(population: Population, epsilon: Fraction, runs: int) -> Part:
     """Let fair coins decide who of 50 is in the table, ask the real engine for all counts, and look for members."""
     hits, sizes, right, inside = [0, 0], [0, 0], 0, 0
-    scale = float(_noise(epsilon, population.p.size).scale)
+    noises = _noises(epsilon, population.p.size)
+    scale = int(noises[0].scale)
     for _ in range(runs):
         people = population.people(2 * population.size)
         members = generator().integers(0, 2, 2 * population.size).astype(bool)
@@ -181,16 +196,13 @@ def _engine(population: Population, epsilon: Fraction, runs: int) -> Part:
         for place, group in enumerate((members, ~members)):
             hits[place] += int((t[group] > population.threshold(y)).sum())
             sizes[place] += int(group.sum())
-    likely = 1 - 2 * exp(-(int(scale) + 1) / scale) / (1 + exp(-1 / scale))
+    likely = sum(noise.count * noise.within(scale) for noise in noises) / population.p.size
     checks = [
         share("guesses right, Lapwing", at_most(float(epsilon)), right, runs * 2 * population.size, "at most"),
         share("noise within its scale, Lapwing", likely, inside, runs * population.p.size),
     ]
     share_found, accused = (hit / max(1, size) for hit, size in zip(hits, sizes, strict=True))
-    predicted, most = (
-        population.found(_noise(epsilon, population.p.size).standard_deviation / population.size),
-        min(1.0, exp(epsilon) * ALPHA),
-    )
+    predicted, most = population.found(_deviation(epsilon, population)), min(1.0, exp(epsilon) * ALPHA)
     return _row("Lapwing", INNER, runs, accused, predicted, share_found, most), checks
 
 
@@ -198,11 +210,10 @@ def _counts(members: Bits, epsilon: Fraction) -> NDArray[np.int64]:
     """Ask for the number of yes of every attribute, in a few questions at one price."""
     columns = {f"a{j}": pa.array(members[:, j].astype(bool)) for j in range(members.shape[1])}
     table = pa.table({"id": pa.array(range(len(members)), pa.int64()), **columns})
+    ends = np.cumsum([0, *(noise.count for noise in _noises(epsilon, members.shape[1]))])
     questions = [
-        "SELECT "
-        + ", ".join(f"COUNT_IF(a{j}) AS n{j}" for j in range(first, min(first + COLUMNS, members.shape[1])))
-        + " FROM students"
-        for first in range(0, members.shape[1], COLUMNS)
+        f"SELECT {', '.join(f'COUNT_IF(a{j}) AS n{j}' for j in range(first, end))} FROM students"
+        for first, end in pairwise(ends)
     ]
     with protected_students(epsilon, table, bounds={}, domains={}) as session:
         answers = session.batch(questions, epsilon=epsilon)
