@@ -251,8 +251,8 @@ class Task:
         """What reports can tell at most, in words; the percentage is rounded up."""
         sure = -(-1000 * self.ratio.numerator // (self.ratio.numerator + self.ratio.denominator)) / 10
         one = (
-            f"epsilon {plain(self.epsilon)}: whoever held two answers for equally likely can, after any report, "
-            f"hold one of them for {sure:g} % likely at most"
+            f"epsilon {plain(self.epsilon)}: after any report, someone who thought two answers equally likely can "
+            f"become at most {sure:g} % sure of one"
         )
         said = [one]
         said += [f"{_OF[name]} have epsilon {plain(epsilon)}" for name, epsilon in self.epsilons if name in _OF]
