@@ -11,6 +11,7 @@ import pytest
 import lapwing as lw
 from lapwing import dbapi, errors
 from lapwing.catalog.toml import write
+from lapwing.client.transport import ServerConnection
 from lapwing.documents.dbapi.exceptions import translated
 from lapwing.errors import LapwingError, QueryRefused, RefusalCause
 from lapwing.session import Session
@@ -221,6 +222,23 @@ def test_every_error_has_a_counterpart() -> None:
     assert isinstance(translated(errors.BudgetExhausted("")), dbapi.OperationalError)
     assert isinstance(translated(QueryRefused("", cause=RefusalCause.INTERNAL)), dbapi.InternalError)
     assert isinstance(translated(QueryRefused("", cause=RefusalCause.JOIN_NOT_SUPPORTED)), dbapi.NotSupportedError)
+
+
+def test_a_result_that_was_charged_and_cannot_be_shown_says_so(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ends at another confidence are another request, which may fail when the query is charged already."""
+    text = f"{COUNT} WHERE age > -1"
+    with dbapi.connect(shared.address, token=shared.tokens["alice"], epsilon=1) as remote:
+        with monkeypatch.context() as patch:
+            patch.setattr(ServerConnection, "get", lost)
+            for charged in (True, False):
+                with pytest.raises(dbapi.OperationalError) as caught:
+                    remote.cursor(intervals=True, confidence=0.8).execute(text)
+                assert (caught.value.code, caught.value.charged) == ("service_fault", charged)
+        assert remote.cursor(intervals=True, confidence=0.8).execute(text).stored
+
+
+def lost(*_: object) -> object:
+    raise errors.ServiceFault("The way is lost.")
 
 
 def test_executemany_charges_nothing(connection: dbapi.Connection) -> None:

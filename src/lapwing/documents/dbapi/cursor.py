@@ -18,6 +18,7 @@ from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell
 from lapwing.documents.dbapi.exceptions import InterfaceError, NotSupportedError, as_database_errors
 from lapwing.documents.dbapi.options import Options, QueryOptions
+from lapwing.errors import LapwingError
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.columns import NUMERIC
@@ -122,7 +123,11 @@ class Cursor:
                 label=wanted.label,
                 assuming_count=wanted.assuming_count,
             )
-            self._show(result, level, intervals=wanted.intervals)
+            try:
+                self._show(result, level, intervals=wanted.intervals)
+            except LapwingError as error:  # a service computes other intervals in a request of their own
+                error.charged = not result.stored
+                raise
         return self
 
     def executemany(self, operation: str, parameters: Sequence[Parameters]) -> None:
