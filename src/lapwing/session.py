@@ -360,9 +360,7 @@ class Session:
         return spend(loss, why, access_of(self))
 
     def reserve(self, parts: "Sequence[Listed]", why: str, *, delta: Number = 0) -> "Reservation":
-        """Charge a list of mechanisms before its first use, as for training; return what counts its uses.
-
-        The curator's act. `lapwing.release.reserving.reserve` has the same arguments.
+        """Charge a list of mechanisms before its first use, as in training; return what counts uses. A curator's act.
 
         Guarantee:
             As `lapwing.release.reserving.reserve`.

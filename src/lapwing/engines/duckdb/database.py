@@ -19,6 +19,7 @@ from weakref import finalize
 
 import duckdb
 
+from lapwing.engines.duckdb import statements
 from lapwing.engines.duckdb.lockdown import configured, lock_down
 from lapwing.engines.duckdb.overdue import interrupted_after
 from lapwing.machine import progress, scratch
@@ -50,8 +51,9 @@ class Query:
     _run: Callable[[str, Callable[[duckdb.DuckDBPyConnection, str], Any]], Any]
 
     def __call__(self, query: str) -> Rows:
-        """Return the rows of a query."""
-        return cast(Rows, self._run(query, lambda cursor, text: cursor.execute(text).fetchall()))
+        """Return the rows of a query, in which numbers are written with their types."""
+        take = statements.rows if "::" in query else lambda cursor, text: cursor.execute(text).fetchall()
+        return cast(Rows, self._run(query, take))
 
     def columns(self, query: str, take: "Callable[[pa.RecordBatchReader], Taken]") -> Taken:
         """Return what a function makes of the columns of a query, which come in pieces."""
