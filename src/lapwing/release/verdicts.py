@@ -3,8 +3,7 @@
 A verdict says what is to be expected and what to write instead. None is a number from data.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -94,13 +93,15 @@ def verdicts(plan: Plan, priced: Quote) -> tuple[str, ...]:
 def _on_null(plan: Plan) -> tuple[str, ...]:
     """Speak of LEAST and GREATEST of what may be NULL: they pass over it, so that such rows count as the constant."""
     question = plan.question
+    if not any(_passes_over(node) for expression in expressions_of(question) for node in walk(expression)):
+        return ()
     declared = {column.name for table in question.tables for column in table.columns if column.nullable}
     excluded = {text for condition in conditions_of(question) for text in _looked_at(condition)}
     names = set[str]()
     for expression in expressions_of(question):
         looked_at = excluded | {text for node in walk(expression) for text in _conditions_of_case(node)}
         for node in walk(expression):
-            if isinstance(node, Operation) and node.function in ("least", "greatest") and not nullable(node):
+            if isinstance(node, Operation) and _passes_over(node) and not nullable(node):
                 passed = [a for a in node.arguments if nullable(a) and columns_of(a) and columns_of(a) <= declared]
                 names |= {name for a in passed if not _is_there(a, looked_at) for name in written_in(a)}
     if not names:
@@ -111,6 +112,10 @@ def _on_null(plan: Plan) -> tuple[str, ...]:
         "AVG(x, contribution_bounds_per_row => (0, 100))"
     )
     return (Note(text, NULL_PASSED_OVER),)
+
+
+def _passes_over(node: Expression) -> bool:
+    return isinstance(node, Operation) and node.function in ("least", "greatest")
 
 
 def _is_there(argument: Expression, looked_at: set[str]) -> bool:
@@ -159,11 +164,11 @@ def _on_conditions(plan: Plan) -> tuple[str, ...]:
 
 def _of_bounds(node: Operation, asked: bool) -> Note | None:
     """Return what the bounds of what is compared say of a comparison: that it never holds, or always."""
-    names = " and ".join(sorted(written_in(node)))
-    never, opposite = _is_ruled_out(node), OPPOSITE.get(node.function)
-    always = opposite is not None and _is_ruled_out(replace(node, function=opposite))
+    ends = [_ends(argument) for argument in node.arguments] if columns_of(node) else []
+    never, always = _is_ruled_out(node.function, ends), _is_ruled_out(OPPOSITE.get(node.function), ends)
     if not never and not always:
         return None
+    names = " and ".join(sorted(written_in(node)))
     if never is asked:
         if not _reads(node):
             return Note(f"a condition on {names} holds for no row, as bounds are where values end", OUTSIDE_BOUNDS)
@@ -252,16 +257,15 @@ def _has_no_bounds(kind: Type) -> bool:
     return isinstance(kind, Fixed | Real) and (kind.low is None or kind.high is None)
 
 
-def _is_ruled_out(node: Operation) -> bool:
-    """Tell whether the bounds of what is compared rule a comparison out."""
-    left, *others = (_ends(argument) for argument in node.arguments)
-    if left is None or not columns_of(node):
+def _is_ruled_out(function: str | None, ends: Sequence[tuple[Fraction, Fraction] | None]) -> bool:
+    """Tell whether the ends of what is compared rule a comparison out; not if there is none."""
+    if function is None or not ends or (left := ends[0]) is None:
         return False
-    for right in others:
+    for right in ends[1:]:
         if right is None:
             return False
         below, above = left[1] < right[0], right[1] < left[0]
-        match node.function:
+        match function:
             case "less" if not above and left[0] != right[1]:
                 return False
             case "less_equal" if not above:
@@ -324,6 +328,8 @@ def _on_people(plan: Plan, priced: Quote) -> tuple[str, ...]:
 
 
 def _on_public_numbers(plan: Plan, vector: "Vector") -> tuple[str, ...]:
+    if not any(vector.constants):
+        return ()
     by_people = {m for m, constant in zip(vector.before.question.measures, vector.constants, strict=True) if constant}
     names = [output.name for output in plan.outputs if by_people.intersection(measures_of(output.value))]
     if not names:

@@ -556,7 +556,8 @@ class QuestionExecutor:
             if claim is not None and not claim(connection, id_):
                 raise errors.Interrupted(charged=any(answer.cost.amount for answer in answers))
 
-        records = self._answers.keep(new, person=ask.person, dataset=ask.served.name, key=ask.key, also=claimed)
+        also = None if claim is None else claimed  # a result that nobody claims is kept by one statement
+        records = self._answers.keep(new, person=ask.person, dataset=ask.served.name, key=ask.key, also=also)
         if name is not None:
             self._recent.note(name, answers[0], catalog, records[0], seal)
         return records

@@ -315,12 +315,12 @@ class DuckDB:
 
     def _indexes_for(self, question: Question, digests: Mapping[str, str]) -> dict[str, str]:
         """Return the indexes of tables that a question stands on, by name; those that are due are made first."""
-        found = self._found(question.lineage, digests)
-        for table in from_files(question.tables, found):
-            if self._is_due(table, digests[table.name]):
-                with suppress(duckdb.Error, OSError):
-                    self._index_work.build(table, digests)
-        found = self._found(question.lineage, digests, passed_on(question))
+        found, passed = self._found(question.lineage, digests), passed_on(question)
+        due = [table for table in from_files(question.tables, found) if self._is_due(table, digests[table.name])]
+        for table in due:
+            with suppress(duckdb.Error, OSError):
+                self._index_work.build(table, digests)
+        found = self._found(question.lineage, digests, passed) if due or passed else found
         return {table.name: found[table.name] for table in needed(question.tables, found) if table.name in found}
 
     def _found(
@@ -442,7 +442,7 @@ class DuckDB:
 
 def passed_on(question: Question) -> frozenset[str]:
     """Return the columns of a table that are private keys as they are, and that nothing else looks at."""
-    if not isinstance(question.selection.relation, ProtectedRows):
+    if not question.private_keys or not isinstance(question.selection.relation, ProtectedRows):
         return frozenset()
     plain = [key.expression for key in question.private_keys if isinstance(key.expression, ColumnReference)]
     others = [key.expression for key in question.keys if key.expression not in plain]
