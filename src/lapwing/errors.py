@@ -171,7 +171,7 @@ class RefusalCause(Enum):
     VALUES_NOT_PUBLIC = "values_not_public"
     """The query needs keys with public values, and the values of a key are not public, or too many."""
     NO_POSSIBLE_KEYS = "no_possible_keys"
-    """No row of any data can have a value of a key, so the result would have no rows."""
+    """A condition compares with a result that is empty for all data."""
     NEEDS_DELTA = "needs_delta"
     """Groups whose keys are not public need a delta, which the query or the budget does not give."""
     PRIVATE_KEYS_UNPROVEN = "private_keys_unproven"

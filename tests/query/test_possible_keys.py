@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
+from lapwing.answer.notes import NO_POSSIBLE_ROWS, code_of
 from lapwing.catalog.toml import load
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
@@ -26,6 +27,7 @@ from lapwing.query.aggregates.group_by import Sets
 from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, columns_of
 from lapwing.query.measures.measures import Key
+from lapwing.query.plan.composition import plans_asked
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.relations import public_view
 from lapwing.query.relations.bounded_values import all_values
@@ -438,6 +440,17 @@ def test_a_planted_bug_is_found(
     assert any(map(is_found, [*TIGHT, *SOUND]))
 
 
+def test_twin_an_empty_result_to_which_rows_belong_is_found(
+    folder: Path, facts: PublicData, contents: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: no combination of keys is ever possible, so that a result with rows is shown as empty, and free."""
+    text = "SELECT plan, COUNT(*) FROM sales WHERE plan < 'c' GROUP BY plan"
+    assert not left_out(text, folder, facts, contents)
+    monkeypatch.setattr(PublicData, "combinations", lambda *_: ())
+    assert not plans_asked(plans(text, folder, facts)[0])
+    assert left_out(text, folder, facts, contents)
+
+
 def test_no_text_is_searched_often_before_a_price_is_known(folder: Path, facts: PublicData) -> None:
     text = "SELECT FLOOR(pay / 50000) AS g, COUNT(*) FROM sales WHERE {} GROUP BY 1"
     searched = "REGEXP_MATCHES(CAST(pay AS VARCHAR), '^1') AND LENGTH(LPAD(CAST(pay AS VARCHAR), 200, 'ab')) > 3"
@@ -450,11 +463,35 @@ def test_no_text_is_searched_often_before_a_price_is_known(folder: Path, facts: 
 # ---- what is said ----------------------------------------------------------------------------------------------------
 
 
+EMPTY = [
+    "SELECT plan, COUNT(*) AS n FROM sales WHERE plan > 'c' GROUP BY plan",
+    "SELECT plan, COUNT(*) AS n, AVG(pay) AS a FROM sales WHERE plan = 'zz' GROUP BY plan HAVING n > 3 LIMIT 3",
+    "SELECT DISTINCT plan FROM sales WHERE plan > 'c'",
+    "SELECT day, COUNT(*) AS n FROM sales WHERE day BETWEEN DATE '1999-01-01' AND DATE '1999-12-31' GROUP BY day",
+    "SELECT DATE_TRUNC('month', seen) AS m, COUNT(*) AS n FROM sales WHERE seen >= '2031-01-01' GROUP BY 1",
+    "SELECT plan, town, COUNT(*) AS n FROM sales WHERE plan IN ('x', 'y') GROUP BY plan, town",
+    "SELECT plan, category, COUNT(*) FROM sales JOIN parts ON part = id WHERE category = 'no' GROUP BY plan, category",
+    "SELECT plan, n * 2 AS m FROM (SELECT plan, COUNT(*) AS n FROM sales WHERE plan > 'c' GROUP BY plan) WHERE n > 7",
+    "SELECT plan, n FROM (SELECT plan, COUNT(*) AS n FROM sales WHERE plan > 'c' GROUP BY plan) UNION ALL "
+    "SELECT plan, COUNT(*) FROM sales WHERE plan = 'zz' GROUP BY plan",
+]
+
+
 @pytest.mark.long
-def test_keys_that_nothing_can_have_are_refused_and_cost_nothing(folder: Path) -> None:
+def test_keys_that_nothing_can_have_make_an_empty_result_and_cost_nothing(folder: Path) -> None:
     with lw.connect(folder / "lapwing.toml") as session:
+        for text in EMPTY:
+            for epsilon in (None, 1):
+                empty = session.sql(text, epsilon=epsilon)
+                assert (len(empty), empty.cost) == (0, empty.cost.nothing())
+                assert list(map(code_of, empty.notes)) == [NO_POSSIBLE_ROWS]
+                assert list(map(code_of, session.explain(text).notes)) == [NO_POSSIBLE_ROWS]
+        for inner in ("= (SELECT AVG(n) FROM ({}))", "IN (SELECT n FROM ({}))"):
+            text = f"SELECT COUNT(*) FROM sales WHERE pay {inner.format(EMPTY[0])}"
+            with pytest.raises(QueryRefused):
+                session.sql(text, epsilon=1)
         with refused_as("no_possible_keys", saying="plan"):
-            session.sql("SELECT plan, COUNT(*) FROM sales WHERE plan > 'c' GROUP BY plan", epsilon=1)
+            session.sql(f"SELECT COUNT(*) FROM sales WHERE plan IN (SELECT plan FROM ({EMPTY[0]}))", epsilon=1)
         assert not session.history()
         answer = session.sql("SELECT plan, COUNT(*) AS n FROM sales WHERE plan = 'b' GROUP BY plan", epsilon=1)
         assert [row["plan"] for row in answer] == ["b"]

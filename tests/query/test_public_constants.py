@@ -36,17 +36,13 @@ SAME = [
         f"{COUNT} plan IN (SELECT plan FROM codes WHERE factor IN ({{factors}}))",
     ),
 ]
-TIERS = "(SELECT tier FROM codes WHERE tier IS NOT NULL)"
 FROM_LISTED = "FROM (SELECT * FROM visits WHERE plan IN {}) AS v"
-BY_NOBODYS_TIER = f"SELECT COUNT(*) AS n {FROM_LISTED} GROUP BY CASE WHEN member THEN plan END, note"
 UNBOUNDED = f"SELECT SUM(points, contribution_bounds_per_group => (0, 20)) AS s {FROM_LISTED}"
 AS_IT_STANDS_REFUSED = [
-    (BY_NOBODYS_TIER.format(TIERS), BY_NOBODYS_TIER.format("({tiers})")),
     (UNBOUNDED.format("(SELECT plan FROM codes WHERE tier = 'gold')"), UNBOUNDED.format("({gold})")),
 ]
-"""A join would leave no key possible, and where bounds are wanting it is read as a list, too."""
+"""Where bounds are wanting, a join is read as a list."""
 LOOKED_UP = {
-    "tiers": "(SELECT DISTINCT tier FROM codes WHERE tier IS NOT NULL ORDER BY tier)",
     "one": ONE,
     "odd": "(SELECT 2 * factor + 1 FROM codes WHERE plan = 'a' AND floor = 0)",
     "gold": "(SELECT DISTINCT plan FROM codes WHERE tier = 'gold' ORDER BY plan)",

@@ -8,6 +8,8 @@ MOST_SHOWN: Final = 4
 """Listed values that a note names of a column."""
 UNLISTED_KEYS: Final = "rows_in_no_group"
 """Rows whose keys are missing, or not listed in the catalog, are in no group."""
+NO_POSSIBLE_ROWS: Final = "no_possible_rows"
+"""No row of any data can be in a group, so the result is empty."""
 LONG_TEXTS: Final = "long_texts_missing"
 """Texts that are longer than the catalog allows count as missing."""
 ROWS_OF_UNIT: Final = "rows_per_unit"

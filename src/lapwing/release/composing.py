@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from lapwing.answer import Answer
+from lapwing.answer import Answer, Note
+from lapwing.answer.notes import NO_POSSIBLE_ROWS
 from lapwing.errors import QueryRefused
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.derived import values_in
 from lapwing.query.derivation.node import Derived
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
+from lapwing.query.plan.composition import impossible_in
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.pricing.joint_price import calibrate_found, found_together
 from lapwing.query.pricing.quote import Quote
@@ -134,6 +136,12 @@ def source_columns(plan: Plan, value: Derived) -> Iterator[tuple[Plan, Derived]]
                 yield from source_columns(plan.composition.sources[one.source], one.value)
 
 
+def notes_on_empty(plan: Plan) -> list[str]:
+    """Say why a result is empty, or one that it is made of."""
+    words = "no row can have a value of {}, whatever the data are: look at WHERE, and at what public tables hold"
+    return [Note(words.format(named), NO_POSSIBLE_ROWS) for named in impossible_in(plan)]
+
+
 def _made(plan: Plan, answers: Iterator[Answer], nothing: Loss) -> tuple[Answer, list[Answer]]:
     """Return the answer to a plan, and those to its leaves: public rows have none, and cost nothing."""
     if plan.composition is None:
@@ -148,7 +156,7 @@ def _made(plan: Plan, answers: Iterator[Answer], nothing: Loss) -> tuple[Answer,
         keys=(),
         cost=sum_of([nothing, *(leaf.cost for leaf in leaves)]),
         stored=bool(leaves) and all(leaf.stored for leaf in leaves),
-        notes=tuple(dict.fromkeys(note for leaf in leaves for note in leaf.notes)),
+        notes=tuple(dict.fromkeys([*(note for leaf in leaves for note in leaf.notes), *notes_on_empty(plan)])),
         entries=sorted({entry for leaf in leaves for entry in leaf.entries}),
         sources=[source for source, _ in made],
         delta=leaves[0].delta if leaves else None,

@@ -19,8 +19,6 @@ from fractions import Fraction
 from math import floor, prod
 from typing import Final, cast
 
-from lapwing.catalog.suggestions import listed
-from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.group_by import Sets
 from lapwing.query.expressions.as_read import settled_key
 from lapwing.query.expressions.expression import (
@@ -88,9 +86,6 @@ def possible_keys(
 
     Returns:
         Also the cells of earlier versions, if they had more and no private keys.
-
-    Raises:
-        QueryRefused: If a key can have none.
     """
     view = public_view(selection, kept)
     # Set by set: a row without a listed value of a key is in no cell of it, and may be in those of sets without it.
@@ -102,14 +97,9 @@ def possible_keys(
         finer |= finder.finer
         pairs = [(part.keys, finder.values(part)) for part in finder.parts()]
         known.append([(keys, rows) for keys, rows in pairs if rows is not None])
-    empty = [next((keys[0] for keys, rows in found if not rows), None) for found in known]
-    if None not in empty and empty[0] is not None:
-        texts = [value for value in empty[0].domain if isinstance(value, str)]
-        raise QueryRefused(
-            f"No row can have a value of {empty[0].name}, in any data: the result would have no rows",
-            remedy=f"Look at WHERE, and at what the public tables hold.{f' Values: {listed(texts)}.' if texts else ''}",
-            cause=RefusalCause.NO_POSSIBLE_KEYS,
-        )
+    if all(any(not rows for _, rows in found) for found in known):  # no set has a cell
+        none = {key: replace(key, values=(), other=None) for grouped in sets for key in grouped}
+        return tuple(tuple(none[key] for key in grouped) for grouped in sets), (), None
     keys = dict.fromkeys(key for grouped in sets for key in grouped)
     new = {key: _settled(_among_listed(_narrowed(key, sets, known), selection)) for key in keys}
     combined = [

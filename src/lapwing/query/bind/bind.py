@@ -159,11 +159,12 @@ def _bound(
         raise QueryRefused(reason, cause=cause, remedy="Ask for each grouping by itself.", curator_remedy=declare)
     if question.combinations > MAX_CELLS:
         reason = f"GROUP BY spans {question.combinations:,} cells, and every cell appears in the result"
-        raise QueryRefused(
-            reason,
-            cause=RefusalCause.TOO_MANY_GROUPS,
-            remedy=f"Group by fewer or coarser columns: at most {MAX_CELLS:,} cells.",
-        )
+        remedy = f"Group by fewer or coarser columns: at most {MAX_CELLS:,} cells."
+        raise QueryRefused(reason, cause=RefusalCause.TOO_MANY_GROUPS, remedy=remedy)
+    if not question.combinations:
+        from lapwing.query.bind.no_cells import without_cells  # here: most questions have some
+
+        return without_cells(question, outputs, parsed)
     question = question if earlier is None else replace(question, wider=asked_before(question, earlier))
     searches = searches_for(requests, selection, sets) if requests.searches else ()
     if capabilities.missing:  # the engine at hand refuses what it cannot compute before anything is paid

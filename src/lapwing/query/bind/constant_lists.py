@@ -12,6 +12,7 @@ from typing import Final, cast
 from sqlglot import exp
 
 from lapwing.errors import RefusalCause
+from lapwing.query.bind.no_cells import require_possible
 from lapwing.query.derivation.derived import KeyValue
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.common_tables import bare, common_tables, with_named
@@ -32,6 +33,7 @@ def plan_of_list(node: exp.In, select: exp.Select, asked: Reading, rows: RowScop
     query = cast(exp.Select, bare(node.args["query"]))
     plan = asked(with_named(query, common_tables(select)))
     rows.only(node, "this", "query")
+    require_possible(plan, query, rows)
     if plan.constants or plan.searches or plan.composition is not None or not plan.question.measures:
         raise rows.refusal(
             query,

@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from lapwing.errors import RefusalCause
 from lapwing.query.bind.constant_lists import likely, plan_of_list, written
+from lapwing.query.bind.no_cells import require_possible
 from lapwing.query.bind.outer_keys import compared_with_outer, restricted
 from lapwing.query.classify.asked_constants import members_in, numbers_in
 from lapwing.query.classify.kinds import Kind, Kinds
@@ -106,6 +107,7 @@ def with_constants(
                 "Join a subquery that groups by the unit, and compare the columns.",
             )
         plan = asked_alone(number.query)
+        require_possible(plan, node, rows)
         if number.narrower is not None and _groups(plan) is None:
             plan = asked_alone(number.narrower)
         if plan.composition is not None or plan.constants or plan.searches or not plan.question.measures:

@@ -37,27 +37,17 @@ _FOUND: Final = (*SUMS, *STATISTICS)
 def bound_otherwise(refused: QueryRefused, parsed: Parsed, bound: Bound, within: Scope) -> Plan:
     """Bind a SELECT over rows in another way than as it stands, if there is one for the cause of its refusal.
 
-    Where it needs bounds which the catalog has not, it gets those that it states, else those that it leaves open. Where
-    joins to public rows leave no key possible, and where bounds are wanting, IN of public rows in a subquery is read as
-    a list of constants: the same rows, of which the answer may be empty, or whose bounds the list may state.
+    Where it needs bounds which the catalog has not, it gets those that it states, else those that it leaves open. IN of
+    public rows in a subquery is read as a list of constants then: the same rows, whose bounds the list may state.
 
     Raises:
         QueryRefused: As it was, if there is no other way.
     """
-    if refused.cause not in (RefusalCause.UNBOUNDED, RefusalCause.NO_POSSIBLE_KEYS):
+    if refused.cause is not RefusalCause.UNBOUNDED:
         raise refused
     listed = with_public_constants(parsed.select, within, joins=True) if within.catalog.public_tables else None
     if listed is not None:
         parsed = replace(parsed, select=listed)
-    if refused.cause is RefusalCause.NO_POSSIBLE_KEYS:
-        if listed is None:
-            raise refused
-        try:
-            return bound(parsed, rows_of)
-        except QueryRefused as again:
-            if again.cause is not RefusalCause.UNBOUNDED:
-                raise
-            refused = again
     return _bounded(refused, parsed, bound, within.text)
 
 

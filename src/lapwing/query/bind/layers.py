@@ -50,7 +50,7 @@ def over_answer(plan: Plan, inner: "Inner", select: exp.Select, outputs: Outputs
     Raises:
         QueryRefused: With `TWICE_OVER_ANSWER` as its cause if one pass over the answer is not enough.
     """
-    if is_aggregated(select) and not plan.question.measures:
+    if is_aggregated(select) and plan.composition is None and not plan.question.measures:
         reason = "The SELECT inside shows keys alone, public ones whether or not any row has them"
         raise QueryRefused(
             reason,

@@ -1,9 +1,8 @@
 """A question in stages: normalise → classify → bind, SELECT by SELECT, from the outermost one inwards.
 
-What is done with a SELECT follows from what it is, and each is bound once, however often it is named. Three searches
+What is done with a SELECT follows from what it is, and each is bound once, however often it is named. Two searches
 are left, in which a refusal with a cause says that there is another way: whether one pass over an answer is enough
-(`TWICE_OVER_ANSWER`), whether aggregates need bounds that the catalog has not (`UNBOUNDED`), and whether public rows
-leave a key possible (`NO_POSSIBLE_KEYS`). The last two are in `implicit_bounds`.
+(`TWICE_OVER_ANSWER`), and whether aggregates need bounds that the catalog has not (`UNBOUNDED`, in `implicit_bounds`).
 """
 
 from collections.abc import Callable

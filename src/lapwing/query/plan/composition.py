@@ -44,11 +44,13 @@ class Composition:
     Args:
         joins: Of every source but the first, to those before it; None: each row is a row of one source (UNION ALL).
         public: In the place of sources, columns of public rows, each with a value for every row.
+        impossible: The keys of which no row can have a value, where it has no rows for that (`bind.no_cells`).
     """
 
     sources: tuple["Plan", ...]
     joins: tuple[SourceJoin, ...] | None
     public: "tuple[Key, ...]" = ()
+    impossible: str = ""
 
     @property
     def most_rows(self) -> int | None:
@@ -75,6 +77,14 @@ def plans_asked(plan: "Plan") -> "tuple[Plan, ...]":
     if plan.composition is None:
         return (*plan.constants, plan)
     return tuple(leaf for source in plan.composition.sources for leaf in plans_asked(source))
+
+
+def impossible_in(plan: "Plan") -> tuple[str, ...]:
+    """Return the keys of which no row can have a value, of all sources that are empty for that."""
+    if plan.composition is None:
+        return ()
+    own = (plan.composition.impossible,) if plan.composition.impossible else ()
+    return (*own, *(named for source in plan.composition.sources for named in impossible_in(source)))
 
 
 def _most_rows(plan: "Plan") -> int | None:
