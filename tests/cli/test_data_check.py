@@ -122,14 +122,17 @@ def test_values_that_are_all_spelled_otherwise_are_pointed_out(messy: Path, run:
 
 @pytest.mark.long
 def test_a_way_of_writing_is_named(folder: Path, run: Run) -> None:
-    rows = ["1;1.012,50;14.03.2026;5,00", "2;8,00;2.1.2026;x"]
-    (folder / "fees.csv").write_text("\n".join(["person;amount;day;other", *rows, ""]))
-    types = "person=integer,amount=decimal:0.01,day=date,other=decimal:0.01"
+    rows = ["1;1.012,50 €;14.03.2026;5,00;$7;3,5", "2;8,00 €;2.1.2026;x;$12.50;4,0"]
+    (folder / "fees.csv").write_text("\n".join(["person;amount;day;other;tip;hours", *rows, ""]))
+    decimals = ",".join(f"{name}=decimal:0.01" for name in ("amount", "other", "tip", "hours"))
+    types = f"person=integer,day=date,{decimals}"
     usual = ("--privacy-unit", "person", "--epsilon", "1", "--max-rows", "1", "--output", "fees.toml")
     assert run("init", "fees.csv", *usual, "--types", types).status == 0
     said = " ".join(run("data", "check", "--catalog", "fees.toml").out.split())
-    assert said.count('written with commas before the decimals: say decimal_mark = ","') == 1
-    assert said.count("written with the day or the month first: say format") == 1
+    assert said.count('decimals: say decimal_mark = ",", thousands_mark = ".", currency = "€", in the catalog') == 1
+    assert said.count('decimals: say decimal_mark = ",", in the catalog') == 1
+    assert said.count('a currency: say currency = "$", in the catalog') == 1
+    assert said.count('the day first: say format = "%d.%m.%Y", in the catalog') == 1
 
 
 @pytest.mark.long

@@ -122,16 +122,26 @@ def _written(value: str) -> str:
     return value if re.fullmatch(r"-?[0-9]+", value) else spelling.text(value)
 
 
+WAYS: Final = (
+    ("commas before the decimals", r"[-+]?\d+,\d+", 'decimal_mark = ","'),
+    ("commas before the decimals", r"[-+]?[\d.]*\d,\d+", 'decimal_mark = ",", thousands_mark = "."'),
+    ("marks between the thousands", r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", 'thousands_mark = ","'),
+    ("a currency", r"[-+]?\d+(\.\d+)?", ""),
+    ("the day first", r"\d\d?\.\d\d?\.\d{4}", 'format = "%d.%m.%Y"'),
+    ("the day or the month first", r"\d\d?[./-]\d\d?[./-]\d{4}.*", 'format = "%m/%d/%Y", or what it is'),
+)
+"""How values that cannot be read may be written, their shape, and what the catalog says of them."""
+CURRENCY: Final = re.compile(r"([€$£¥]|[A-Z]{3}) ?(?=[-+\d])|(?<=\d) ?([€$£¥]|[A-Z]{3})$")
+
+
 def _way_of_writing(examples: Sequence[str]) -> str:
     """Say of values that are all written in one known way how they can be read."""
-    ways = (
-        ("commas before the decimals", r"[-+]?[\d.]*\d,\d+", 'decimal_mark = ","'),
-        ("marks between the thousands", r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", 'thousands_mark = ","'),
-        ("the day or the month first", r"\d\d?[./-]\d\d?[./-]\d{4}.*", 'format = "%m/%d/%Y", or what it is'),
-    )
-    for way, shape, option in ways:
-        if examples and all(re.fullmatch(shape, example.strip()) for example in examples):
-            return f"; written with {way}: say {option}, in the catalog"
+    signs = {"".join(found.groups("")) for found in map(CURRENCY.search, map(str.strip, examples)) if found}
+    plain = [CURRENCY.sub("", example.strip()) for example in examples] if len(signs) == 1 else list(examples)
+    currency = [f'currency = "{sign}"' for sign in signs if len(signs) == 1]
+    for way, shape, option in WAYS:
+        if examples and all(re.fullmatch(shape, example.strip()) for example in plain):
+            return f"; written with {way}: say {', '.join([*filter(None, [option]), *currency])}, in the catalog"
     return ""
 
 

@@ -81,7 +81,8 @@ def delta_for_keys(question: Question, budget: Budget, delta: Number | None) -> 
         raise QueryRefused(
             f"The values of {names} are not public, and the budget keeps no delta for private keys",
             cause=RefusalCause.NEEDS_DELTA,
-            remedy="List some values as in WHERE x IN ('a', 'b').",
+            remedy="List some values as in WHERE x IN ('a', 'b'). Group a number by FLOOR(x / 10), or a date by "
+            "EXTRACT(MONTH FROM x).",
             curator_remedy=f"{_DECLARE}, or keep a delta for private keys",
         )
     if budget.neighbouring != "add_remove":
