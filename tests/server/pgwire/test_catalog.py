@@ -100,6 +100,8 @@ HOSTILE: Final = (
     "WITH duckdb_databases AS (SELECT * FROM duckdb_databases) SELECT * FROM duckdb_databases, pg_class",
     "WITH RECURSIVE duckdb_databases AS (SELECT * FROM duckdb_databases) SELECT * FROM duckdb_databases, pg_class",
     "SELECT replace('x', 'x', relname) FROM pg_class",
+    "SELECT replace(relname, 'x', 'xxx') FROM pg_class",
+    "SELECT replace(relname, '', 'x') FROM pg_class",
     "SELECT string_agg(relname, relname) FROM pg_class",
     "SELECT pg_catalog.array_to_string(ARRAY[relname], relname) FROM pg_class",
     "SELECT count(*) FROM pg_class, generate_series(1, 1000000000) s",
@@ -146,7 +148,7 @@ def test_time_memory_and_rows_are_limited(public: PublicCatalog) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT " + "int(" * 9 + "1" + ")" * 9,
+        "SELECT " + "int(" * 11 + "1" + ")" * 11,
         "SELECT " + "ARRAY[" * 5_000,
         "SELECT " + ", ".join(["int(" * 8 + "1" + ")" * 8] * 9),
         "SELECT '" + "x" * 20_000 + "'",

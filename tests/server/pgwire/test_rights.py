@@ -82,6 +82,11 @@ def copied(connection: Connection, sql: str) -> Told:
     return FINE, FINE
 
 
+def in_a_cursor(connection: Connection, sql: str) -> Told:
+    done = simple(connection, f"DECLARE c CURSOR WITH HOLD FOR {sql}")
+    return done if done[0] else simple(connection, "FETCH ALL FROM c; CLOSE c")
+
+
 def with_setting(name: str) -> Path_:
     def path(connection: Connection, sql: str) -> Told:
         simple(connection, f"SET lapwing.{name} = on")
@@ -97,6 +102,7 @@ PATHS: Final[Mapping[str, Path_]] = {
     "extended": extended,
     "prepared": prepared,
     "copied": copied,
+    "cursor": in_a_cursor,
     "intervals": with_setting("intervals"),
 }
 

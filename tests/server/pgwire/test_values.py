@@ -126,7 +126,7 @@ def test_parameters_are_read_as_psycopg_sends_them(format_: int) -> None:
         (b"\0\1\0\0\0\0\0\0\xff\xff", NUMERIC, BINARY, "22P03"),
         (b"\0\2\0\0\0\0\0\0\0\1", NUMERIC, BINARY, "22P03"),
         (b"\0\1\x7f\xff\0\0\0\0\0\1", NUMERIC, BINARY, "22P03"),
-        (b"\0", 1009, BINARY, "0A000"),
+        (b"\0", 1001, BINARY, "0A000"),
     ],
 )
 def test_what_is_no_value_is_refused_and_not_repeated(data: bytes, type_: int, format_: int, state: str) -> None:

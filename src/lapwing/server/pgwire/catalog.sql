@@ -242,17 +242,28 @@ INSERT INTO pg.pg_am BY NAME SELECT 2 AS oid, 'heap' AS amname, 't' AS amtype;
 INSERT INTO pg.pg_collation BY NAME
     SELECT unnest([100, 950]) AS oid, unnest(['default', 'C']) AS collname, 11 AS collnamespace, 10 AS collowner,
         unnest(['d', 'c']) AS collprovider, true AS collisdeterministic, -1 AS collencoding;
+CREATE TABLE facts.receivers AS  -- the functions that drivers know types by
+    SELECT * FROM (VALUES (16, 2436, 'boolrecv'), (17, 2412, 'bytearecv'), (18, 2434, 'charrecv'), (19, 2422, 'namerecv'),
+        (20, 2408, 'int8recv'), (21, 2404, 'int2recv'), (23, 2406, 'int4recv'), (24, 2444, 'regprocrecv'),
+        (25, 2414, 'textrecv'), (26, 2418, 'oidrecv'), (114, 324, 'json_recv'), (700, 2424, 'float4recv'),
+        (701, 2426, 'float8recv'), (705, 2416, 'unknownrecv'), (1042, 2430, 'bpcharrecv'), (1043, 2432, 'varcharrecv'),
+        (1082, 2468, 'date_recv'), (1083, 2470, 'time_recv'), (1114, 2474, 'timestamp_recv'),
+        (1184, 2476, 'timestamptz_recv'), (1186, 2478, 'interval_recv'), (1700, 2460, 'numeric_recv'),
+        (2205, 2452, 'regclassrecv'), (2206, 2454, 'regtyperecv'), (2278, 3120, 'void_recv'), (2950, 2961, 'uuid_recv'),
+        (3802, 3805, 'jsonb_recv')) AS known(type, receiver, receiver_name);
 INSERT INTO pg.pg_type BY NAME
     SELECT oid, name AS typname, 11 AS typnamespace, 10 AS typowner, size AS typlen, size BETWEEN 1 AND 8 AS typbyval,
         kind AS typtype, category AS typcategory, false AS typispreferred, true AS typisdefined, ',' AS typdelim,
         0 AS typrelid, 0 AS typsubscript, element AS typelem, array_type AS typarray,
         CASE WHEN category = 'A' THEN 750 ELSE 0 END AS typinput, 0 AS typoutput,
-        CASE WHEN category = 'A' THEN 2400 ELSE 0 END AS typreceive, 0 AS typsend, 0 AS typmodin, 0 AS typmodout, 0 AS typanalyze, 'i' AS typalign,
+        CASE WHEN category = 'A' THEN 2400 ELSE COALESCE(receiver, 0) END AS typreceive, 0 AS typsend, 0 AS typmodin, 0 AS typmodout, 0 AS typanalyze, 'i' AS typalign,
         CASE WHEN size > 0 THEN 'p' ELSE 'x' END AS typstorage, false AS typnotnull, 0 AS typbasetype, -1 AS typtypmod,
-        0 AS typndims, CASE WHEN category = 'S' THEN 100 ELSE 0 END AS typcollation FROM facts.types;
-INSERT INTO pg.pg_proc BY NAME  -- what clients know arrays by
-    SELECT unnest([750, 2400]) AS oid, unnest(['array_in', 'array_recv']) AS proname, 11 AS pronamespace,
-        10 AS proowner, 'f' AS prokind;
+        0 AS typndims, CASE WHEN category = 'S' THEN 100 ELSE 0 END AS typcollation
+    FROM facts.types LEFT JOIN facts.receivers ON receivers.type = types.oid;
+INSERT INTO pg.pg_proc BY NAME  -- what clients know types by
+    SELECT oid, proname, 11 AS pronamespace, 10 AS proowner, 'f' AS prokind
+    FROM (SELECT unnest([750, 2400]) AS oid, unnest(['array_in', 'array_recv']) AS proname
+        UNION ALL SELECT receiver, receiver_name FROM facts.receivers);
 INSERT INTO pg.pg_class BY NAME
     SELECT oid, name AS relname, 2200 AS relnamespace, 0 AS reltype, 0 AS reloftype, 10 AS relowner,
         CASE WHEN kind = 'r' THEN 2 ELSE 0 END AS relam, 0 AS relfilenode, 0 AS reltablespace, 0 AS relpages,
@@ -381,3 +392,7 @@ CREATE MACRO pgf_has_schema_privilege(s, p) AS pgf_grants(p), (r, s, p) AS pgf_g
 CREATE MACRO pgf_has_database_privilege(d, p) AS pgf_grants(p), (r, d, p) AS pgf_grants(p);
 CREATE MACRO pgf_has_sequence_privilege(d, p) AS false, (r, d, p) AS false;
 CREATE MACRO pgf_has_function_privilege(d, p) AS false, (r, d, p) AS false;
+CREATE MACRO pgf_procedure_name(x) AS COALESCE((SELECT max(proname) FROM pg.pg_proc WHERE oid = x), '-');
+CREATE MACRO pgf_pg_get_keywords() AS TABLE
+    SELECT keyword_name AS word, 'U' AS catcode, true AS barelabel, 'unreserved' AS catdesc, 'can be bare label' AS baredesc
+    FROM duckdb_keywords();

@@ -9,11 +9,11 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 MOST_TEXT: Final = 20_000
 """Characters of a statement about the catalog."""
-MOST_NESTED: Final = 8
-"""How deep parentheses and brackets may be nested; the statements of psql and SQLAlchemy need 6."""
+MOST_NESTED: Final = 10
+"""How deep parentheses and brackets may be nested; the statements of ODBC need 10."""
 MOST_WEIGHT: Final = 4_000
 """The weight of a statement: one bracket weighs 2 to the power of its depth. The parser reads the text inside a
-bracket again and again, so its time grows like this. The statements of psql and SQLAlchemy weigh up to 200."""
+bracket again and again, so its time grows like this. The statements of ODBC weigh up to 3,200."""
 MOST_ROWS: Final = 100_000
 MOST_CELLS: Final = 8 << 20
 """Characters of the texts of a result."""

@@ -27,8 +27,12 @@ _OPERATORS: Final[Mapping[str, type[exp.Expr]]] = {
 _NUMBERS: Final = ("oid", "int4", "int", "integer", "int8", "bigint")
 _TEXTS: Final = ("text", "varchar", "name")
 _PERSON: Final = ("user", "current_role")
+_PROCEDURES: Final = ("typinput", "typoutput", "typreceive", "typsend")
+"""Columns that have the number of a function, and show its name."""
+_WITHOUT_EFFECT: Final = ("jit", "search_path", "bytea_output", "extra_float_digits", "statement_timeout")
+"""Settings that a function may be asked to set, because nothing here depends on them."""
 _SCHEMAS: Final = ("pg_catalog", "information_schema")
-_WRITTEN: Final = frozenset(NAMES_OF.values()) | {"pgf_grants"}
+_WRITTEN: Final = frozenset(NAMES_OF.values()) | {"pgf_grants", "pgf_procedure_name", "list_contains"}
 """Names that `Rewriter` writes itself."""
 
 
@@ -138,6 +142,9 @@ class Rewriter:
                 return short(node)
             case exp.Collate():
                 return checked(node.this)
+            case exp.NEQ(expression=exp.Anonymous()) if node.expression.name.lower() == "all":
+                listed = exp.Anonymous(this="list_contains", expressions=[*node.expression.expressions, node.this])
+                return exp.Not(this=listed)
             case exp.ByteString():
                 return exp.Literal.string(node.this)
             case exp.Literal(is_string=True) if node.this[:1] == "{" and node.this[-1:] == "}":
@@ -181,6 +188,8 @@ class Rewriter:
             node.set("db", None)
             node.set("catalog", None)
         name = node.this
+        if node.name.lower() in _PROCEDURES and _is_shown(node):
+            return exp.Anonymous(this="pgf_procedure_name", expressions=[node])
         if not node.table and isinstance(name, exp.Identifier) and not name.quoted and name.name.lower() in _PERSON:
             return exp.Literal.string(self._facts.person)
         return node
@@ -257,7 +266,7 @@ class Rewriter:
         if not node.name.isdecimal() or not 0 < int(node.name[:100]) <= len(self._given):
             raise NotAnswered("There is no parameter of this number.", "42P02")
         value = self._given[int(node.name[:100]) - 1]
-        if isinstance(value, str) and len(value) > MOST_TEXT:
+        if isinstance(value, str | list) and len(str(value)) > MOST_TEXT:
             raise NotAnswered(f"A parameter of a statement about the catalog has at most {MOST_TEXT:,} characters.",
                               "54000")  # fmt: skip
         if isinstance(value, str) and value[:1] == "{" and value[-1:] == "}":
@@ -281,6 +290,8 @@ class Rewriter:
                 return self._named(node)
             case exp.Concat() | exp.ConcatWs():
                 return short(node)
+            case exp.Replace():
+                return _replaced(node)
             case exp.GroupConcat() if not isinstance(node.args.get("separator"), exp.Literal | None):
                 raise NotAnswered("The texts between others are constants here.")
             case exp.GenerateSeries() | exp.ExplodingGenerateSeries():
@@ -302,6 +313,10 @@ class Rewriter:
             if constant is None:
                 raise NotAnswered(f"{name} takes a constant here.")
             return self._looked_up(name, constant)
+        if name == "all" and isinstance(node.parent, exp.NEQ) and len(node.expressions) == 1:
+            return node
+        if name == "set_config" and len(node.expressions) == 3:
+            return self._unchanged(node)
         if name == "pg_partition_ancestors" and len(node.expressions) == 1:
             number = exp.cast(node.expressions[0], "UINTEGER", dialect="duckdb")
             return exp.Explode(this=exp.Array(expressions=[number]))
@@ -316,6 +331,13 @@ class Rewriter:
         if name in _PLAIN or name in _WRITTEN:
             return node
         raise NotAnswered(f"The function {name[:64]} is not answered here.")
+
+    def _unchanged(self, node: exp.Anonymous) -> exp.Expr:
+        """Return the value that a client gives to a setting which changes nothing here; any other is refused."""
+        name, value = (self._constant(one) for one in node.expressions[:2])
+        if name is None or value is None or name.lower() not in _WITHOUT_EFFECT:
+            raise NotAnswered("Write SET name = value; set_config takes no setting that has an effect here.")
+        return exp.Literal.string(value)
 
     def _series(self, node: exp.Func) -> exp.Expr:
         """Return a series whose ends are small constants, or the ends of an array."""
@@ -338,6 +360,24 @@ class Rewriter:
         except NotAnswered:
             return exp.null()
         return exp.cast(exp.Literal.number(number), "UINTEGER", dialect="duckdb")
+
+
+def _replaced(node: exp.Replace) -> exp.Expr:
+    """Return a replacement in a text, by constants that make it at most twice as long."""
+    old, new = node.expression, node.args.get("replacement")
+    if not all(isinstance(one, exp.Literal) and one.is_string for one in (old, new)):
+        raise NotAnswered("A text is replaced by a constant here.")
+    if not old.name or len(checked(new).name) > 2 * len(old.name):
+        raise NotAnswered("A replacement makes a text at most twice as long here.", "54000")
+    return short(node)
+
+
+def _is_shown(node: exp.Column) -> bool:
+    """Tell whether a column is in a list of results, or becomes a text."""
+    outer = node.parent
+    if isinstance(outer, exp.Cast):
+        return type_name(outer.to)[0] in _TEXTS
+    return isinstance(outer, exp.Select) and node.arg_key == "expressions"
 
 
 def _with_of(table: exp.Table) -> exp.CTE | None:

@@ -8,6 +8,7 @@ from typing import Final, final
 
 from lapwing.answer.python_values import Cell
 from lapwing.server.pgwire import values
+from lapwing.server.pgwire.cursors import Cursors, closed, fetched
 from lapwing.server.pgwire.protocol import Protocol
 from lapwing.server.pgwire.refusals import Refusal
 from lapwing.server.pgwire.results import Portal, Prepared, Result
@@ -32,12 +33,15 @@ class ConnectionStatements:
     def __init__(self, wire: Wire, settings: Settings, person: str, dataset: str) -> None:
         self._wire, self._settings, self._person, self._dataset = wire, settings, person, dataset
         self._savepoints: list[str] = []
+        self.cursors = Cursors()
 
     def columns(self, statement: Statement) -> Sequence[tuple[str, int]] | None:
         """Return the columns of the result of a statement; None if it has none."""
         match statement.words:
             case ("SHOW", "ALL", *_):
                 return [("name", values.TEXT_TYPE), ("setting", values.TEXT_TYPE)]
+            case ("FETCH", *_):
+                return self.cursors.result(fetched(statement)[0]).columns
             case ("SHOW", *words):
                 return [(name_of(words), values.TEXT_TYPE)]
             case ("SELECT", *_):
@@ -63,6 +67,7 @@ class ConnectionStatements:
                 kept = words[0] in ("COMMIT", "END") and self._wire.transaction != "E"
                 self._wire.transaction, self._savepoints = "I", []
                 self._wire.end_portals()
+                self.cursors.end_transaction()
                 return Result(tag="COMMIT" if kept else "ROLLBACK")
             case ("SAVEPOINT", name):
                 if self._wire.transaction == "I" or len(self._savepoints) >= MOST_SAVEPOINTS:
@@ -90,13 +95,25 @@ class ConnectionStatements:
                     self._settings.reset_all()
                     self._wire.end_portals()
                     self._wire.end_statements()
+                    self.cursors.close_all()
                 return Result(tag=f"DISCARD {what}")
             case ("DEALLOCATE", *rest) if rest:
                 return self._deallocate(statement)
-            case ("LISTEN" | "UNLISTEN" | "CLOSE", *_):
-                return Result(tag="CLOSE CURSOR ALL" if words[0] == "CLOSE" else words[0])
+            case ("FETCH", _, *_):
+                return self.cursors.fetch(*fetched(statement))
+            case ("CLOSE", _):
+                return self._close(closed(statement))
+            case ("LISTEN" | "UNLISTEN", *_):
+                return Result(tag=words[0])
             case _:
                 raise Refusal("0A000", "This server answers queries, and nothing can be written. Send a SELECT.")
+
+    def _close(self, name: str | None) -> Result:
+        if name is None:
+            self.cursors.close_all()
+            return Result(tag="CLOSE CURSOR ALL")
+        self.cursors.close(name)
+        return Result(tag="CLOSE CURSOR")
 
     def _deallocate(self, statement: Statement) -> Result:
         token = statement.tokens[-1]

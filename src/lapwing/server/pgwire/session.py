@@ -36,7 +36,9 @@ from lapwing.server.pgwire import catalog, messages, protocol, values
 from lapwing.server.pgwire.catalog_facts import Facts
 from lapwing.server.pgwire.catalog_limits import NotAnswered
 from lapwing.server.pgwire.connection_statements import ConnectionStatements, Wire, is_query
+from lapwing.server.pgwire.cursors import declared
 from lapwing.server.pgwire.messages import Report
+from lapwing.server.pgwire.parameter_inference import as_texts, column_types, inferred
 from lapwing.server.pgwire.refusals import PRICE_HINT, STATES, Refusal
 from lapwing.server.pgwire.results import EXAMPLES, EXPLAINED, Portal, Prepared, Result, described, shown, with_ends
 from lapwing.server.pgwire.settings import VERSION_TEXT, Settings
@@ -91,7 +93,7 @@ class WireSession:
                 case protocol.Statements():
                     await self._statements(event.text)
                 case protocol.Prepare():
-                    self.wire.prepared(event, self._prepared(event))
+                    self.wire.prepared(event, await self._prepared(event))
                 case protocol.BindTo():
                     self.wire.bound(event, self._bound(event.statement, event.sent))
                 case protocol.DescribeStatement():
@@ -197,7 +199,7 @@ class WireSession:
 
     # ---- the extended protocol ---------------------------------------------------------------------------------------
 
-    def _prepared(self, event: protocol.Prepare) -> Prepared:
+    async def _prepared(self, event: protocol.Prepare) -> Prepared:
         statements = split(_short(event.text))
         if len(statements) > 1:
             raise Refusal("42601", "A prepared statement holds one statement. Send them one by one.")
@@ -206,7 +208,21 @@ class WireSession:
             raise Refusal("54000", f"A query has at most {MOST_PARAMETERS:,} parameters.")
         if not statements:
             return Prepared(statement=None)
-        return Prepared(statement=statements[0], types=types)
+        return Prepared(statement=statements[0], types=await self._typed(statements[0], types))
+
+    async def _typed(self, statement: Statement, types: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the types of the parameters of a statement: of a query, from its columns where none is declared."""
+        if all(types) or statement.of_catalog or not is_query(statement):
+            return as_texts(types)
+        caller, served = await self._found("read")
+
+        def found() -> tuple[int, ...]:
+            with self.service.callers.pricing(caller):
+                tables = tables_of_catalog(served.session.catalog, served.session.public_tables)
+                columns = column_types(column for table in tables.values() for column in table.columns)
+                return inferred(statement.text, types, columns)
+
+        return await run_in_threadpool(found)
 
     def _bound(self, prepared: Prepared, sent: messages.Bind) -> Portal:
         if len(sent.values) != len(prepared.types):
@@ -319,6 +335,12 @@ class WireSession:
             return Result(tag=f"COPY {len(result.rows)}", columns=result.columns, rows=result.rows, copy=copy)
         if is_query(statement):
             return await self._asked(statement, given)
+        if first == "DECLARE":
+            name, query, held = declared(statement)
+            self._own.cursors.require_room(name)
+            result = await self._asked(query, given)
+            self._own.cursors.open(name, result, held=held)
+            return Result(tag="DECLARE CURSOR", notices=result.notices)
         return self._own.carry_out(statement)
 
     def _require_good(self, statement: Statement) -> None:

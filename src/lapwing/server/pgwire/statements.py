@@ -179,23 +179,26 @@ def _copy_options(words: list[str]) -> tuple[str, bool] | None:
 _CASTS: Final = {
     "SMALLINT": 21, "INT": 23, "INTEGER": 23, "INT4": 23, "BIGINT": 20, "INT8": 20, "REAL": 700, "FLOAT": 701,
     "DOUBLE": 701, "NUMERIC": 1700, "DECIMAL": 1700, "TEXT": 25, "VARCHAR": 1043, "BOOLEAN": 16, "BOOL": 16,
-    "DATE": 1082, "TIMESTAMP": 1114, "TIMESTAMPTZ": 1184,
+    "DATE": 1082, "TIMESTAMP": 1114, "TIMESTAMPTZ": 1184, "OID": 26, "NAME": 19,
 }  # fmt: skip
+ARRAYS: Final = {16: 1000, 20: 1016, 21: 1005, 23: 1007, 25: 1009, 26: 1028, 1043: 1015}
+"""The types of arrays, by the types of their elements."""
 
 
 def parameter_types(text: str, declared: tuple[int, ...]) -> tuple[int, ...]:
     """Return the types of the parameters `$1`, `$2` … of a text, by number.
 
-    The client declares a type, or a cast stands right after the parameter; any other parameter is a text.
+    The client declares a type, or a cast stands right after the parameter; any other parameter has the type 0.
     """
     tokens = [*_tokens(text)]
     types = dict(enumerate(declared, 1))
     for place, (sign, number) in enumerate(pairwise(tokens)):
         if sign.text != "$" or sign.kind != "other" or number.start != sign.end or not number.text.isdecimal():
             continue
-        cast = [token.text for token in tokens[place + 2 : place + 5]]
-        known = _CASTS.get(cast[2], 0) if len(cast) == 3 and cast[:2] == [":", ":"] else 0
+        cast = [token.text for token in tokens[place + 2 : place + 7]]
+        known = _CASTS.get(cast[2], 0) if len(cast) >= 3 and cast[:2] == [":", ":"] else 0
+        known = ARRAYS.get(known, 0) if cast[3:5] == ["[", "]"] else known
         key = int(number.text[:6])
         types[key] = types.get(key) or known
     most = max(types, default=0)
-    return tuple(types.get(place) or 25 for place in range(1, min(most, 70_000) + 1))
+    return tuple(types.get(place) or 0 for place in range(1, min(most, 70_000) + 1))

@@ -228,13 +228,29 @@ def read(data: bytes | None, type_: int, format_: int, number: int) -> object:
             raise BadValue(f"Parameter {number} has the type {type_}, which is not supported in binary.", "0A000")
         try:
             return reader(data)
-        except (struct.error, ValueError, OverflowError, ArithmeticError):
+        except (struct.error, KeyError, ValueError, OverflowError, ArithmeticError):
             raise BadValue(f"Parameter {number} is no value of its type.", "22P03") from None
     try:
         return _FROM_TEXT.get(type_, str)(data.decode())
     except (ValueError, OverflowError, ArithmeticError):
         state = "22007" if type_ in (DATE, TIMESTAMP, TIMESTAMPTZ) else "22P02"
         raise BadValue(f"Parameter {number} is no value of its type.", state) from None
+
+
+def _array_of(data: bytes) -> list[object]:
+    """Return an array of one dimension."""
+    dimensions, _, type_ = struct.unpack(">iiI", data[:12])
+    if dimensions == 0:
+        return []
+    (size, _), at, found = struct.unpack(">ii", data[12:20]), 20, list[object]()
+    if dimensions != 1 or not 0 <= size <= len(data):
+        raise ValueError
+    for _ in range(size):
+        (length,) = struct.unpack(">i", data[at : at + 4])
+        at += 4
+        found.append(None if length < 0 else _FROM_BINARY[type_](data[at : at + length]))
+        at += max(length, 0)
+    return found
 
 
 def _bool(text: str) -> bool:
@@ -321,4 +337,5 @@ _FROM_BINARY: Final[Mapping[int, Callable[[bytes], object]]] = {
     DATE: _date_of,
     TIMESTAMP: _moment_of,
     TIMESTAMPTZ: lambda data: _moment_of(data).replace(tzinfo=UTC),
+    **dict.fromkeys((1000, 1005, 1007, 1009, 1015, 1016, 1028), _array_of),
 }
