@@ -10,10 +10,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Tests wait for half of their time, for each other too (`tests/support/alone.py`): two processes fill a core.
 PROCESSES = $$((($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2))
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal -q --ignore=tests/spark
-# Those of Spark share one JVM, in one process, before all others. Without Java they are skipped.
+# Those of Spark share one JVM, in one process, beside all others: they wait for it most of the time. Without Java they
+# are skipped.
 SPARK = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q tests/spark
 HAS_JAVA = command -v java > /dev/null
-# In a new clone pytest rewrites each test file once, and keeps that: one process meanwhile, so that not each of several does.
+# In a new clone pytest rewrites each test file once, and keeps that: one process first, so that not each of several does.
+# Meanwhile is installed what is missing.
 FOUND = $(subst -n $(PROCESSES) --dist worksteal,-p no:xdist --collect-only,$(PYTEST)) > /dev/null 2>&1
 
 # `lapwing` is what the distribution was called before: its leftovers are removed.
@@ -27,9 +29,9 @@ ifdef ROOM
 	@test -d tests/$(ROOM) || { echo "There is no tests/$(ROOM); the rooms are:" $(filter-out fixtures support,$(notdir $(patsubst %/,%,$(wildcard tests/*/)))); exit 2; }
 	@$(if $(filter spark,$(ROOM)),$(MAKE) --no-print-directory $(VENV)/spark.stamp && $(SPARK),$(PYTEST) tests/$(ROOM))
 else
-	@requirements/debian.sh
-	@! $(HAS_JAVA) || $(MAKE) --no-print-directory $(VENV)/spark.stamp
-	@$(FOUND) & spark=0; $(SPARK) || spark=$$?; wait; $(PYTEST) && exit $$spark
+	@$(FOUND) & requirements/debian.sh && { ! $(HAS_JAVA) || $(MAKE) --no-print-directory $(VENV)/spark.stamp; }; made=$$?; wait; exit $$made
+	@said=$$(mktemp); $(SPARK) > $$said 2>&1 & beside=$$!; main=0; $(PYTEST) || main=$$?; \
+		spark=0; wait $$beside || spark=$$?; cat $$said; rm -f $$said; [ $$spark = 0 ] && exit $$main
 endif
 
 test-long: $(VENV)/dev.stamp   ## fuzz with fresh seeds, draw millions, race for long: LAPWING_SEED=... repeats a run
