@@ -6,7 +6,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from _pytest.unraisableexception import gc_collect_iterations_key
@@ -56,6 +56,23 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[
         return None
     marks = getattr(obj, "pytestmark", [])
     return [] if isinstance(marks, list) and any(mark.name == "long" for mark in marks) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make no case of a table that is long, where only the others run: another third."""
+    if metafunc.config.option.markexpr != effort.SHORT_RUN:
+        return
+    every = metafunc.parametrize
+
+    def short(argnames: Any, argvalues: Any, *more: Any, ids: Any = None, **named: Any) -> None:
+        rows = list(argvalues)
+        places = [place for place, row in enumerate(rows) if not effort.is_long_case(row)] or range(len(rows))
+        names = ids if ids is None or callable(ids) else list(ids)
+        kept = [names[place] for place in places] if isinstance(names, list) else names
+        every(argnames, [rows[place] for place in places], *more, ids=kept, **named)
+
+    metafunc.parametrize = short  # type: ignore[method-assign]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import alone
+from tests.support.effort import only
 
 pytest_plugins = ["pytester"]
 
@@ -90,7 +91,7 @@ def test_the_end():
 """
 
 
-@pytest.mark.parametrize(("busy", "most"), [(True, 3), (False, 1)])
+@pytest.mark.parametrize(("busy", "most"), only([0], [(True, 3), (False, 1)], many=True))
 def test_what_fails_runs_again_where_the_machine_was_busy_alone(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, busy: bool, most: int
 ) -> None:

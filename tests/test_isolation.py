@@ -68,6 +68,7 @@ def test_twin_in_one_process_it_would_not() -> None:
     assert said == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_an_argument_is_a_copy_and_may_be_large() -> None:
     def doubled(numbers: Any) -> Any:
         numbers *= 2
@@ -81,6 +82,7 @@ def test_an_argument_is_a_copy_and_may_be_large() -> None:
     assert rows[-1] == 299_999
 
 
+@pytest.mark.long
 def test_a_place_in_a_file_is_not_shared(tmp_path: Path) -> None:
     """An open file has one place for all processes that have it: state that would last."""
     (tmp_path / "weights").write_bytes(b"0123456789")
@@ -114,6 +116,7 @@ def test_what_does_not_end_is_ended(forever: str) -> None:
             assert (5.0 in said) is not bool(number)
 
 
+@pytest.mark.long
 def test_a_trial_says_why() -> None:
     with Isolated(stateful) as isolated:
         assert isolated.trial(0, 1) is None

@@ -31,6 +31,7 @@ def errors(shown: list[Shown]) -> list[str | None]:
     return [one.error for one in shown]
 
 
+@pytest.mark.long
 def test_a_cell_shows_table_intervals_and_price(folder: Path) -> None:
     shown = run([*OPEN, f"%%lapwing --epsilon 0.5\n{COUNT}", "_.rows()", f"%%lapwing --epsilon 0.5\n{COUNT}"], folder)
     assert not any(errors(shown))

@@ -42,6 +42,7 @@ def test_databases_are_separate_and_dropped(shared_postgres: Postgres) -> None:
         psycopg.connect(one)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("immediate", one_in(2, [False, True]))
 def test_a_server_keeps_what_was_committed(own_postgres: Postgres, immediate: bool) -> None:
     with own_postgres.database() as address:

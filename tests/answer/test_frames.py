@@ -32,6 +32,7 @@ def test_pandas_has_the_rows_and_whole_numbers_stay_whole(answer: lw.Answer) -> 
     assert list(answer.to_pandas(0.9).columns)[:4] == ["plan", "n", "n_low", "n_high"]
 
 
+@pytest.mark.long
 def test_polars_has_the_rows(answer: lw.Answer) -> None:
     frame = answer.to_polars()
     assert isinstance(frame, polars.DataFrame)

@@ -82,6 +82,7 @@ def test_values(function: str, parts: Sequence[Any], result: Any) -> None:
     assert value(function, *parts) == result
 
 
+@pytest.mark.long
 @given(x=st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))
 def test_roots_logarithms_and_exponentials_are_doubles_near_the_true_ones(x: Fraction) -> None:
     assert value("square_root", x) == sqrt(float(x))

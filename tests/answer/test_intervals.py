@@ -109,6 +109,7 @@ NUMBERS = st.one_of(st.integers(-100, 100), st.integers(-(2**66), 2**66))
 MARGINS = st.fractions(0, 50, max_denominator=32)
 
 
+@pytest.mark.long
 @examples(40, 4_000)
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=4), MARGINS, MARGINS, st.booleans())
 def test_ends_of_a_mean_are_those_of_its_cells_one_by_one(

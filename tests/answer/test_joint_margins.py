@@ -21,7 +21,7 @@ from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures.measures import Count, Measure, Sum
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 
 LOW, HIGH = -20, 60
 PAY = ColumnReference(name="pay", type=Fixed(step=Fraction(1, 2), low=LOW, high=HIGH))
@@ -193,9 +193,9 @@ SPREADS = [
 ]
 
 
-@pytest.mark.parametrize(("rows", "mean", "spread"), one_in(8, SPREADS, many=True))
-@pytest.mark.parametrize("sample", one_in(2, [True, False]))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("rows", "mean", "spread"), only([0], SPREADS, many=True))
+@pytest.mark.parametrize("sample", only([0], [True, False]))
+@pytest.mark.parametrize("kind", only([0], KINDS))
 def test_the_true_variance_is_missed_no_more_often_than_said(
     kind: str, rows: int, mean: int, spread: int, sample: bool
 ) -> None:
@@ -203,8 +203,8 @@ def test_the_true_variance_is_missed_no_more_often_than_said(
     assert missed <= 0.05 + 5 * (0.05 * 0.95 / 4000) ** 0.5
 
 
-@pytest.mark.parametrize("narrower", one_in(3, [SQUARES, TOTAL, COUNT]), ids=["squares", "sum", "count"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("narrower", only([0], [SQUARES, TOTAL, COUNT]), ids=["squares", "sum", "count"])
+@pytest.mark.parametrize("kind", only([0], KINDS))
 def test_narrower_margins_of_a_variance_would_be_noticed(
     kind: str, narrower: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,8 +223,8 @@ def test_narrower_margins_of_a_variance_would_be_noticed(
     assert max(missed) > 0.07
 
 
-@pytest.mark.parametrize("share", [1, Fraction(6, 10)], ids=str)
-@pytest.mark.parametrize(("mean", "spread"), one_in(2, [(25, 10), (0, 20)], many=True))
+@pytest.mark.parametrize("share", only([0], [1, Fraction(6, 10)]), ids=str)
+@pytest.mark.parametrize(("mean", "spread"), only([0], [(25, 10), (0, 20)], many=True))
 def test_half_of_it_is_about_three_mean_errors_in_pure_ledgers(mean: int, spread: int, share: Fraction) -> None:
     """The quantile of one Laplace number is 3.0 mean errors. Six tenths of the interval, the planted bug, miss more."""
     draws = 4000

@@ -78,12 +78,13 @@ def shares_held(folder: Path, kind: str, columns: Mapping[str, str], of_laws: An
     return found
 
 
-@pytest.mark.parametrize(("kind", "columns"), only([0, 3], product(["gdp", "pure"], [MEANS, SHARES]), many=True))
+@pytest.mark.parametrize(("kind", "columns"), only([0], product(["gdp", "pure"], [MEANS, SHARES]), many=True))
 def test_they_hold_as_often_as_they_say(tmp_path: Path, kind: str, columns: dict[str, str]) -> None:
     for name, share in shares_held(tmp_path, kind, columns).items():
         assert LEAST < share < MOST, name  # .950 to .958 in 40,000 cells
 
 
+@pytest.mark.long
 def test_a_mean_by_hand_is_as_narrow_as_avg(tmp_path: Path) -> None:
     with opened(tmp_path, ROWS, budget=GDP, most=1) as session:
         ends = session.sql(question({**MEANS, "n": "COUNT(cost)"}), epsilon=1).interval()
@@ -197,6 +198,7 @@ def holds_all(taken: list[Fraction], bounds: list[Fraction], count_from: int = -
     return bool((inside | ~met).all()), float(far)
 
 
+@pytest.mark.long
 def test_the_interval_of_a_quotient_has_all_that_is_in_reach_and_hardly_more() -> None:
     bounds = [Fraction(4) + Fraction(abs(piece - 5), 2) for piece in range(16)]
     held, far = holds_all(bounds, bounds)

@@ -17,7 +17,7 @@ from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures.measures import Count, Measure, Sum
 from tests.support.answer.one_cell import bracket, evaluate
-from tests.support.effort import examples, one_in
+from tests.support.effort import examples, only
 
 STEP = Fraction(1, 2)
 
@@ -80,7 +80,7 @@ def expected(name: str, rows: list[tuple[int, int]]) -> float | None:
 pairs = st.lists(st.tuples(st.integers(-6, 20), st.integers(0, 8)), min_size=1, max_size=30)
 
 
-@pytest.mark.parametrize("name", one_in(6, STATISTICS))
+@pytest.mark.parametrize("name", only([0], STATISTICS))
 @given(rows=pairs)
 def test_without_noise_they_are_what_they_are_called(name: str, rows: list[tuple[int, int]]) -> None:
     value, wanted = evaluate(STATISTICS[name], released(rows), {}), expected(name, rows)
@@ -99,7 +99,7 @@ def test_too_few_rows_have_none(name: str, count: int) -> None:
 noise = st.lists(st.integers(-400, 400), min_size=6, max_size=6)
 
 
-@pytest.mark.parametrize("name", one_in(6, STATISTICS))
+@pytest.mark.parametrize("name", only([0], STATISTICS))
 @examples(15, 1_000)
 @given(rows=pairs, moved=noise, widths=st.lists(st.integers(0, 400), min_size=6, max_size=6))
 def test_noise_leaves_them_inside_bounds_and_the_truth_inside_the_interval(

@@ -17,7 +17,7 @@ from lapwing.query.bind.bind import bind
 from lapwing.query.measures.measures import Measure
 from lapwing.query.plan.plan import Question
 from tests.support.answer.nearest_point import nearest_point
-from tests.support.effort import numbers, one_in
+from tests.support.effort import numbers, one_in, only
 
 CATALOG = """
 [dataset]
@@ -121,8 +121,8 @@ def agree(asked: Question, values: Mapping[Measure, Any]) -> bool:
     return can_be_true({m: sets.split(v) for m, v in values.items()}, limits(asked.measures), sets)
 
 
-@pytest.mark.parametrize("seed", one_in(3, numbers(1, 20)))
-@pytest.mark.parametrize("clause", one_in(2, CLAUSES))
+@pytest.mark.parametrize("seed", only([0], numbers(1, 20)))
+@pytest.mark.parametrize("clause", only([0], CLAUSES))
 def test_all_conditions_hold_once_and_for_all(clause: str, seed: int) -> None:
     asked = question(clause)
     true, raw, deviations = released(asked, seed)

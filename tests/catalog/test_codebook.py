@@ -38,6 +38,7 @@ thousands_mark = ",", currency = "$" }
 visited = { type = "date", lower = 2020-01-01, upper = 2029-12-31, format = "%m/%d/%Y" }"""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "content"), one_in(3, [("book.csv", CSV), ("book.json", JSON), ("book.toml", TOML)], many=True)
 )

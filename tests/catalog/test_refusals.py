@@ -44,6 +44,7 @@ def test_no_table() -> None:
         catalog(TEXT[: TEXT.index("[tables.visits]")])
 
 
+@pytest.mark.long
 def test_too_many_columns() -> None:
     columns = "\n".join(f'c{number} = {{ type = "string" }}' for number in range(10_001))
     with pytest.raises(CatalogError, match=r"tables\.visits\.columns: 10001 columns; at most 10000"):

@@ -57,6 +57,7 @@ def test_delta_at_an_epsilon(run: Run) -> None:
     assert "0.2876 to 0.2877" in outcome.out  # (e − √e)/(1 + e) = 0.28765
 
 
+@pytest.mark.long
 def test_reserved_says_which_delta_keys_suit(run: Run) -> None:
     outcome = run("account", "1 approx epsilon=0.1 delta=5e-6", "--delta", "1e-5", "--reserved")
     assert outcome.status == 0
@@ -133,6 +134,7 @@ def check_band(cells: list[dict[str, Any]], survival: Callable[[float], float]) 
             assert survival(loss) <= cell["upper"] * (1 + 1e-9)
 
 
+@pytest.mark.long
 def test_the_law_of_a_loss_runs_inside_its_band() -> None:
     cells = panels(listed("gaussian", 4, mu=0.5))[1]["data"]["values"]
     check_band(cells, lambda loss: float(norm.sf(loss - 0.5)))  # N(½, 1)

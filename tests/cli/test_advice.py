@@ -12,7 +12,7 @@ import pytest
 from lapwing.catalog.toml import load
 from lapwing.cli.measure_advice import advise
 from tests.support.cli.command import INIT, Outcome, Run
-from tests.support.effort import one_in
+from tests.support.effort import only
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 ROWS = 3
@@ -58,12 +58,13 @@ def check_flips_where_the_widths_cross(run: Run, widths: Widths) -> None:
         assert measure_for(run, questions) == best(widths(questions)), questions
 
 
+@pytest.mark.long
 def test_the_advice_flips_where_the_widths_cross(folder: Path, run: Run) -> None:
     assert (best(reckoned(9)), best(reckoned(10))) == ("pure", "gdp")
     check_flips_where_the_widths_cross(run, reckoned)
 
 
-@pytest.mark.parametrize("factor", [0.9, 1.1])
+@pytest.mark.parametrize("factor", only([0], [0.9, 1.1]))
 def test_twin_widths_off_by_a_tenth_are_noticed(folder: Path, run: Run, factor: float) -> None:
     with pytest.raises(AssertionError):
         check_flips_where_the_widths_cross(run, lambda k: reckoned(k) | {"gdp": factor * reckoned(k)["gdp"]})
@@ -81,8 +82,8 @@ def test_the_widths_are_those_of_the_textbook(folder: Path, run: Run, questions:
     assert widths == sorted(widths)
 
 
-@pytest.mark.parametrize("neighbouring", one_in(3, ["add_remove", "replace_one"]))
-@pytest.mark.parametrize("questions", one_in(2, [7, 12, 300]))
+@pytest.mark.parametrize("neighbouring", only([0], ["add_remove", "replace_one"]))
+@pytest.mark.parametrize("questions", only([0], [7, 12, 300]))
 def test_so_many_questions_fit_at_the_width_that_was_promised(
     folder: Path, run: Run, questions: int, neighbouring: str
 ) -> None:

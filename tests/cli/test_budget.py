@@ -39,8 +39,8 @@ def check_holds_whenever(view: lw.BudgetView, reading: Reading) -> None:
     assert reading.holds == WHENEVER
 
 
-@pytest.mark.parametrize("measure", one_in(2, ["gdp", "zcdp"]))
-@pytest.mark.parametrize("asked", only([0, 2], range(1, len(PRICES) + 1)))
+@pytest.mark.parametrize("measure", only([0], ["gdp", "zcdp"]))
+@pytest.mark.parametrize("asked", only([0], range(1, len(PRICES) + 1)))
 def test_the_odometer_is_the_one_of_the_library_and_wider(folder: Path, run: Run, measure: str, asked: int) -> None:
     spend(run, measure, PRICES[:asked])
     view = read()
@@ -103,6 +103,7 @@ def test_nothing_is_nothing_at_any_moment(folder: Path, run: Run, measure: str) 
     assert re.search(r"^spent +nothing$", run("budget").out, re.MULTILINE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("measure", one_in(2, ["gdp", "zcdp"]))
 def test_both_figures_are_said_with_their_meaning(folder: Path, run: Run, measure: str) -> None:
     spend(run, measure, ("0.5",))

@@ -51,6 +51,7 @@ def messy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_the_page(messy: Path, run: Run) -> None:
     run(*INIT)
     checked = run("data", "check")

@@ -84,6 +84,7 @@ def require_outward(amount: Fraction) -> None:
         assert Fraction(delta(amount, down=True)) <= amount <= Fraction(delta(amount)) < 1
 
 
+@pytest.mark.long
 @examples(70, 2_000)
 @given(amount=st.fractions(Fraction(1, 10**9), 10**4, max_denominator=10**9))
 def test_losses_are_rounded_outward(amount: Fraction) -> None:
@@ -213,6 +214,7 @@ def test_the_browser_writes_only_what_is_typed_there() -> None:
     assert re.findall(r"to(?:Fixed|Precision|LocaleString)|Intl\b", script) == ["toPrecision"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
 def test_the_slider_writes_as_python_does() -> None:
     script = (PACKAGE / "server/console/static/console.js").read_text(encoding="utf-8")
@@ -224,6 +226,7 @@ def test_the_slider_writes_as_python_does() -> None:
     assert json.loads(told.stdout) == [real(float(f"{number:.3g}")) for number in numbers]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
 def test_a_decimal_comma_is_read_alike_in_the_survey_and_in_the_console() -> None:
     script = (PACKAGE / "collector/pages/survey.mjs").read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ ABSENT = "visits: there is no index.\n"
 CURRENT = "visits: there is an index, and queries use it.\n"
 
 
+@pytest.mark.long
 def test_an_index_is_built_seen_and_dropped(visits: Path, run: Run) -> None:
     assert run("index", "status").out == ABSENT
     built = run("index", "build")

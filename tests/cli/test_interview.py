@@ -12,7 +12,7 @@ import pytest
 from lapwing.catalog.toml import load
 from lapwing.cli.interview import LIKE_A_UNIT, plain
 from tests.support.cli.command import Outcome, Run
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 
 Typed = Callable[..., Outcome]
 
@@ -238,7 +238,8 @@ def test_types_of_folders_are_asked_for(folder: Path, typed: Typed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("planned", "measure", "delta"), [("4", "pure", "0"), ("40", "gdp", "1e-6"), ("", "gdp", "1e-6")]
+    ("planned", "measure", "delta"),
+    only([0], [("4", "pure", "0"), ("40", "gdp", "1e-6"), ("", "gdp", "1e-6")], many=True),
 )
 def test_the_number_of_questions_chooses_what_adds_up(
     folder: Path, typed: Typed, planned: str, measure: str, delta: str

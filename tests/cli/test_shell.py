@@ -112,6 +112,7 @@ def test_explaining_is_free(visits: Path, piped: Piped) -> None:
         assert session.budget().history == (), visits
 
 
+@pytest.mark.long
 def test_pages_and_files(visits: Path, piped: Piped) -> None:
     outcome = piped(
         f".tables\n.describe\n.describe visits\n{COUNT};\n.save n.csv\n.plot n.json\n.budget\n.help\n.quit\nnothing;",
@@ -248,6 +249,7 @@ def test_a_name_that_is_no_word_is_quoted(visits: Path) -> None:
     assert found == ['"order"', '"Zip Code"', '"Zip Code"']
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("keys", "taken"),
     one_in(
@@ -319,6 +321,7 @@ def test_a_width_is_for_all_pages_of_this_shell(visits: Path, piped: Piped) -> N
     assert piped(".schema").out == wide.out
 
 
+@pytest.mark.long
 def test_a_chart_is_drawn_where_no_file_is_named(visits: Path, piped: Piped, run: Run) -> None:
     by_plan = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
     assert "█" in piped(f".epsilon 1\n{by_plan};\n.plot").err

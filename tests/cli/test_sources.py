@@ -27,6 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_from_a_database_to_an_answer(folder: Path, run: Run) -> None:
     assert run(*INIT, "--types", "weight=decimal:0.5").status == 0
     (table,) = load(folder / "lapwing.toml").tables

@@ -39,6 +39,7 @@ def kill(folder: Path) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.long
 def test_three_faults_stop_until_the_curator_resumes(visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("query", COUNT, "--epsilon", "0.1").status == 0
     assert "faults" not in run("budget").out

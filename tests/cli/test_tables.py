@@ -80,6 +80,7 @@ def squeezed(page: str) -> list[list[str]]:
     return [line.replace("─", "").split() for line in page.splitlines()]
 
 
+@pytest.mark.long
 def test_the_pages(clinic: Path, run: Run) -> None:
     listed, shown = run("tables"), run("describe", "patients")
     assert (listed.status, listed.err, shown.status, shown.err) == (0, "", 0, "")

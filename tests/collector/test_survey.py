@@ -101,6 +101,7 @@ def answer(page: Page, script: str) -> None:
 YES = "document.querySelector('input[value=yes]').click()"
 
 
+@pytest.mark.long
 def test_offline_it_waits_and_is_sent_once(browser: Browser, served: Any) -> None:
     page, before = opened(browser, served, COIN), count(served, COIN)
     answer(page, YES)
@@ -279,6 +280,7 @@ def test_the_policy_stops_what_is_not_ours(browser: Browser, served: Any) -> Non
 # For everybody
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", one_in(3, [320, 768, 1280]))
 @pytest.mark.parametrize("dark", one_in(2, [False, True]), ids=["light", "dark"])
 def test_it_fits_and_can_be_read(browser: Browser, served: Any, width: int, dark: bool) -> None:

@@ -72,6 +72,7 @@ def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
     assert str(tmp_path) not in path.read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_a_cell_that_fails_is_noticed(tmp_path: Path) -> None:
     shown = run(["1 / 0", "1 +", "2"], tmp_path)
     assert [one.error is not None for one in shown] == [True, True, False]

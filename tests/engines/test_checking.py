@@ -17,7 +17,7 @@ from lapwing.engines import DuckDB
 from lapwing.engines.data_check import TableCheck
 from lapwing.engines.duckdb.cleaned import clean
 from lapwing.errors import DataFault
-from tests.support.effort import one_in
+from tests.support.effort import only
 
 TABLE = """\
 [dataset]
@@ -129,8 +129,8 @@ BOUNDS = {
 }
 
 
-@pytest.mark.parametrize("kind", one_in(6, VALUES))
-@pytest.mark.parametrize("source", ["visits.csv", "visits.parquet"])
+@pytest.mark.parametrize("kind", only([0], VALUES))
+@pytest.mark.parametrize("source", only([0], ["visits.csv", "visits.parquet"]))
 def test_what_counts_as_null_is_what_is_missing_unreadable_or_too_long(kind: str, source: str, tmp_path: Path) -> None:
     values = VALUES[kind]
     if source.endswith("csv"):

@@ -20,7 +20,7 @@ from lapwing.engines.duckdb import cleaned, literals, source_reading
 from lapwing.errors import DataFault, QueryRefused
 from lapwing.query.bind.bind import bind
 from lapwing.query.measures.measures import Sum
-from tests.support.effort import one_in, only
+from tests.support.effort import only
 from tests.support.engines import physical
 from tests.support.engines.tables import run
 
@@ -128,6 +128,7 @@ def answered(text: str, catalog: Catalog) -> bool:
     return True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("asked_of", "every"), [(SHORT, 40), pytest.param(RICH, 1, marks=pytest.mark.long)], ids=["few", "rich"]
 )
@@ -204,7 +205,7 @@ CASES: list[tuple[str, pa.DataType, list[Any], list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("declared", "kind", "raw", "wanted"), one_in(6, CASES, many=True))
+@pytest.mark.parametrize(("declared", "kind", "raw", "wanted"), only([0], CASES, many=True))
 def test_what_a_value_becomes(
     declared: str, kind: pa.DataType, raw: list[Any], wanted: list[Any], tmp_path: Path
 ) -> None:
@@ -255,7 +256,7 @@ LONG = '{ type = "string", max_length = 100000 }'
 
 
 @pytest.mark.parametrize(
-    "pattern", only((0, 1, 2), ["%a_%a_%a_%a_%b", "%_a%_a%_a%_a%_b", "_%" * 9 + "b%", "%" + "_" * 900 + "b"])
+    "pattern", only([0], ["%a_%a_%a_%a_%b", "%_a%_a%_a%_a%_b", "_%" * 9 + "b%", "%" + "_" * 900 + "b"])
 )
 def test_no_pattern_takes_long(pattern: str, tmp_path: Path) -> None:
     """A pattern that is slow on one person's text alone would tell by the clock, and by the time limit."""

@@ -10,7 +10,7 @@ import lapwing as lw
 from lapwing.catalog.source_names import DATA, ending, is_text, stem
 from lapwing.catalog.text_files import format_of, header, size
 from lapwing.cli import main
-from tests.support.effort import one_in
+from tests.support.effort import only
 
 ROWS = [f"{n % 400},{'ab'[n % 2]},{n % 7}" for n in range(1000)]
 ENDINGS = [".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst", ".CSV.GZ"]
@@ -39,7 +39,7 @@ def protected(path: Path) -> lw.Session:
     )
 
 
-@pytest.mark.parametrize("kind", one_in(3, ENDINGS))
+@pytest.mark.parametrize("kind", only([0], ENDINGS))
 def test_it_is_read_like_any_other(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"visits{kind}"
     content = write(path)

@@ -9,7 +9,7 @@ import lapwing as lw
 from lapwing.catalog.public_draft import public_draft
 from lapwing.catalog.text_files import TextFormat, has_mixed_line_ends, with_one_line_end
 from lapwing.errors import DataFault
-from tests.support.effort import one_in
+from tests.support.effort import only
 
 READ: dict[str, tuple[bytes, list[str]]] = {
     "line ends of Windows": (b"id,a\r\n1,x\r\n2,y\r\n", ["x", "y"]),
@@ -39,7 +39,7 @@ PROTECTED: dict[str, Any] = {"privacy_unit": "row", "epsilon": 10_000, "types": 
 VALUES = ["x", "y", "z", "x\ny", "p\r\nq", "x\ry", "é"]
 
 
-@pytest.mark.parametrize("name", one_in(6, READ))
+@pytest.mark.parametrize("name", only([0], READ))
 def test_what_can_mean_one_thing_is_read(name: str, tmp_path: Path) -> None:
     content, values = READ[name]
     (tmp_path / "x.csv").write_bytes(content)

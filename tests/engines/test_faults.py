@@ -23,7 +23,7 @@ from lapwing.engines.duckdb import overdue
 from lapwing.engines.duckdb.database import Database
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.bind.bind import bind
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.engines.tables import ask, catalog, digests, parquet, run
 from tests.support.server.queueing import until
 
@@ -89,7 +89,7 @@ def swap(path: Path) -> None:
 CHANGES: list[Callable[[Path], None]] = [Path.unlink, truncate, corrupt, replace, swap]
 
 
-@pytest.mark.parametrize("change", one_in(4, CHANGES), ids=lambda change: change.__name__)
+@pytest.mark.parametrize("change", only([0], CHANGES), ids=lambda change: change.__name__)
 def test_a_file_that_changes_after_the_digest_is_not_answered_from(
     change: Callable[[Path], None], engine: DuckDB, found: Catalog
 ) -> None:
@@ -97,7 +97,7 @@ def test_a_file_that_changes_after_the_digest_is_not_answered_from(
     fault(engine, found)
 
 
-@pytest.mark.parametrize("change", one_in(4, CHANGES), ids=lambda change: change.__name__)
+@pytest.mark.parametrize("change", only([0], CHANGES), ids=lambda change: change.__name__)
 def test_a_file_that_changes_while_it_is_read_is_not_answered_from(
     change: Callable[[Path], None], engine: DuckDB, found: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,7 +161,7 @@ def of_another_kind(folder: Path) -> None:
     (folder / "t.parquet").write_text("x,note\n1,a\n")
 
 
-@pytest.mark.parametrize("write", one_in(2, [not_utf8, beyond_time, damaged, cut_off, of_another_kind]))
+@pytest.mark.parametrize("write", only([0], [not_utf8, beyond_time, damaged, cut_off, of_another_kind]))
 def test_what_cannot_be_read_to_its_end_is_no_data(write: Callable[[Path], None], tmp_path: Path) -> None:
     """Otherwise each question would fail or not, depending on whether one such row is there."""
     write(tmp_path)

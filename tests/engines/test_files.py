@@ -8,7 +8,7 @@ import pytest
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import source_reading
 from lapwing.errors import DataFault
-from tests.support.effort import one_in, some
+from tests.support.effort import one_in, only, some
 from tests.support.engines.tables import ask, catalog, parquet
 
 COLUMNS = {
@@ -55,7 +55,7 @@ READ = {
 }
 
 
-@pytest.mark.parametrize("name", one_in(8, READ))
+@pytest.mark.parametrize("name", only([0], READ))
 def test_a_csv_file_is_read(name: str, tmp_path: Path) -> None:
     content, rows, numbers, total, notes = READ[name]
     assert cells(tmp_path, content) == {"n": rows, "notes": notes, "x": numbers, "s": total}

@@ -19,7 +19,7 @@ from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import EngineFault
 from lapwing.query.bind.bind import bind
 from lapwing.query.plan.plan import Question
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.engines.tables import digests
 from tests.support.release.small import catalog, row, write
 
@@ -112,8 +112,8 @@ def apart(described: Catalog, text: str, monkeypatch: pytest.MonkeyPatch) -> lis
         return Asked(described).all(text)
 
 
-@pytest.mark.parametrize("passes", one_in(2, [1, 3]))
-@pytest.mark.parametrize("text", one_in(6, [*QUESTIONS, *PAIRS, *LIMITS]))
+@pytest.mark.parametrize("passes", only([0], [1, 3]))
+@pytest.mark.parametrize("text", only([0], [*QUESTIONS, *PAIRS, *LIMITS]))
 def test_every_integer_is_that_of_the_rows(
     text: str, passes: int, described: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 import lapwing as lw
 from lapwing.catalog.file_columns import guessed_types
 from lapwing.cli import main
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 
 TYPES = {"person": "integer", "plan": "string", "cost": "decimal:0.01", "day": "date", "member": "boolean"}
 
@@ -45,6 +45,7 @@ def one(session: lw.Session, expression: str) -> object:
     return row["x"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", one_in(3, [".jsonl", ".ndjson", ".jsonl.gz"]))
 def test_it_is_read_like_any_other(tmp_path: Path, ending: str) -> None:
     rows = rows_of()
@@ -69,7 +70,7 @@ def test_a_text_that_is_a_number_is_a_number_where_one_is_declared(tmp_path: Pat
         assert one(session, "SUM(cost)") == 7.5
 
 
-@pytest.mark.parametrize("value", one_in(3, ['"A1"', "true", "[1]", '{"a": 1}', '"3.5.2024"']))
+@pytest.mark.parametrize("value", only([0], ['"A1"', "true", "[1]", '{"a": 1}', '"3.5.2024"']))
 def test_what_is_not_of_its_type_is_refused_unless_it_is_to_be_null(tmp_path: Path, value: str) -> None:
     lines = [json.dumps(row) for row in rows_of(100)] + [f'{{"person": 100, "cost": {value}}}']
     path = write(tmp_path / "visits.jsonl", lines)
@@ -81,9 +82,19 @@ def test_what_is_not_of_its_type_is_refused_unless_it_is_to_be_null(tmp_path: Pa
 
 @pytest.mark.parametrize(
     "line",
-    ['{"person": 1', "[1, 2]", "5", '{"person": 1}{"person": 2}', '{"person": 1, "person": 2}', '{"plan": "\\ud800"}'],
+    only(
+        [0],
+        [
+            '{"person": 1',
+            "[1, 2]",
+            "5",
+            '{"person": 1}{"person": 2}',
+            '{"person": 1, "person": 2}',
+            '{"plan": "\\ud800"}',
+        ],
+    ),
 )
-@pytest.mark.parametrize("first", one_in(2, [True, False]))
+@pytest.mark.parametrize("first", only([0], [True, False]))
 def test_a_line_that_is_no_object_is_no_data(tmp_path: Path, line: str, first: bool) -> None:
     lines = [json.dumps(row) for row in rows_of(100)]
     path = write(tmp_path / "visits.jsonl", [line, *lines] if first else [*lines, line])

@@ -26,7 +26,7 @@ from lapwing.errors import DataFault, EngineFault
 from lapwing.query.bind.bind import bind
 from lapwing.query.plan.plan import Question
 from tests.support.catalog.existing import Data, bag
-from tests.support.effort import numbers, one_in
+from tests.support.effort import numbers, one_in, only
 from tests.support.engines.linked import Bag, defined
 from tests.support.engines.tables import HEAD, by_value, digests
 
@@ -171,6 +171,7 @@ def test_rows_of_files_exist_by_the_definition(kind: str, seed: int, tmp_path: P
     engine.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "stored",
     [
@@ -240,6 +241,7 @@ def test_the_second_question_about_a_large_file_makes_the_indexes_that_it_needs(
 # ---- what an index is of ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_an_index_is_of_the_data_and_the_catalog_of_all_parents(found: Catalog, engine: DuckDB) -> None:
     items = named(found, "items")
     engine.build_index(items)
@@ -367,8 +369,10 @@ def test_a_change_of_the_parent_may_bring_shared_keys_to_light(found: Catalog, e
         engine.run(asked, known)
 
 
-@pytest.mark.parametrize("kind", one_in(3, [pa.float64(), pa.float32(), pa.bool_()]))
-@pytest.mark.parametrize(("name", "column"), [("people", "k"), ("orders", "by"), ("orders", "day"), ("items", "on")])
+@pytest.mark.parametrize("kind", only([0], [pa.float64(), pa.float32(), pa.bool_()]))
+@pytest.mark.parametrize(
+    ("name", "column"), only([0], [("people", "k"), ("orders", "by"), ("orders", "day"), ("items", "on")], many=True)
+)
 def test_what_cannot_tell_keys_apart_is_no_key(
     name: str, column: str, kind: pa.DataType, found: Catalog, engine: DuckDB
 ) -> None:
@@ -380,7 +384,8 @@ def test_what_cannot_tell_keys_apart_is_no_key(
         engine.digest(named(found, name))
 
 
-@pytest.mark.parametrize("kind", one_in(3, [pa.int8(), pa.int32(), pa.uint64(), pa.string(), pa.decimal128(20, 0)]))
+@pytest.mark.long
+@pytest.mark.parametrize("kind", only([0], [pa.int8(), pa.int32(), pa.uint64(), pa.string(), pa.decimal128(20, 0)]))
 def test_keys_of_different_types_are_equal_by_their_value(kind: pa.DataType, tmp_path: Path) -> None:
     data = shop(0)
     data = {**data, "people": [row for row in data["people"] if row["k"] < 100]}  # type: ignore[operator]

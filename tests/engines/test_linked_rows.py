@@ -36,6 +36,7 @@ def others(rows: Bag, unit: int) -> Bag:
     return Counter({row: n for row, n in rows.items() if row[0] != unit})  # type: ignore[index]
 
 
+@pytest.mark.long
 @MANY
 @given(rows(unique=True))
 @example(A_LEAF)

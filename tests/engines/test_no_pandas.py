@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 ASKED = """
 import sys
@@ -30,6 +31,7 @@ columns = { shop = { type = "string" } }
 """
 
 
+@pytest.mark.long
 def test_private_keys_do_not_load_pandas(tmp_path: Path) -> None:
     pq.write_table(pa.table({"person": range(1000), "shop": ["a", "b"] * 500}), tmp_path / "v.parquet")
     (tmp_path / "lapwing.toml").write_text(CATALOG)

@@ -59,6 +59,7 @@ def test_a_pass_that_is_left_out_is_found(tmp_path: Path, monkeypatch: pytest.Mo
     engine.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", only((0,), QUESTIONS))
 def test_rows_of_all_passes_may_be_gathered_first(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = generated(tmp_path, 5_000, 400)

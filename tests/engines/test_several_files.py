@@ -81,6 +81,7 @@ def test_a_folder_is_the_pattern_of_its_files(visits: Path) -> None:
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_folders_name_columns(visits: Path) -> None:
     with protected(visits, types={"year": "integer"}, bounds={"year": (2013, 2015)}) as session:
         assert counts(session, "year") == {2013: 20, 2014: 20, 2015: 20}
@@ -100,6 +101,7 @@ def test_a_folder_of_no_year_is_null(visits: Path) -> None:
         assert row["n"] == 20
 
 
+@pytest.mark.long
 def test_a_folder_name_is_unescaped(tmp_path: Path) -> None:
     parquet(tmp_path / "visits" / "town=S%C3%A3o%20Paulo" / "p.parquet", 0)
     parquet(tmp_path / "visits" / "town=Köln" / "p.parquet", 20)
@@ -107,6 +109,7 @@ def test_a_folder_name_is_unescaped(tmp_path: Path) -> None:
         assert counts(session, "town") == {"São Paulo": 20, "Köln": 20}
 
 
+@pytest.mark.long
 def test_a_pattern_of_csv_files_is_one_table(tmp_path: Path) -> None:
     for place in range(3):
         csv(tmp_path / f"visits-{place}.csv", 20 * place, "ab"[place % 2], ";")

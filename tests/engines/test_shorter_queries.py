@@ -40,10 +40,11 @@ def truths(connection: duckdb.DuckDBPyConnection) -> list[list[Any]]:
     return [list(row) for row in connection.execute(f"SELECT {shown} FROM {rows} ORDER BY k").fetchall()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("nearest", "same"),
     only(
-        (0, 1),
+        [0],
         [({}, True), ({"less": floor}, False), ({"greater_equal": floor}, False), ({"greater": ceil}, False)],
         many=True,
     ),
@@ -154,6 +155,7 @@ def differing(folder: Path) -> list[str]:
     return asked
 
 
+@pytest.mark.long
 def test_numbers_put_together_are_those_of_the_whole_sql(tmp_path: Path) -> None:
     assert differing(tmp_path) == []
 

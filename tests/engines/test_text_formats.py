@@ -18,7 +18,7 @@ from lapwing.catalog.text_files import (
 )
 from lapwing.catalog.toml import load, loads
 from lapwing.cli import main
-from tests.support.effort import one_in, only
+from tests.support.effort import only
 
 TOWNS = {"gb18030": ["北京", "上海"], "shift_jis": ["東京", "大阪"], "big5": ["臺北", "高雄"],
          "euc-kr": ["서울", "부산"], "windows-1251": ["Москва", "Тверь"], "windows-1250": ["Łódź", "Brno"]}  # fmt: skip
@@ -45,7 +45,7 @@ def counts(path: Path, towns: list[str], encoding: str | None = None, quote: str
         return [row["n"] for row in session.sql("SELECT town, COUNT(*) AS n FROM t GROUP BY town", epsilon=10**5)]
 
 
-@pytest.mark.parametrize("encoding", one_in(4, ENCODINGS))
+@pytest.mark.parametrize("encoding", only([0], ENCODINGS))
 def test_every_encoding_is_read(tmp_path: Path, encoding: str) -> None:
     towns = write(tmp_path / "t.csv", encoding)
     assert counts(tmp_path / "t.csv", towns, encoding=encoding) == [150, 150]
@@ -54,8 +54,8 @@ def test_every_encoding_is_read(tmp_path: Path, encoding: str) -> None:
     assert counts(tmp_path / "t.csv", towns) == [150, 150], "what was declared once stays"
 
 
-@pytest.mark.parametrize("delimiter", only((0,), [";", "\t", "|"]))
-@pytest.mark.parametrize("quote", ['"', "'"])
+@pytest.mark.parametrize("delimiter", only([0], [";", "\t", "|"]))
+@pytest.mark.parametrize("quote", only([0], ['"', "'"]))
 def test_the_first_line_says_the_delimiter(tmp_path: Path, delimiter: str, quote: str) -> None:
     towns = write(tmp_path / "t.csv", "utf-8", delimiter, quote)
     assert counts(tmp_path / "t.csv", towns, quote=None if quote == '"' else quote) == [150, 150]

@@ -12,7 +12,7 @@ import pytest
 
 from lapwing.engines import DuckDB
 from lapwing.errors import DataFault
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.engines.tables import ask, catalog, parquet
 
 QUESTION = "SELECT COUNT(DISTINCT person) AS people, COUNT(*) AS n FROM t"
@@ -47,7 +47,7 @@ def counted(folder: Path, columns: dict[str, str], **facts: Any) -> tuple[int, i
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "values", "people"), one_in(6, IDENTITIES, many=True), ids=[name for name, *_ in IDENTITIES]
+    ("name", "kind", "values", "people"), only([0], IDENTITIES, many=True), ids=[name for name, *_ in IDENTITIES]
 )
 def test_a_unit_that_is_not_declared_is_its_value(
     name: str, kind: pa.DataType, values: list[Any], people: int, tmp_path: Path

@@ -14,7 +14,7 @@ from lapwing.exact import choice
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.choice import _Wheel, exponential_choice, exponential_choices
 from tests.exact.test_integers import Short
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.exact.independent import exact, number
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
@@ -189,8 +189,8 @@ def drawing(case: Case) -> Callable[[StreamEntropy], int]:
     return lambda entropy: exponential_choice(case.distances, case.scale, entropy, multiplicities=case.multiplicities)
 
 
-@pytest.mark.parametrize("draws", one_in(2, [FEW, MORE]))
-@pytest.mark.parametrize("name", one_in(3, CASES))
+@pytest.mark.parametrize("draws", only([0], [FEW, MORE]))
+@pytest.mark.parametrize("name", only([0], CASES))
 def test_draws_fit(name: str, draws: int) -> None:
     check_fit(CASES[name], drawing(CASES[name]), name, draws)
 

@@ -186,7 +186,7 @@ def forced(case: Case, table: InversionTable) -> Iterator[bytes]:
         yield recorded(int(exact.floor(case.cumulative(table.first + j) * 2**192)), 192)
 
 
-@pytest.mark.parametrize("name", one_in(12, [name for name in CASES if name != "discrete normal 64"]))
+@pytest.mark.parametrize("name", only([0], [name for name in CASES if name != "discrete normal 64"]))
 def test_forced_escalation_is_the_exact_inverse(name: str) -> None:
     case, table = CASES[name], table_of(name)
     for start in forced(case, table):

@@ -10,7 +10,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.generalisation import expected_gap, posterior_gap
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.generalisation.small_worlds import SmallWorld, random_world, randomized_response, revealing
 
 EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 20, 80)])
@@ -60,7 +60,7 @@ def test_it_holds_in_many_small_worlds() -> None:
     assert worst(ours, 2_000) <= 1 + 1e-6
 
 
-@pytest.mark.parametrize("bound", [without_the_delta_term, with_half_the_epsilon])
+@pytest.mark.parametrize("bound", only([0], [without_the_delta_term, with_half_the_epsilon]))
 def test_a_bound_that_promises_more_is_refuted(bound: Bound) -> None:
     """Planted bugs: the transfer term dropped, ε/8 in the place of ε/4."""
     assert worst(bound, 50, enough=1.01) > 1.01

@@ -43,6 +43,7 @@ def value(answer: lw.graphs.GraphAnswer, column: str) -> float:
     return found
 
 
+@pytest.mark.long
 def test_a_node_question_from_file_to_answer(tmp_path: Path) -> None:
     with lw.graphs.connect(written(tmp_path, 40, RING, epsilon=1000)) as graph:
         assert graph.protects == "each id, present or absent with all edges in friends"
@@ -148,6 +149,7 @@ def keeping(measure: str = "pure", delta: str = "delta = 1e-5, delta_keys = 1e-5
     return EDGES.replace("{ epsilon = 20 }", f'{{ epsilon = 20, {delta}, measure = "{measure}" }}')
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("measure", "delta"),
     one_in(2, [("pure", "delta = 1e-5, delta_keys = 1e-5"), ("gdp", "delta = 1e-4, delta_keys = 1e-5")], many=True),
@@ -527,6 +529,7 @@ def test_a_level_that_hardly_a_node_is_above(tmp_path: Path) -> None:
         assert "ends at one of these nodes" in answer.notes[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("promise", "public"), only([1], [(NODES, False), (EDGES, True)], many=True))
 def test_the_groups_with_most_edges(tmp_path: Path, promise: str, public: bool) -> None:
     # All of the south know each other.

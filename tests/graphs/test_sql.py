@@ -61,6 +61,7 @@ def test_other_questions_are_not_of_graphs() -> None:
     assert not is_function("SELECT COUNT(*) AS graph_edges FROM friends")
 
 
+@pytest.mark.long
 def test_in_python_and_on_the_command_line_it_is_the_same_answer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -183,6 +184,7 @@ def test_edges_with_two_promises_are_asked_for_by_the_name_of_one(tmp_path: Path
 # ---- sessions --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_session_answers_about_its_graphs(tmp_path: Path) -> None:
     with lw.connect(written(tmp_path, 40, RING, epsilon=10**6)) as session:
         preview = session.explain(f"{TRIANGLES}", epsilon=1000)

@@ -14,7 +14,7 @@ import lapwing as lw
 from lapwing.holdout import ReusableHoldout
 from lapwing.holdout.strategy import STEPS
 from lapwing.holdout.values import asking
-from tests.support.effort import one_in, only
+from tests.support.effort import only
 
 pd: Any = pytest.importorskip("pandas")
 PEOPLE = 4
@@ -75,8 +75,8 @@ ASKED = [
 ]
 
 
-@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
-@pytest.mark.parametrize(("questions", "expected"), one_in(4, ASKED, many=True), ids=["aged", "plan", "share", "nulls"])
+@pytest.mark.parametrize("name", only([0], ONE_OF_EACH_KIND))
+@pytest.mark.parametrize(("questions", "expected"), only([0], ASKED, many=True), ids=["aged", "plan", "share", "nulls"])
 def test_the_same_people_have_the_same_values(name: str, questions: dict[str, Question], expected: Any) -> None:
     with asking(questions[kind_of(name)], FRAMES[name], PEOPLE) as values:
         np.testing.assert_array_equal(
@@ -84,7 +84,8 @@ def test_the_same_people_have_the_same_values(name: str, questions: dict[str, Qu
         )
 
 
-@pytest.mark.parametrize("name", only((0, 6), FRAMES))
+@pytest.mark.long
+@pytest.mark.parametrize("name", only([0], FRAMES))
 def test_a_holdout_answers_about_them(name: str) -> None:
     kind, rows = kind_of(name), FRAMES[name]
     holdout = ReusableHoldout(rows, questions=2)
@@ -98,7 +99,7 @@ def test_a_holdout_answers_about_them(name: str) -> None:
     assert (holdout.asked, holdout.left) == (1, 1)
 
 
-@pytest.mark.parametrize("name", only((4, 8), FRAMES))
+@pytest.mark.parametrize("name", only([4], FRAMES))
 def test_a_question_meets_one_person_at_a_time(name: str) -> None:
     """A mean over the rows is this person's own value: nobody else is there."""
     others: dict[str, Question] = {

@@ -7,7 +7,7 @@ from typing import Any
 import ibis
 import pytest
 from ibis import _
-from tests.support.effort import one_in
+from tests.support.effort import only
 from tests.support.query import shop
 from tests.support.query.ibis_world import World, same
 
@@ -173,7 +173,7 @@ def title(text: object) -> str | None:
     return text[:90] if isinstance(text, str) else None
 
 
-@pytest.mark.parametrize(("linked", "text", "build"), one_in(12, PAIRS, many=True), ids=title)
+@pytest.mark.parametrize(("linked", "text", "build"), only([0], PAIRS, many=True), ids=title)
 def test_same_plan(shops: Shops, linked: str, text: str, build: Build) -> None:
     question = build(shops[linked].tables.table)
     assert not same(shops[linked].plan(text), shops[linked].plan(question)), ibis.to_sql(question)

@@ -7,7 +7,7 @@ from typing import Any
 import ibis
 import pytest
 from ibis import _
-from tests.support.effort import one_in
+from tests.support.effort import only
 from tests.support.query.ibis_world import World, same
 from tests.support.refusals import refused_as
 
@@ -16,6 +16,7 @@ from lapwing.tables import ibis_questions
 from lapwing.tables.ibis_questions import text_of, texts_of
 
 
+@pytest.mark.long
 def test_a_table_has_the_declared_columns(world: World) -> None:
     visits = world.tables.visits
     assert list(visits.columns)[:2] == ["person", "plan"]
@@ -64,17 +65,21 @@ SQL = {
 }
 
 
-@pytest.mark.parametrize("kind", one_in(3, QUESTIONS))
+@pytest.mark.parametrize("kind", only([0], QUESTIONS))
 @pytest.mark.parametrize(
     ("options", "said"),
-    [
-        ({"max_rows_contributed": 2}, "max_rows_contributed = 2"),
-        ({"max_groups_contributed": 1}, "max_groups_contributed = 1"),
-        (
-            {"group_selection_strategy": "PUBLIC_GROUPS", "max_rows_contributed": 1},
-            "group_selection_strategy = PUBLIC_GROUPS, max_rows_contributed = 1",
-        ),
-    ],
+    only(
+        [0],
+        [
+            ({"max_rows_contributed": 2}, "max_rows_contributed = 2"),
+            ({"max_groups_contributed": 1}, "max_groups_contributed = 1"),
+            (
+                {"group_selection_strategy": "PUBLIC_GROUPS", "max_rows_contributed": 1},
+                "group_selection_strategy = PUBLIC_GROUPS, max_rows_contributed = 1",
+            ),
+        ],
+        many=True,
+    ),
 )
 def test_options_are_those_of_sql(world: World, kind: str, options: dict[str, Any], said: str) -> None:
     question = QUESTIONS[kind](world.tables.visits)

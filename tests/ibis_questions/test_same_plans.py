@@ -9,7 +9,7 @@ from typing import Any
 import ibis
 import pytest
 from ibis import _
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.query.ibis_world import World, same
 
 from lapwing.query.pricing.calibrate import calibrate
@@ -522,7 +522,7 @@ def test_same_plan(world: World, text: str, build: Build) -> None:
     assert not same(world.plan(text), world.plan(question)), ibis.to_sql(question)
 
 
-@pytest.mark.parametrize(("text", "build"), one_in(9, ALIKE, many=True), ids=title)
+@pytest.mark.parametrize(("text", "build"), only([0], ALIKE, many=True), ids=title)
 def test_same_noise(world: World, text: str, build: Build) -> None:
     """Where Ibis writes the same in other words: as many cells, and the same noise for each number."""
     found = []

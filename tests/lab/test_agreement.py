@@ -10,6 +10,7 @@ from scipy import stats
 
 from lapwing.lab import agreement
 from lapwing.lab.agreement import RISK, bounded, exactly, mean, share
+from tests.support.effort import only
 
 PROBABILITIES = (1e-6, 0.00034, 0.01, 0.25, 0.5, 0.731, 0.95, 0.99999)
 TRIALS = (1, 2, 10, 40, 200, 5_000, 100_000)
@@ -23,8 +24,8 @@ def error_of_share(probability: float, trials: int, kind: agreement.Kind = "equa
     return float(stats.binom.pmf(hits[refused], trials, probability).sum())
 
 
-@pytest.mark.parametrize("kind", ["equal", "at most", "at least"])
-@pytest.mark.parametrize("trials", TRIALS)
+@pytest.mark.parametrize("kind", only([0], ["equal", "at most", "at least"]))
+@pytest.mark.parametrize("trials", only([0], TRIALS))
 def test_a_share_errs_as_seldom_as_it_says(trials: int, kind: agreement.Kind) -> None:
     errors = [error_of_share(probability, trials, kind) for probability in PROBABILITIES]
     assert max(errors) <= (RISK if kind == "equal" else RISK / 2)

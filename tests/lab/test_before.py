@@ -9,7 +9,7 @@ import pytest
 
 from lapwing import lab
 from lapwing.lab import auditing, k_anonymity, pseudonyms, sticky_noise, unicity
-from tests.support.effort import one_in
+from tests.support.effort import only
 
 EXPERIMENTS: dict[str, dict[str, int]] = {
     "pseudonyms": {},
@@ -23,7 +23,7 @@ def failed(found: Any) -> list[str]:
     return [check.what for check in found.checks if not check.holds]
 
 
-@pytest.mark.parametrize(("name", "sizes"), one_in(2, EXPERIMENTS.items(), many=True))
+@pytest.mark.parametrize(("name", "sizes"), only([0], EXPERIMENTS.items(), many=True))
 def test_they_hold(name: str, sizes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pseudonyms, "NUMBERS", 20_000)
     monkeypatch.setattr(pseudonyms, "SALTS", 65_536)

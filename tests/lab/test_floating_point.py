@@ -12,6 +12,7 @@ from lapwing.lab import Settings, floating_point, naive
 from lapwing.mechanisms import DiscreteLaplace
 
 
+@pytest.mark.long
 def test_doubles_give_the_true_figure_away_and_integers_do_not() -> None:
     found = floating_point.run(Settings(short=True))
     assert found.holds

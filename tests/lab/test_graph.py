@@ -14,6 +14,7 @@ from lapwing.mechanisms import DiscreteLaplace
 SHORT = Settings(short=True)
 
 
+@pytest.mark.long
 def test_a_graph_without_names_gives_friends_away_and_counts_do_not() -> None:
     found = graph.run(SHORT)
     assert found.holds

@@ -8,6 +8,7 @@ from lapwing import noise
 from lapwing.lab import Settings, histogram
 
 
+@pytest.mark.long
 def test_it_holds_and_has_the_figures_of_the_textbook() -> None:
     found = histogram.run(Settings(short=True))
     assert found.holds

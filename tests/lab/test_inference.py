@@ -12,6 +12,7 @@ from lapwing.lab import Settings, inference
 from lapwing.mechanisms import DiscreteLaplace
 
 
+@pytest.mark.long
 def test_it_holds_and_has_the_figures_of_the_textbook() -> None:
     found = inference.run(Settings(short=True))
     assert found.holds

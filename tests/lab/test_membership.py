@@ -26,6 +26,7 @@ def test_a_model_without_privacy_gives_its_people_away_and_ours_does_not() -> No
     assert lab.experiments()["membership"].attack
 
 
+@pytest.mark.long
 def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a hundredth of the noise. The attack is a real one, and finds it."""
     noise = Releases.noise

@@ -19,6 +19,7 @@ def failed(found: Any) -> list[str]:
     return [check.what for check in found.checks if not check.holds]
 
 
+@pytest.mark.long
 def test_it_holds_and_what_is_printed_is_wrong() -> None:
     found = mistakes.run(Settings(short=True, repetitions=20_000))
     assert not failed(found)

@@ -14,6 +14,7 @@ from lapwing.session import Session
 from tests.support.effort import one_in
 
 
+@pytest.mark.long
 def test_it_holds_and_has_the_figures_of_the_textbook() -> None:
     found = names.run(Settings(short=True))
     assert found.holds

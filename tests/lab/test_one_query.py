@@ -17,6 +17,7 @@ from tests.support.lab.planted import a_tenth_too_small
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 3.0)
 
 
+@pytest.mark.long
 def test_naive_counts_fall_and_lapwing_stays_within_its_bound() -> None:
     found = one_query.run(Settings(short=True))
     assert found.holds

@@ -26,6 +26,7 @@ def _observed(found: Finding, how: str) -> dict[int, float]:
     return {int(row["days"] or 0): float(row["found, observed"] or 0) for row in found.rows if row["reports"] == how}
 
 
+@pytest.mark.long
 def test_fresh_coins_give_everybody_away_and_a_kept_answer_does_not() -> None:
     found = over_time.run(Settings(short=True))
     assert found.holds

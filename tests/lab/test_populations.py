@@ -17,6 +17,7 @@ def _failed(checks: Any) -> str:
     return " · ".join(check.what for check in checks if not check.holds)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", only((2,), ["overfitting", "remembering", "stability"]))
 def test_they_hold(name: str) -> None:
     assert lab.run(name, short=True).holds

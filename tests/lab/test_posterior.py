@@ -41,6 +41,7 @@ def test_what_bob_said_moves_odds_twice_as_far(epsilon: float) -> None:
     assert without.min() == without.max() == 0.5  # what is believed where Bob is not in the data
 
 
+@pytest.mark.long
 def test_it_holds_and_has_the_figures_of_the_textbook() -> None:
     found = posterior.run(Settings(short=True))
     assert found.holds

@@ -14,6 +14,7 @@ from lapwing.mechanisms import ExponentialMechanism, GeneralisedExponential
 from tests.support.effort import one_in
 
 
+@pytest.mark.long
 def test_it_holds_and_shows_what_each_mechanism_is_for() -> None:
     found = price.run(Settings(short=True))
     assert found.holds

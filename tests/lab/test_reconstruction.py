@@ -27,6 +27,7 @@ def test_noise_of_a_fixed_size_hides_nobody_and_a_budget_does() -> None:
     assert ours["ε = 256 in all"] > 0.99
 
 
+@pytest.mark.long
 def test_least_squares_finds_what_a_linear_program_finds() -> None:
     groups = Groups.drawn(2_400, 30)
     bits = np.random.default_rng().integers(0, 2, 30)

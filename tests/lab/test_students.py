@@ -62,6 +62,7 @@ def test_it_is_the_same_on_every_machine() -> None:
     assert sha256(said.encode()).hexdigest() == "661083a0517fef8d393984244555910977a6295f9b18c3ac346df6850174960b"
 
 
+@pytest.mark.long
 def test_the_engine_takes_it_and_leaves_nothing() -> None:
     with protected_students(1_000_000) as session:
         folder = session.catalog.folder

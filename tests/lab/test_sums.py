@@ -22,6 +22,7 @@ def observed(found: Finding) -> dict[tuple[str, str], float]:
     return {(str(row["scholarship"]), str(row["figure"])): float(row["observed"] or 0) for row in found.rows}
 
 
+@pytest.mark.long
 def test_naive_noise_shows_bob_and_lapwing_does_not() -> None:
     found = sums.run(Settings(short=True))
     assert found.holds

@@ -16,6 +16,7 @@ def wrong(found: Finding) -> set[str]:
     return {check.what for check in found.checks if not check.holds}
 
 
+@pytest.mark.long
 def test_it_holds_and_has_the_figures_of_the_comparison() -> None:
     found = experiment.run(Settings(short=True))
     assert found.holds

@@ -132,6 +132,7 @@ def shown(folder: Path, tag: str | None) -> Iterator[Page]:
         yield session.guarantee(language=tag)
 
 
+@pytest.mark.long
 def test_a_page_is_wholly_in_another_language(tmp_path: Path, other: Speaking) -> None:
     """Each title and each sentence is from the catalogue; what is left are names, numbers and values."""
     other()

@@ -37,6 +37,7 @@ def test_the_bound_is_that_of_the_theorem() -> None:
     assert least_epsilon(200, 200, 250, DELTA) < least_epsilon(200, 200, 250, 0.0) < 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mu", only((2,), [0.25, 1.0, 4.0]))
 def test_an_audit_finds_no_more_than_was_charged(mu: float) -> None:
     right, inside = guessed(mu, 250, 200, seed=int(10 * mu))

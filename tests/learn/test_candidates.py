@@ -128,6 +128,7 @@ FAULTY: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.long
 def test_what_fails_whatever_the_rows_are_costs_nothing(session: lw.Session) -> None:
     for faulty, message in FAULTY.values():
         for tries in (None, 2):

@@ -9,7 +9,7 @@ import pytest
 
 from lapwing.learn.gaussian_tries import factor_up
 from lapwing.learn.random_stopping import Tries
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 
 LAWS = [(2, 0), (5, 0), (20, 1)]
 MORE = [(10, 0), (50, 0), (100, 2), (1000, 0)]
@@ -52,9 +52,10 @@ def attained(weights: tuple[int, ...], mu: float, factor: float, bins: int = 300
     return worst
 
 
-@pytest.mark.parametrize("mu", one_in(4, [1.0, 0.2]))
+@pytest.mark.parametrize("mu", only([0], [1.0, 0.2]))
 @pytest.mark.parametrize(
-    ("most", "eta"), [*one_in(2, LAWS, many=True), *[pytest.param(*law, marks=pytest.mark.long) for law in MORE]]
+    ("most", "eta"),
+    only([0], [*one_in(2, LAWS, many=True), *[pytest.param(*law, marks=pytest.mark.long) for law in MORE]], many=True),
 )
 def test_no_scores_make_the_best_lose_more(most: int, eta: int, mu: float) -> None:
     """Planted: a factor that is 5 % smaller is too small for these scores."""

@@ -134,6 +134,7 @@ def test_a_person_moves_moments_by_the_declared_bound_at_most(tmp_path: Path) ->
     assert (moved > np.array(bounds) // ROWS_PER_PERSON).any()  # the planted bug: a bound by row
 
 
+@pytest.mark.long
 def test_a_scaler_makes_figures_public_for_others(tmp_path: Path) -> None:
     rows = people(400)
     with rich(tmp_path, rows) as session:
@@ -164,6 +165,7 @@ def test_components_are_those_of_the_covariance(tmp_path: Path) -> None:
     assert model.transform(arrow(rows)).var(axis=0) == pytest.approx(values[::-1], rel=0.05)
 
 
+@pytest.mark.long
 def test_naive_bayes(tmp_path: Path) -> None:
     rows = people(500)
     with rich(tmp_path, rows) as session:

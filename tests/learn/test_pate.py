@@ -155,6 +155,7 @@ def test_noise_is_for_all_inputs_together(price: lw.PureDP | lw.GaussianDP | lw.
 # ---- in a session ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "facts", one_in(2, [{"measure": "pure", "delta": 0}, {"measure": "gdp", "neighbouring": "replace_one"}])
 )
@@ -190,6 +191,7 @@ def _as_a_matrix(rows: list[dict[str, Any]]) -> tuple[Any, Any]:
     return np.array(x, dtype=float), np.array([int(row["ill"]) for row in rows])
 
 
+@pytest.mark.long
 def test_what_cannot_vote_costs_nothing(tmp_path: Path) -> None:
     with opened(tmp_path, people(5), epsilon=1) as session:
 

@@ -145,6 +145,7 @@ def test_of_a_number_a_failure_is_the_largest_error(neighbours: Any, way: str) -
     assert 0 <= squares <= rows
 
 
+@pytest.mark.long
 def test_of_a_number_what_is_too_much_is_at_its_bound(neighbours: Any) -> None:
     """She is 50 of 0 to 100, and the bound is 100."""
     _, _, _, halves, scored = moved(neighbours["age"], Hostile("says too much", number=True))
@@ -202,6 +203,7 @@ def test_twin_to_ask_one_by_one_after_an_exception(neighbours: Any, monkeypatch:
         assert abs(right) + abs(wrong) > ROWS_PER_PERSON
 
 
+@pytest.mark.long
 def test_twin_to_ask_in_this_process(neighbours: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: what a model keeps of one person decides about the next."""
     model = Hostile()
@@ -251,6 +253,7 @@ def test_a_score_says_nothing_of_one_persons_pay(tmp_path: Path) -> None:
     assert all(0 <= one.value <= 1 for one in found)
 
 
+@pytest.mark.long
 def test_a_candidate_that_cannot_predict_at_all_is_told_before_the_choice_is_paid(tmp_path: Path) -> None:
     with opened(tmp_path, people(5)) as session:
         model = ModelSelection(candidates=[GaussianNB(), Faulty(always=True, above=-1)])

@@ -31,7 +31,7 @@ from lapwing.mechanisms import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.session import access_of
-from tests.support.effort import one_in, only
+from tests.support.effort import only
 from tests.support.learn.people import ROWS_PER_PERSON, opened, people
 
 FEATURES = ["age", "pay"]
@@ -69,14 +69,14 @@ def largest_ratio(ratio: int, weights: tuple[int, ...], size: int = 3) -> float:
     return worst
 
 
-@pytest.mark.parametrize("eta", one_in(2, [0, 1, 2]))
-@pytest.mark.parametrize("most", [2, 7])
+@pytest.mark.parametrize("eta", only([0], [0, 1, 2]))
+@pytest.mark.parametrize("most", only([0], [2, 7]))
 def test_the_best_of_tries_loses_two_and_eta_times_one(eta: int, most: int) -> None:
     tries = Tries(most=most, eta=eta)
     assert largest_ratio(2, tries.weights) <= 1 / float(tries.of_one(PureDP(1)).amount)
 
 
-@pytest.mark.parametrize("eta", [0, 1])
+@pytest.mark.parametrize("eta", only([0], [0, 1]))
 def test_the_price_is_reached_nearly_and_no_less_would_do(eta: int) -> None:
     """Planted: a price of (1 + η)·ε₁. An outcome in the middle, of many tries, is more than that."""
     tries, raised = Tries(most=400, eta=eta), Fraction(3, 2)
@@ -108,6 +108,7 @@ def test_numbers_of_tries_have_their_law(eta: int) -> None:
 # ---- what is charged, and done ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("facts", only([0], [{"measure": "pure", "delta": 0}, {"measure": "gdp"}, {"measure": "zcdp"}]))
 def test_the_price_is_charged_once_and_a_try_gets_its_part(tmp_path: Path, facts: dict[str, Any]) -> None:
     """Each try spends its part at most, training and score together; the ledger sees one charge."""
@@ -253,7 +254,7 @@ def failing(tmp_path: Path, failures: set[int], *, counting: int) -> ModelSelect
 
 @pytest.mark.parametrize(
     ("failures", "counting", "best"),
-    only([0, 3], [({1}, 1, 5), ({2}, 2, 9), ({1, 2}, 1, 5), ({0}, 2, 9), ({2}, 3, 9), ({1}, 3, 30)], many=True),
+    only([0], [({1}, 1, 5), ({2}, 2, 9), ({1, 2}, 1, 5), ({0}, 2, 9), ({2}, 3, 9), ({1}, 3, 30)], many=True),
 )
 def test_a_try_that_fails_is_the_worst(tmp_path: Path, failures: set[int], counting: int, best: int) -> None:
     """Planted: a fault for any that fails. It would tell of tries that do not count, at no price."""

@@ -46,6 +46,7 @@ def test_features_that_correlate_are_selected(tmp_path: Path) -> None:
     assert told.names()[0] == "age"
 
 
+@pytest.mark.long
 def test_the_best_model_is_chosen(tmp_path: Path) -> None:
     with opened(tmp_path, people(300), epsilon=10 * MUCH) as session:
         plain = ModelSelection(candidates=[DecisionTree(depth=1, bins=2), LogisticRegression()])

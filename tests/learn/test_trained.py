@@ -67,6 +67,7 @@ def test_gradients_are_those_of_the_loss() -> None:
     assert sigmoid()[[0, len(sigmoid()) // 2, -1]].tolist() == [0, GRID // 2, GRID]
 
 
+@pytest.mark.long
 def test_a_tree_finds_steps(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     rows: list[Row] = []
@@ -83,6 +84,7 @@ def test_a_tree_finds_steps(tmp_path: Path) -> None:
     assert no_more.splits_ == ({}, {}, {})  # noise alone makes no splits
 
 
+@pytest.mark.long
 def test_an_additive_model_finds_shapes(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     rows: list[Row] = []

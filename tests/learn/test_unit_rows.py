@@ -49,6 +49,7 @@ def expected(rows: list[Row]) -> Counter[tuple[tuple[int, ...], ...]]:
     return Counter(tuple(sorted(rows)) for rows in by_person.values())
 
 
+@pytest.mark.long
 def test_they_are_those_of_the_table(tmp_path: Path) -> None:
     rows = people(60)
     rows += [row | {"person": "twin"} for row in rows if row["person"] == "p3"]  # two people with equal rows

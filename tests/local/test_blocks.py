@@ -14,7 +14,7 @@ from lapwing.local import BinaryResponse, KaryResponse, LocalHashing, SubsetSele
 from lapwing.local.frequencies import subset
 from lapwing.local.report_formats import ones_by_column
 from lapwing.local.simulation.blocks import simulate_counts
-from tests.support.effort import one_in, only, some
+from tests.support.effort import only, some
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import StreamEntropy
 
@@ -83,7 +83,7 @@ def check_sets(k: int, size: int) -> None:
         assert p_value(seen, np.array(matrix.rows[true], dtype=float)) > LEAST_P_VALUE
 
 
-@pytest.mark.parametrize(("k", "size"), one_in(2, [(2, 1), (4, 3), (8, 1), (8, 2), (8, 7)], many=True))
+@pytest.mark.parametrize(("k", "size"), only([0], [(2, 1), (4, 3), (8, 1), (8, 2), (8, 7)], many=True))
 def test_sets_fit_their_law(k: int, size: int) -> None:
     check_sets(k, size)
 

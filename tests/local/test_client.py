@@ -89,6 +89,7 @@ print(client.report(task, "v1", os.urandom).decode(), sorted(m for m in sys.modu
     assert "not standard" in alone("import numpy")
 
 
+@pytest.mark.long
 def test_the_folder_works_by_itself(tmp_path: Path) -> None:
     shutil.copytree(SOURCE.parent, tmp_path / "client", ignore=shutil.ignore_patterns("__pycache__"))
     code = f"import client; print(client.read_task({to_toml(FAIR_TASK)!r}).id)"
@@ -118,6 +119,7 @@ def task_of_sketch() -> client.Task:
     return new_task("A word?", client.Text(8), hadamard, opens=date(2027, 1, 1), closes=date(2027, 2, 1))
 
 
+@pytest.mark.long
 def test_each_file_is_read_when_it_is_needed() -> None:
     use = f"""
 from lapwing.local import client

@@ -74,6 +74,7 @@ def test_numbers_of_a_column_have_as_many_places() -> None:
     assert aligned([]) == []
 
 
+@pytest.mark.long
 def test_the_chart_shows_stated_and_true_totals(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "cost.json"
     assert run(*ASK, "--plot", str(file)).status == 0

@@ -48,6 +48,7 @@ def test_help_has_an_example(run: Run) -> None:
     assert "--device" in run("local", "report", "--help").out
 
 
+@pytest.mark.long
 def test_from_reports_to_the_ledger(folder: Path, run: Run) -> None:
     first = report(run, "fresh", "2")
     assert first.status == 0

@@ -128,6 +128,7 @@ def test_the_second_round_is_right_on_average() -> None:
             assert expected / GRID != truth
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("turns", [2, pytest.param(40, marks=pytest.mark.long)])
 def test_edges_and_triangles_of_a_graph_are_within_their_intervals(turns: int) -> None:
     graph = nx.gnp_random_graph(150, 0.2, seed=5)

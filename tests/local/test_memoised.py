@@ -16,7 +16,7 @@ from lapwing.local import KaryResponse, Memoised, client, collect, estimate, lik
 from lapwing.local.client import longitudinal
 from lapwing.local.client.longitudinal import MEMOISED
 from tests.local.test_client import DAYS
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import StreamEntropy
 
@@ -176,7 +176,7 @@ def test_by_how_much_they_fail() -> None:
     assert steps == pytest.approx([8 * log(3), 16 * log(3), 32 * log(3)], rel=1e-3)  # without limit
 
 
-@pytest.mark.parametrize("name", ["three quarters twice", "ε∞ = 1", "two values"])
+@pytest.mark.parametrize("name", only([0], ["three quarters twice", "ε∞ = 1", "two values"]))
 def test_the_bound_for_changing_answers_holds_for_all_histories(name: str) -> None:
     mechanism = SHELF[name]
     for periods in (1, 2, 3, 4):
@@ -190,7 +190,7 @@ def test_the_bound_holds_for_three_values() -> None:
     assert largest(mechanism, 2) <= mechanism.changing_ratio(2)
 
 
-@pytest.mark.parametrize("name", ["ε∞ = 1", "three values"])
+@pytest.mark.parametrize("name", only([0], ["ε∞ = 1", "three values"]))
 def test_ratios_between_histories_are_exact(name: str) -> None:
     mechanism = SHELF[name]
     every = laws(mechanism, 3 if mechanism.categories == 2 else 2)

@@ -85,6 +85,7 @@ def check_vectors(answers: list[dict[str, Any]]) -> None:
         }
 
 
+@pytest.mark.long
 @needs_node
 def test_every_vector_in_node() -> None:
     check_vectors(node("reports", vectors()))
@@ -144,6 +145,7 @@ def test_it_says_what_python_says_at_length() -> None:
         compare_with_python(20, f"{os.environ.get('LAPWING_SEED', '')} {number}")
 
 
+@pytest.mark.long
 @needs_node
 def test_logarithms_are_those_of_python() -> None:
     draw = random.Random("logarithms")
@@ -315,6 +317,7 @@ def sent_by_python(path: str, task: client.Task, answer: str, today: date, data:
     }
 
 
+@pytest.mark.long
 @needs_node
 @pytest.mark.parametrize("limit", one_in(6, [None, "1.5", "4", "0.3"]))
 def test_its_ledger_is_that_of_python(limit: str | None, tmp_path: Path) -> None:

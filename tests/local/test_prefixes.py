@@ -144,6 +144,7 @@ def test_common_words_are_found_whatever_the_alphabet() -> None:
     assert (low < high).all()
 
 
+@pytest.mark.long
 def test_from_devices_to_words() -> None:
     mechanism = PrefixExtending.for_epsilon(5, 4, first=8, step=8, checking=1)
     task, entropy = task_of(mechanism), StreamEntropy("devices")

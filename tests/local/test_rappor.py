@@ -20,7 +20,7 @@ from lapwing.local.client import rappor as device
 from lapwing.local.client.longitudinal import bits_again
 from lapwing.local.collection import collect_for
 from lapwing.local.report_formats import law_of_bits
-from tests.support.effort import examples, one_in
+from tests.support.effort import examples, one_in, only
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.local.laws import law_of
 
@@ -544,7 +544,9 @@ def test_a_fuzzer_finds_nothing_that_fails(said: Any) -> None:
     assert len(taken.reports) + len(taken.rejected) == 1
 
 
-@pytest.mark.parametrize("mechanism", [PAPER, Rappor.once(3, bits=200, hashes=16), Rappor.once(1, bits=2)], ids=repr)
+@pytest.mark.parametrize(
+    "mechanism", only([0], [PAPER, Rappor.once(3, bits=200, hashes=16), Rappor.once(1, bits=2)]), ids=repr
+)
 def test_honest_reports_are_all_taken(mechanism: Rappor) -> None:
     task, entropy = task_of(mechanism), StreamEntropy("taken")
     lines = [client.report_with_memory(task, f"t{i}", entropy.read, {})[0] or b"" for i in range(300)]

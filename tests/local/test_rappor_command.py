@@ -48,6 +48,7 @@ def asked(folder: Path, task: client.Task, people: int = 4000) -> None:
 ASK = ("local", "estimate", "task.toml", "reports.ndjson", "--candidates", "pages.txt")
 
 
+@pytest.mark.long
 def test_from_task_to_shares(folder: Path, run: Run) -> None:
     asked(folder, made(run))
     outcome = run(*ASK, "--forged", "10", "--plot", "chart.json", "--together")
@@ -219,6 +220,7 @@ def test_a_device_that_remembers_sends_the_same_report(folder: Path, run: Run) -
     assert task.mechanism == "rappor"
 
 
+@pytest.mark.long
 def test_basic_reports_are_estimated_as_a_list(folder: Path, run: Run) -> None:
     task, entropy = made(run, "--forever", "6", "--value", "no", "--value", "yes"), StreamEntropy("basic")
     lines = [

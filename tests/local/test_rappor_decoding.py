@@ -112,6 +112,7 @@ def test_the_density_is_that_of_random_texts() -> None:
     assert len(set(patterns.density.round(9))) == 2  # 24 does not divide 256
 
 
+@pytest.mark.long
 def test_other_texts_are_unallocated() -> None:
     texts, shares = [f"text {i}" for i in range(200)], zipf(200)
     reports = asked(ONCE, texts, shares, 200_000, "unallocated")
@@ -140,6 +141,7 @@ def covered(mechanism: Rappor, texts: list[str], shares: Any, candidates: list[s
 FIFTY = [f"text {i}" for i in range(50)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mechanism", only([1], [ONCE, Rappor.full(2, 6, hashes=2, bits=64, cohorts=16)]), ids=repr)
 def test_intervals_cover_as_often_as_they_say(mechanism: Rappor) -> None:
     """Of 1,500; chance alone makes ±1.2 %, but the stream is the same every time."""

@@ -20,7 +20,7 @@ from lapwing.local import (
 )
 from lapwing.local.collection import KEYS
 from tests.local.test_client import task_of, tasks_of_vectors
-from tests.support.effort import examples, one_in
+from tests.support.effort import examples, one_in, only
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.local.shelf import AT_EPSILON
 
@@ -168,7 +168,7 @@ def test_a_fuzzer_finds_nothing_that_fails(name: str, data: st.DataObject) -> No
 VECTORS = tasks_of_vectors()
 
 
-@pytest.mark.parametrize("name", one_in(6, VECTORS))
+@pytest.mark.parametrize("name", only([0], VECTORS))
 @examples(20)
 @given(data=st.data())
 def test_a_fuzzer_finds_nothing_that_fails_of_any_kind(name: str, data: st.DataObject) -> None:

@@ -215,7 +215,9 @@ def theorem(mechanism: Randomizer, people: int, growth: mpf) -> mpf:
     return total / people
 
 
-@pytest.mark.parametrize("mechanism", [KaryResponse.for_epsilon(2, 6), UnaryEncoding.optimised(1, 9)], ids=repr)
+@pytest.mark.parametrize(
+    "mechanism", only([0], [KaryResponse.for_epsilon(2, 6), UnaryEncoding.optimised(1, 9)]), ids=repr
+)
 def test_the_upper_bound_of_a_mechanism_is_the_theorem(mechanism: Randomizer) -> None:
     for epsilon in (Fraction(0), Fraction(1, 5), Fraction(4, 5)):
         true = theorem(mechanism, 12, mp.exp(real(epsilon)))
@@ -223,8 +225,8 @@ def test_the_upper_bound_of_a_mechanism_is_the_theorem(mechanism: Randomizer) ->
         assert true <= upper <= true * (1 + mpf(10) ** -7)
 
 
-@pytest.mark.parametrize("people", one_in(2, [1, 2, 5, 9]))
-@pytest.mark.parametrize("local", [Fraction(1, 2), Fraction(1), Fraction(3)])
+@pytest.mark.parametrize("people", only([0], [1, 2, 5, 9]))
+@pytest.mark.parametrize("local", only([0], [Fraction(1, 2), Fraction(1), Fraction(3)]))
 def test_the_lower_bound_of_the_coin_is_its_own(people: int, local: Fraction) -> None:
     """For few people all values of the others are tried, so the bound is what the coin really has."""
     for lower, truth, _ in check_between(BinaryResponse.for_epsilon(local), people):
@@ -291,8 +293,8 @@ def test_distance_of_two_values_under_a_hash_function() -> None:
 
 @pytest.mark.parametrize(
     ("trials", "chance"),
-    one_in(
-        2,
+    only(
+        [0],
         [
             (1, Fraction(1, 2)),
             (7, Fraction(1, 3)),

@@ -131,6 +131,7 @@ def check_predictions(found: tuple[Simulated, ...], least: int) -> None:
 DATA = [1700, 800, 300, 200]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sizes", "repeats"), [([300], 100), pytest.param([300, 3000], 400, marks=pytest.mark.long)], ids=str
 )
@@ -213,6 +214,7 @@ def test_a_million_people_and_a_hundred_values() -> None:
     assert all(one.observed is not None for one in found)
 
 
+@pytest.mark.long
 def test_what_takes_too_long_is_predicted_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(roads, "MOST_WORK", 11_000)
     found = simulate(DATA, epsilons=[1], repeats=2)

@@ -203,6 +203,7 @@ def test_no_bias_and_the_stated_variance_over_all_functions(kind: Any, field: An
             assert variance == alone + Fraction(others * (others - 1), n * n) * c / ((1 - c) * k)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", only([0], [CountMeanSketch, HadamardSketch]))
 def test_decoding_is_the_sum_over_reports(kind: Any) -> None:
     mechanism = small(kind, functions=7, buckets=16).among([f"w{i}" for i in range(50)])
@@ -335,6 +336,7 @@ def test_rows_of_too_many_ones_are_rejected() -> None:
     mechanism.read(device.draw_sketch(mechanism.parameters, 10, "the", StreamEntropy("honest").read))
 
 
+@pytest.mark.long
 @given(said=st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=6))
 @examples(40, 3000)
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from lapwing.errors import InvalidParameter
 from lapwing.local import client, collect_for, mechanism_of, simulate_reports
 from tests.local.test_client import tasks_of_vectors
-from tests.support.effort import one_in, only
+from tests.support.effort import only
 from tests.support.fixed_entropy import StreamEntropy
 
 TASKS = {**tasks_of_vectors()}
@@ -62,7 +62,7 @@ def check_alike(one: Any, other: Any) -> None:
         assert (np.abs(shares - others) < 4.5 * spread).all()
 
 
-@pytest.mark.parametrize("name", one_in(12, TASKS))
+@pytest.mark.parametrize("name", only([0], TASKS))
 def test_simulated_reports_are_those_of_devices(name: str) -> None:
     task = client.task_of(TASKS[name])
     devices = of_devices(task, answers_to(task, DEVICES), name)
@@ -72,9 +72,7 @@ def test_simulated_reports_are_those_of_devices(name: str) -> None:
     check_alike(devices, simulated)
 
 
-@pytest.mark.parametrize(
-    "name", only([1, 4], ["binary", "k-ary", "unary", "hybrid", "one-attribute", "all-attributes"])
-)
+@pytest.mark.parametrize("name", only([1], ["binary", "k-ary", "unary", "hybrid", "one-attribute", "all-attributes"]))
 def test_other_answers_are_caught(name: str) -> None:
     task = client.task_of(TASKS[name])
     devices = of_devices(task, answers_to(task, DEVICES), name)

@@ -63,7 +63,7 @@ def test_the_worst_ratio_of_all_histories_is_that_of_one_coin(periods: int, chan
     assert float(tree.loss().epsilon) == 0.5
 
 
-@pytest.mark.parametrize(("periods", "changes"), [(2, 2), (4, 5), (4, 100)])
+@pytest.mark.parametrize(("periods", "changes"), only([0], [(2, 2), (4, 5), (4, 100)], many=True))
 def test_it_is_never_more_where_there_are_fewer_blocks_than_slots(periods: int, changes: int) -> None:
     tree = DyadicTree.for_epsilon(3, periods, changes)
     assert worst([tree.law(history) for history in histories(tree)]) < tree.ratio
@@ -418,6 +418,7 @@ def test_simulated_reports_have_the_law() -> None:
         assert (p_value(seen, shifted) < LEAST_P_VALUE) == (level == 0)
 
 
+@pytest.mark.long
 def test_from_devices_to_shares() -> None:
     """Of 3,000 devices of eight periods; seven standard errors."""
     tree = DyadicTree.for_epsilon(3, 8, 2)

@@ -37,6 +37,7 @@ def told(alarms: Any) -> list[tuple[str, int, str]]:
     return [(alarm.keys["cell"], alarm.tick, alarm.what) for alarm in alarms]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "expected"),
     one_in(

@@ -111,6 +111,7 @@ def test_sums_means_conditions_and_limits(city: Path) -> None:
             assert low < row["a"] < high
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delta", one_in(2, [1e-6, 0]))
 def test_quantiles_are_of_the_events_so_far(tmp_path: Path, delta: float) -> None:
     city, events = make_city(tmp_path, delta=delta), events_of()
@@ -159,6 +160,7 @@ def check_intervals(tmp_path: Path, delta: float) -> None:
     assert together <= 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delta", one_in(2, [1e-6, 0]))
 def test_intervals_hold_and_hold_together(tmp_path: Path, delta: float) -> None:
     check_intervals(tmp_path, delta)

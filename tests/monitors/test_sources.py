@@ -35,6 +35,7 @@ def append(folder: Path, events: list[Event]) -> None:
         database.executemany("INSERT INTO moves (person, at, cell, pay) VALUES (?, ?, ?, ?)", rows)
 
 
+@pytest.mark.long
 def test_a_table_that_grows_is_read_as_files_are(tmp_path: Path) -> None:
     city, clock, events = make_city(tmp_path), Time(0), events_of()
     append(tmp_path, events[:200])

@@ -79,6 +79,7 @@ def test_twin_rows_that_are_read_again_are_noticed(tmp_path: Path, table: str, m
         check_rows_count_as_in_files(tmp_path, table)
 
 
+@pytest.mark.long
 def test_the_source_of_the_catalogs_table_is_read_if_it_grows(tmp_path: Path, table: str) -> None:
     events = events_of(number=60)
     insert(table, events)
@@ -147,6 +148,7 @@ def check_late_commits_count(folder: Path, table: str, monkeypatch: pytest.Monke
         assert Place.from_text(place) == Place(8)
 
 
+@pytest.mark.long
 def test_what_commits_late_counts_and_counts_once(tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     check_late_commits_count(tmp_path, table, monkeypatch)
 
@@ -177,6 +179,7 @@ def test_a_writer_of_a_part_is_seen(tmp_path: Path, postgres: str, monkeypatch: 
         assert [row["north"] for row in truth.told(some_ticks(monitor, clock, 1))] == [2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("statement", "said"),
     one_in(

@@ -31,6 +31,7 @@ def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[lw.Sessi
         yield session
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("error", one_in(3, [0.1, 1, 5]))
 def test_the_price_promises_the_error_and_little_more_exactness(session: lw.Session, error: float) -> None:
     preview = session.explain(ALONE, error=error, assuming_count=1_000)

@@ -128,6 +128,7 @@ def paid_for_one_moment(opened: Callable[..., Any], clock: Clock) -> bool:
         return bool(again.cost.amount == 0)
 
 
+@pytest.mark.long
 def test_the_clock_is_read_once_a_query(opened: Callable[..., Any]) -> None:
     clock = Clock(datetime(2026, 1, 1, 23, 59, 59), timedelta(seconds=2))
     assert paid_for_one_moment(opened, clock)

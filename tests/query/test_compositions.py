@@ -25,7 +25,7 @@ from lapwing.query.pricing import joint_error
 from lapwing.query.pricing.error_price import at_error
 from lapwing.query.pricing.quote import CONFIDENCE
 from lapwing.server.deadline.cost import Speed, cost_of
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.query.composition_texts import text_of
 from tests.support.refusals import refused_as
 
@@ -136,7 +136,8 @@ def rows_of(answer: lw.Answer) -> list[list[Any]]:
     return [[as_number(value) for value in row.values()] for row in answer]
 
 
-@pytest.mark.parametrize("outer", one_in(6, OVER))
+@pytest.mark.long
+@pytest.mark.parametrize("outer", only([0], OVER))
 def test_the_answer_is_what_sql_makes_of_the_released_ones(
     outer: str, session: lw.Session, released: dict[str, pa.Table]
 ) -> None:
@@ -146,7 +147,7 @@ def test_the_answer_is_what_sql_makes_of_the_released_ones(
     assert session.explain(with_all(outer), epsilon=0.5).cost.amount == 0
 
 
-@pytest.mark.parametrize("seed", one_in(24, range(60)))
+@pytest.mark.parametrize("seed", only([0], range(60)))
 def test_random_questions(seed: int, session: lw.Session, released: dict[str, pa.Table]) -> None:
     outer = text_of(seed)
     answer, theirs = session.sql(with_all(outer), epsilon=0.5), of_duckdb(outer, released)
@@ -410,12 +411,15 @@ def test_a_price_and_options_stand_outside(session: lw.Session) -> None:
 
 @pytest.mark.parametrize(
     "over",
-    [
-        "SELECT b.n, c.n AS m FROM b, c",
-        "SELECT a.plan, a.n, b.n AS m FROM a LEFT JOIN b USING (plan) WHERE b.n > 5",
-        "SELECT plan AS k, n FROM b UNION ALL SELECT site, n FROM a WHERE plan = 'a'",
-        "SELECT x.n, y.n AS m FROM (SELECT plan, n FROM b ORDER BY n DESC LIMIT 2) x JOIN b y USING (plan)",
-    ],
+    only(
+        [0],
+        [
+            "SELECT b.n, c.n AS m FROM b, c",
+            "SELECT a.plan, a.n, b.n AS m FROM a LEFT JOIN b USING (plan) WHERE b.n > 5",
+            "SELECT plan AS k, n FROM b UNION ALL SELECT site, n FROM a WHERE plan = 'a'",
+            "SELECT x.n, y.n AS m FROM (SELECT plan, n FROM b ORDER BY n DESC LIMIT 2) x JOIN b y USING (plan)",
+        ],
+    ),
 )
 def test_every_number_is_bought_at_the_error(over: str, session: lw.Session) -> None:
     text = with_all(over)

@@ -56,6 +56,7 @@ QUESTIONS = {
 """Questions, and the same with the numbers written out."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", one_in(12, QUESTIONS))
 def test_the_released_number_stands_in_the_condition(text: str, session: lw.Session) -> None:
     answer = session.sql(text, epsilon=3)
@@ -133,6 +134,7 @@ def test_a_budget_that_bears_the_number_alone_is_left_alone(session: lw.Session)
     assert session.budget().spent == before
 
 
+@pytest.mark.long
 def test_a_mean_of_nothing_is_no_number(session: lw.Session) -> None:
     text = "SELECT COUNT(*) AS n FROM visits WHERE age > (SELECT AVG(age) FROM visits WHERE day = 31 AND age > 79)"
     answer = session.sql(text, epsilon=0.01)

@@ -192,6 +192,7 @@ def test_cleaning_is_as_documented(engine: duckdb.DuckDBPyConnection) -> None:
             assert agrees(found, cleaned_row(row)[name], steps.get(name)), (name, row[name], found)
 
 
+@pytest.mark.long
 @lenient
 @given(text=strategies.numbers)
 def test_numbers(catalog: Catalog, engine: duckdb.DuckDBPyConnection, text: str) -> None:
@@ -212,6 +213,7 @@ def test_conditions(catalog: Catalog, engine: duckdb.DuckDBPyConnection, text: s
     assert differences(text, node, engine) == []
 
 
+@pytest.mark.long
 @lenient
 @given(text=strategies.conditions)
 def test_conditions_see_values_as_they_are_read(catalog: Catalog, engine: duckdb.DuckDBPyConnection, text: str) -> None:

@@ -80,6 +80,7 @@ def corpus(place: Place) -> list[Case]:
     return chosen("one_table", place, WORDS, range(4000))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", one_in(PARTS, range(PARTS)))
 def test_questions_of_the_corpus(part: int, corpus: list[Case], place: Place, tmp_path: Path) -> None:
     ask_some(corpus[part::PARTS], place, tmp_path)

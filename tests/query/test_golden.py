@@ -28,7 +28,7 @@ from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.relations.relation import public_tables_of
 from lapwing.release import composing
 from lapwing.release.cells import cells_of, columns_of, exact_values
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.engines.tables import digests, run
 from tests.support.query import clean, composed, golden
 from tests.support.query.golden import Entry
@@ -215,11 +215,15 @@ def test_the_golden_rows_break_no_bound(plain: duckdb.DuckDBPyConnection, catalo
 
 @pytest.mark.parametrize(
     ("printer", "bug", "question"),
-    [
-        ("round_to", sql_functions.PRINTERS["floor_to"], "SELECT SUM(ROUND(cost)) AS s FROM visits"),
-        ("greater_equal", sql_functions.PRINTERS["greater"], "SELECT COUNT(*) AS n FROM visits WHERE age >= 37"),
-        ("and", sql_functions.PRINTERS["or"], "SELECT COUNT(*) AS n FROM visits WHERE member AND age > 50"),
-    ],
+    only(
+        [0],
+        [
+            ("round_to", sql_functions.PRINTERS["floor_to"], "SELECT SUM(ROUND(cost)) AS s FROM visits"),
+            ("greater_equal", sql_functions.PRINTERS["greater"], "SELECT COUNT(*) AS n FROM visits WHERE age >= 37"),
+            ("and", sql_functions.PRINTERS["or"], "SELECT COUNT(*) AS n FROM visits WHERE member AND age > 50"),
+        ],
+        many=True,
+    ),
 )
 def test_a_wrong_printer_is_found(
     printer: str,

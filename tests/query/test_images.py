@@ -18,7 +18,7 @@ from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures.measures import Key
 from lapwing.query.relations import images
-from tests.support.effort import one_in
+from tests.support.effort import only
 from tests.support.refusals import refused_as
 
 TOML = """
@@ -91,7 +91,7 @@ def _computed(key: Key, connection: duckdb.DuckDBPyConnection) -> set[object]:
     return {Fraction(value) * kind.step if isinstance(kind, Fixed) else value for (value,) in found}
 
 
-@pytest.mark.parametrize("text", one_in(8, KEYS))
+@pytest.mark.parametrize("text", only([0], KEYS))
 def test_they_are_all_and_no_more(text: str, catalog: Catalog, every: duckdb.DuckDBPyConnection) -> None:
     key = _key(text, catalog)
     assert key.values is not None

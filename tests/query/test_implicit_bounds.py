@@ -25,7 +25,7 @@ from lapwing.query.measures.measures import Sum
 from lapwing.query.plan.plan import Plan
 from lapwing.query.sensitivity.stability import of_question
 from lapwing.query.text.parse import Parsed, parse
-from tests.support.effort import one_in
+from tests.support.effort import only
 from tests.support.query.asked import World as Asked
 from tests.support.query.ibis_world import World, same, world
 
@@ -208,7 +208,7 @@ def by_unit(rows: list[dict[str, Any]], column: str, reach: Fraction) -> Mapping
 
 @pytest.mark.parametrize(
     ("column", "bounds"),
-    one_in(2, [*product(["points", "weight", "age"], [(0, 10), (2, 3), (-3, -1)]), ("age", (0, 110))], many=True),
+    only([0], [*product(["points", "weight", "age"], [(0, 10), (2, 3), (-3, -1)]), ("age", (0, 110))], many=True),
 )
 def test_it_is_the_mean_of_means(few: tuple[Asked, list[dict[str, Any]]], column: str, bounds: tuple[int, int]) -> None:
     asked, rows = few

@@ -140,6 +140,7 @@ OVER = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("outer", one_in(12, OVER))
 def test_the_answer_is_what_sql_makes_of_the_released_one(outer: str, session: lw.Session) -> None:
     inner = BY_PLAN if "(s)" in outer or "*" in outer[:10] else COUNTED  # what nothing reads is not asked for

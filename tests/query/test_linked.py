@@ -229,6 +229,7 @@ def _moved(one: dict[Any, Any], other: dict[Any, Any], count: int) -> list[list[
 # ---- what SQL means --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("seed", "every"), one_in(4, [(0, 4), (0, 1), (1, 1), (2, 1)], many=True))
 def test_answers_are_those_of_sql(tmp_path: Path, seed: int, every: int) -> None:
     found = tables(Random(seed), dirty=False)

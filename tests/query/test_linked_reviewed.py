@@ -278,7 +278,7 @@ def test_the_unit_is_in_one_place_of_all_parts_also_behind_a_star(tmp_path: Path
         whole.plan(text)
 
 
-@pytest.mark.parametrize("text", MISPLACED)
+@pytest.mark.parametrize("text", only([0], MISPLACED))
 def test_twin_a_place_that_is_not_known_gives_what_sql_does_not_mean(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:

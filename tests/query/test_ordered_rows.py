@@ -13,7 +13,7 @@ import pytest
 from lapwing.catalog.toml import load
 from lapwing.opening import open_session
 from lapwing.query.relations import ordered_rows, set_operations, unit_join
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.query.tightness import Data, Form, Neighbours, Setting, club, kept, placed
 
 JOIN = "FROM visits a JOIN visits b ON a.guest = b.guest"
@@ -207,10 +207,13 @@ place = { type = "integer" }
 
 @pytest.mark.parametrize(
     "text",
-    [
-        f"SELECT COUNT(*) AS n {JOIN} WHERE a.place < b.place",
-        "SELECT COUNT(*) AS n FROM visits a FULL JOIN visits b ON a.guest = b.guest AND a.place < b.place",
-    ],
+    only(
+        [0],
+        [
+            f"SELECT COUNT(*) AS n {JOIN} WHERE a.place < b.place",
+            "SELECT COUNT(*) AS n FROM visits a FULL JOIN visits b ON a.guest = b.guest AND a.place < b.place",
+        ],
+    ),
 )
 def test_what_was_bought_with_more_noise_stays_free(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what is bought now has less noise, under a name of its own."""

@@ -313,6 +313,7 @@ def title(text: object) -> str:
     return str(text)[:70]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "known"), one_in(48, PAIRS, many=True), ids=title)
 def test_it_is_the_plan_of_the_known_words(world: World, text: str, known: str) -> None:
     assert not same(world.plan(text), world.plan(known))
@@ -391,6 +392,7 @@ def let_through(world: World, monkeypatch: pytest.MonkeyPatch, part: int) -> set
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", one_in(PARTS, range(PARTS)))
 def test_an_argument_that_is_not_understood_is_refused(
     world: World, part: int, monkeypatch: pytest.MonkeyPatch
@@ -405,6 +407,7 @@ def test_an_argument_that_is_read_over_is_found(world: World, monkeypatch: pytes
     assert len(let_through(world, monkeypatch, 0) - READ_OVER) > 3
 
 
+@pytest.mark.long
 def test_each_pair_of_texts_is_one_text() -> None:
     """What COUNT(DISTINCT a, b) counts is another text for every pair, on the engine that computes it."""
     parts = [

@@ -94,6 +94,7 @@ def test_positions_after_explain_are_those_of_the_text() -> None:
     assert refusal("EXPLAIN PRIVACY SELECT [1]").position == (1, 24)
 
 
+@pytest.mark.long
 def test_what_is_explained_is_measured_too() -> None:
     assert "nested more than 20" in str(refusal("EXPLAIN PRIVACY SELECT " + "(" * 5000))
     assert "more than 10,000 words" in str(refusal("EXPLAIN PRIVACY SELECT " + "1," * 6000 + "1"))

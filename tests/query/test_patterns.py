@@ -50,6 +50,7 @@ def accepted(text: str) -> patterns.Pattern | None:
         return None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("many", [1_000, pytest.param(6_000, marks=pytest.mark.long)])
 def test_what_is_let_through_means_the_same_to_two_engines(many: int) -> None:
     chance, connection = random.Random(2), duckdb.connect()

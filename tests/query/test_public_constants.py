@@ -6,7 +6,7 @@ import pytest
 
 from lapwing.errors import QueryRefused
 from lapwing.query.normalise import public_constants
-from tests.support.effort import one_in
+from tests.support.effort import only
 from tests.support.query import clean
 from tests.support.query.ibis_world import World, same, world
 
@@ -70,7 +70,7 @@ def constants() -> dict[str, str]:
     return {name: ", ".join(map(repr, values)) for name, values in found.items()}
 
 
-@pytest.mark.parametrize(("text", "known"), one_in(3, [*SAME, *AS_IT_STANDS_REFUSED], many=True))
+@pytest.mark.parametrize(("text", "known"), only([0], [*SAME, *AS_IT_STANDS_REFUSED], many=True))
 def test_it_is_the_plan_of_the_constants(world: World, constants: dict[str, str], text: str, known: str) -> None:
     assert not same(world.plan(text), world.plan(known.format(**constants)))
 

@@ -215,6 +215,7 @@ def floats(column: Any) -> Any:
     return np.array([np.nan if value is None else float(value) for value in column.values()])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", only([0], NOISES), ids=["gaussian", "laplace"])
 def test_quantiles_ascend_and_lie_in_their_intervals(noise: Mechanism) -> None:
     for number, cell in enumerate(data()):

@@ -161,6 +161,7 @@ def facts(catalog: Catalog) -> Iterator[PublicData]:
     facts.close()
 
 
+@pytest.mark.long
 def test_every_remedy_is_answered_as_it_stands(catalog: Catalog, facts: PublicData) -> None:
     asked = sorted({part for remedy in remedies() for part in parts(remedy)})
     assert len(asked) > 120

@@ -94,6 +94,7 @@ def heavy(levels: int, copies: int) -> str:
     return f"WITH {', '.join(parts)}, u AS ({union}) SELECT COUNT(*) FROM u WHERE m"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("levels", "copies"), [(7, 1), pytest.param(12, 6, marks=pytest.mark.long)])
 def test_what_is_small_one_by_one_and_large_together_is_refused(ask: Any, levels: int, copies: int) -> None:
     assert ask(heavy(1, 1))

@@ -138,6 +138,7 @@ def test_values_that_begin_alike_are_compared_byte_by_byte() -> None:
     assert keyed([f"{'q' * 246}{number:04}" for number in range(100)]) >= 1200
 
 
+@pytest.mark.long
 def test_more_groups_than_fit_into_caches_are_hashed() -> None:
     many = [f"v{number}" for number in range(5000)]
     assert keyed(many) - keyed(many[:4000]) >= 140

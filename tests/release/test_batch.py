@@ -169,8 +169,8 @@ def test_sharper_answers_in_a_batch_pay_the_difference(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("questions", "ask", "error", "reason"),
-    one_in(
-        5,
+    only(
+        [0],
         [
             ([], {}, InvalidParameter, "no question"),
             (COUNT, {}, InvalidParameter, "list of questions"),

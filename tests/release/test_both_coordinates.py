@@ -83,6 +83,7 @@ def test_questions_that_fit_fit_with_their_delta(session: lw.Session) -> None:
     assert "1 more query at" in shown_of(view)
 
 
+@pytest.mark.long
 def test_the_share_of_what_is_left_is_that_of_the_coordinate_that_runs_out(session: lw.Session) -> None:
     """A question that takes nearly all of the delta takes nearly all of what is left, however small its epsilon is."""
     tenth, delta = Fraction(1, 10), KEYS * Fraction(6, 10)

@@ -11,6 +11,7 @@ from lapwing.errors import AnswerFault, InvalidParameter
 from lapwing.mechanisms.additive import CHOICES
 from lapwing.query.pricing import joint_price
 from lapwing.release import composing, searching
+from tests.support.effort import only
 from tests.support.release.small import PURE, opened, row
 
 CROWD = [row(p, size=size) for p in range(300) for size in ((0, 5) if p % 3 else (10, 10))]
@@ -50,6 +51,7 @@ def check(folder: Path, every: int = 1) -> None:
                     assert TRUTHS[text](answer.rows()), (text, order, answer.rows())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.long)])
 def test_each_shows_its_own(tmp_path: Path, every: int) -> None:
     check(tmp_path, every)
@@ -67,7 +69,8 @@ def test_one_by_one_each_is_chosen(tmp_path: Path) -> None:
         assert {law.name for law in alone.mechanisms.values()} <= CHOICES
 
 
-@pytest.mark.parametrize("first", [MEDIAN, HIGH])
+@pytest.mark.long
+@pytest.mark.parametrize("first", only([0], [MEDIAN, HIGH]))
 def test_inside_one_question(tmp_path: Path, first: str) -> None:
     other = HIGH if first == MEDIAN else MEDIAN
     with opened(tmp_path, CROWD, budget=PURE) as session:

@@ -187,6 +187,7 @@ def test_they_go_on_into_formulas_conditions_and_ends(session: lw.Session) -> No
     assert (low <= high).all()
 
 
+@pytest.mark.long
 def test_they_are_shown_everywhere(session: lw.Session) -> None:
     text = """SELECT plan, MAX(born) AS b, MEDIAN(seen) AS s FROM visits GROUP BY plan
         HAVING DP_INTERVAL_LOW(MEDIAN(seen)) IS NOT NULL"""
@@ -211,6 +212,7 @@ def test_they_are_shown_everywhere(session: lw.Session) -> None:
     assert answer.describe()[1].half_width is None
 
 
+@pytest.mark.long
 def test_dates_at_the_ends_of_the_calendar_are_shown(session: lw.Session) -> None:
     """Nothing that noise does leads out of the years that there are, and a cell without rows has no value."""
     far = "LEAST(GREATEST(born, DATE '0001-01-02'), DATE '9999-12-31')"

@@ -18,7 +18,7 @@ from lapwing.query.bind.bind import bind
 from lapwing.query.plan.plan import Question
 from lapwing.query.sensitivity import stability
 from lapwing.release.cells import cells_of, exact_values
-from tests.support.effort import one_in
+from tests.support.effort import only
 from tests.support.engines.tables import run
 from tests.support.refusals import refused_as
 from tests.support.release.tables import protected, visits
@@ -68,7 +68,7 @@ def test_the_sets_are_those_of_sql(clause: str, tmp_path: Path) -> None:
     assert sorted(found) == sorted(SETS[clause])
 
 
-@pytest.mark.parametrize("clause", one_in(3, SETS))
+@pytest.mark.parametrize("clause", only([0], SETS))
 def test_the_cells_are_those_of_plain_sql(clause: str, tmp_path: Path) -> None:
     rows = [
         (person, plan, member, age) for person, (plan, member, age) in enumerate(product("ab", (True, False), (0, 3)))

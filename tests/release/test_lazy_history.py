@@ -83,6 +83,7 @@ def test_each_reading_is_computed_once_and_of_what_was_spent_then(
     assert later == session.budget(history=False)
 
 
+@pytest.mark.long
 def test_it_is_as_a_tuple_is(session: lw.Session) -> None:
     history, rows = session.budget().history, session.history()
     assert history == rows

@@ -86,6 +86,7 @@ def question(template: str, columns: Sequence[str]) -> str:
     return template.format(", ".join(f"{column} AS c{place}" for place, column in enumerate(columns)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ledger", one_in(3, LEDGERS))
 @pytest.mark.parametrize("template", one_in(len(WITHOUT_ROWS), WITHOUT_ROWS))
 def test_no_rows_of_all_aggregates_are_shown_in_every_way(tmp_path: Path, template: str, ledger: str) -> None:
@@ -108,6 +109,7 @@ COMPOSED: Final = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ledger", one_in(3, LEDGERS))
 def test_no_rows_of_an_answer_made_of_others(tmp_path: Path, ledger: str) -> None:
     with protected(visits(tmp_path), epsilon=10**6, **LEDGERS[ledger]) as session:
@@ -160,6 +162,7 @@ def test_twin_without_the_trial_it_is_charged(tmp_path: Path, monkeypatch: pytes
             answer.interval()
 
 
+@pytest.mark.long
 def test_what_was_tried_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[object] = []
     real: Callable[..., lw.Answer] = vars(trial)["Answer"]

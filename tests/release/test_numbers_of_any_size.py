@@ -48,6 +48,7 @@ def show(answer: lw.Answer) -> None:
     as_json(answer, Fraction(95, 100))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ledger", one_in(3, LEDGERS))
 def test_released_numbers_of_any_size_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ledger: str) -> None:
     given: Any = LEDGERS[ledger]

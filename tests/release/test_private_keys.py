@@ -374,6 +374,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
         yield found
 
 
+@pytest.mark.long
 def test_keys_stand_in_the_order_of_their_values_whatever_the_order_of_rows(tmp_path: Path) -> None:
     answers = []
     for place, rows in (("one", everybody()), ("other", everybody()[::-1])):
@@ -461,6 +462,7 @@ def by_day(folder: Path) -> list[dict[str, Any]]:
         return shown(session.sql("SELECT day, COUNT(*) AS n FROM visits GROUP BY day", epsilon=20, delta=1e-4))
 
 
+@pytest.mark.long
 def test_days_outside_the_calendar_are_no_keys(tmp_path: Path) -> None:
     """One row with such a day must not stop the question, nor may two days become one on their way out."""
     (found,) = by_day(tmp_path)

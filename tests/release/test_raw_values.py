@@ -22,6 +22,7 @@ from tests.support.raw_values import Asked, Grammar, compare, world
 from tests.support.reviewed_rows import Reviewed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("seed", "count"),
     [
@@ -67,6 +68,7 @@ def test_small_inputs_are_right(tmp_path: Path) -> None:
     assert different(tmp_path) == []
 
 
+@pytest.mark.long
 def test_what_reviews_got_wrong_is_right(tmp_path: Path) -> None:
     assert Reviewed(tmp_path, 2000).wrong() == []
 

@@ -21,7 +21,7 @@ from lapwing.engines import FAILED, DuckDB
 from lapwing.privacy.measures import GaussianDP
 from lapwing.release import release
 from lapwing.session import Session
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.refusals import refused_as
 from tests.support.release.tables import protected, visits
 
@@ -64,6 +64,7 @@ def test_twenty_seven_questions_of_half_fit_three(session: Session) -> None:
     assert len(session.budget().history) == 27
 
 
+@pytest.mark.long
 def test_what_is_said_to_fit_fits(path: Path) -> None:
     with protected(path, epsilon=1) as session:
         session.sql(COUNT, epsilon=0.83)
@@ -86,8 +87,8 @@ def test_a_pure_ledger_adds_decimals_exactly(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "again",
-    one_in(
-        2,
+    only(
+        [0],
         [
             COUNT,
             "select count ( * ) from VISITS -- the same",
@@ -511,6 +512,7 @@ def test_the_files_of_a_ledger_are_private(path: Path) -> None:
         assert os.stat(file).st_mode & 0o077 == 0
 
 
+@pytest.mark.long
 def test_awkward_values_are_counted_as_decided(tmp_path: Path) -> None:
     """NULL units do not exist, NaN is NULL, infinities clamp, and nothing raises."""
     import pyarrow as pa

@@ -28,7 +28,7 @@ from lapwing.query.pricing.quote import Quote
 from lapwing.release import searches
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.session import Session
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.refusals import refused_as
 from tests.support.release.found_laws import EPSILON, laws, loss
 from tests.support.release.small import BUDGETS, GDP, PURE, catalog, exact, opened, row, shown
@@ -98,8 +98,8 @@ def test_means_of_groups(session: Session) -> None:
 
 @pytest.mark.parametrize(
     "aggregate",
-    one_in(
-        4,
+    only(
+        [0],
         [
             f"STDDEV(code, {AUTO})",
             f"VAR_POP(code, {AUTO})",
@@ -408,8 +408,8 @@ def test_candidates_ascend_through_nothing_to_the_declared_bounds(kind: Fixed | 
 
 @pytest.mark.parametrize(
     ("value", "aggregate"),
-    one_in(
-        5,
+    only(
+        [0],
         product(
             ["code", "cost", "cost / age", "age - 1", "TRY_CAST(town AS DOUBLE)", "age * 0.0001"],
             ["SUM({})", "AVG({})", "STDDEV({})", "CORR({}, {})"],

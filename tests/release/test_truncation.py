@@ -42,6 +42,7 @@ def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[lw.Sessi
         yield session
 
 
+@pytest.mark.long
 def test_the_error_is_that_of_a_level_near_the_best(session: lw.Session) -> None:
     """20,000 ordered pairs, 8 a person: τ of 8 to 64 cut nothing, and have half-widths of 2 to 40 at this price.
 

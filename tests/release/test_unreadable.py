@@ -11,7 +11,7 @@ from lapwing.catalog.model import Table
 from lapwing.catalog.toml import dumps, load, loads
 from lapwing.engines import DuckDB
 from lapwing.errors import CatalogError, DataFault, InvalidParameter
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 
 GOOD = "".join(f"{person},{person % 50},2024-05-0{1 + person % 9}\n" for person in range(300))
 HEADER = "person,amount,day\n"
@@ -94,7 +94,7 @@ def test_it_is_kept_and_means_nothing_to_answers(tmp_path: Path) -> None:
     assert loads(dumps(said), file="x.toml", folder=tmp_path).tables[0].unreadable == "null"
 
 
-@pytest.mark.parametrize("said", ['"zero"', "0", "true", '""'])
+@pytest.mark.parametrize("said", only([0], ['"zero"', "0", "true", '""']))
 def test_what_cannot_be_meant(said: str, tmp_path: Path) -> None:
     with lw.protect(write(tmp_path), **PROTECTED, unreadable="null") as session:
         text = dumps(session.catalog)

@@ -12,7 +12,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.query.derivation import window_values
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.refusals import refused_as
 from tests.support.release.tables import repeatable, visits
 
@@ -98,7 +98,7 @@ def test_they_are_what_duckdb_computes_from_released_numbers(session: lw.Session
     check(session)
 
 
-@pytest.mark.parametrize("name", one_in(3, ["_groups", "_changes", "_spans", "_runs"]))
+@pytest.mark.parametrize("name", only([0], ["_groups", "_changes", "_spans", "_runs"]))
 def test_a_planted_bug_is_found(name: str, session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     original = getattr(window_values, name)
     bugs = {

@@ -227,6 +227,7 @@ START = """
 """
 
 
+@pytest.mark.long
 @needs_chromium
 @pytest.mark.parametrize("checked", only([1], [False, True]), ids=["plain", "checked"])
 def test_from_a_browser_to_a_total(tmp_path: Path, browser: Browser, checked: bool) -> None:
@@ -375,7 +376,7 @@ SENDING = """
 
 
 @needs_chromium
-@pytest.mark.parametrize("planted", [False, True], ids=["shipped", "follows"])
+@pytest.mark.parametrize("planted", only([0], [False, True]), ids=["shipped", "follows"])
 def test_what_is_sent_stays_at_its_address_until_that_has_taken_it(
     tmp_path: Path, browser: Browser, planted: bool
 ) -> None:

@@ -110,7 +110,7 @@ def spoilt(digits: Digits, scale: Fraction, bits: int) -> mpmath.mpf:
     return total
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("scale", only([0], SCALES))
 def test_rounding_costs_what_is_said(scale: Fraction) -> None:
     digits = digits_for(scale)
     with mpmath.workdps(2000 if scale < 1 else 200):  # e^(−2^60·50) is met, and must not be 0

@@ -152,6 +152,7 @@ EACH: Final = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("asked", "honest", "total"), only([2], EACH, many=True), ids=["values", "number", "vector"])
 def test_three_liars_are_dropped_and_counted(
     tmp_path: Path, run: Run, asked: Asked | None, honest: tuple[str, str], total: int

@@ -17,7 +17,7 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
 from lapwing.secure.field import joined, split
 from lapwing.secure.noisy_totals import noisy_total
-from tests.support.effort import one_in, only
+from tests.support.effort import only
 
 FIELD = 5
 NOISE = {0: Fraction(1, 2), 1: Fraction(1, 6), 2: Fraction(1, 12), 3: Fraction(1, 12), 4: Fraction(1, 6)}
@@ -127,7 +127,7 @@ def worst(first: Law, second: Law) -> Fraction | None:
     return max(max(first[seen] / second[seen], second[seen] / first[seen]) for seen in first)
 
 
-@pytest.mark.parametrize(("servers", "clients"), one_in(3, [(2, 1), (2, 2), (3, 1), (3, 2)], many=True))
+@pytest.mark.parametrize(("servers", "clients"), only([0], [(2, 1), (2, 2), (3, 1), (3, 2)], many=True))
 def test_all_but_one_server_see_what_is_drawn_from_a_noisy_total(servers: int, clients: int) -> None:
     for honest in range(servers):
         coalition = [server for server in range(servers) if server != honest]
@@ -159,7 +159,7 @@ def test_all_servers_together_see_everything() -> None:
     assert worst(view([0, 1], 2, (0, 1), adding=[]), view([1, 1], 2, (0, 1), adding=[])) is None
 
 
-@pytest.mark.parametrize("closed", [{0: [0, 1], 1: [0]}, {0: [0], 1: [0, 1]}, {0: [1], 1: [0, 1]}])
+@pytest.mark.parametrize("closed", only([0], [{0: [0, 1], 1: [0]}, {0: [0], 1: [0, 1]}, {0: [1], 1: [0, 1]}]))
 def test_sets_that_differ_give_the_organiser_nothing(closed: Mapping[int, Sequence[int]]) -> None:
     """An organiser who names a different set to each server, and one server, are within the promise."""
     for coalition in ((), (0,), (1,)):

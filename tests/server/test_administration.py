@@ -473,6 +473,7 @@ def test_beside_a_service_its_extra_is_needed(world: World) -> None:
 # ---- Data and ledgers of a server ----
 
 
+@pytest.mark.long
 def test_a_curator_looks_after_the_data_of_a_server(
     world: World, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def test_one_grain_less_holds_one_question_less(world: World) -> None:
     assert outcomes(world, "alice").count(200) == FIT - 1
 
 
+@pytest.mark.long
 @on_both
 def test_a_team_has_one_allowance(world: World) -> None:
     service, view = world.service, world.session().budget()
@@ -370,6 +371,7 @@ def fits_and_bought(world: World) -> tuple[int, int]:
     return told, bought
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("holder", one_in(3, ["alice", "team", "both"]))
 def test_what_is_said_to_fit_is_what_is_answered(world: World, holder: str) -> None:
     policies, view, share = world.service.policies, world.session().budget(), ten(world)

@@ -116,7 +116,7 @@ def test_half_of_a_character_would_be_a_bug(world: World) -> None:
         People.require_password(world.service.people, "\ud800", "x")
 
 
-@pytest.mark.parametrize("content", one_in(12, RAW), ids=lambda content: repr(content[:20]))
+@pytest.mark.parametrize("content", only([0], RAW), ids=lambda content: repr(content[:20]))
 def test_strange_bodies_are_refused(shared: World, content: bytes) -> None:
     for (method, route), (path, _, _) in MATRIX.items():
         if (
@@ -393,6 +393,7 @@ def failed(world: World) -> None:
             assert "Erika" not in reply.content.decode()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("happens", "status", "code"),
     one_in(

@@ -252,6 +252,7 @@ def second_process(world: World) -> Session:
     return open_session(catalog, entropy=StreamEntropy("other"))
 
 
+@pytest.mark.long
 def test_other_processes_take_it_up_before_they_answer(world: World, file: Path) -> None:
     other = Datasets([second_process(world)], world.service.policies, versions=world.service.catalog_versions)
     held = other.visible(CAROL, "open")

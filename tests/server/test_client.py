@@ -230,6 +230,7 @@ def expressions(session: lw.RemoteSession | lw.Session) -> list[Any]:
     ]
 
 
+@pytest.mark.long
 def test_an_expression_is_the_same_question(world: World) -> None:
     remote, local = world.connect("alice"), world.session()
     for far, near in some(2, zip(expressions(remote), expressions(local), strict=True)):
@@ -262,6 +263,7 @@ def test_every_table_and_view_begins_with_the_same_columns(shared: World) -> Non
     assert [column.name for column in remote.tables["visits"].columns]
 
 
+@pytest.mark.long
 def test_a_shell_asks_a_server(shared: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAPWING_TOKEN", shared.tokens["alice"])
     sql = "SELECT COUNT(*) AS n FROM visits WHERE cost > 7"
@@ -276,6 +278,7 @@ def test_a_remote_price_is_the_local_one(shared: World) -> None:
         assert remote.price(epsilon) == local.price(epsilon)
 
 
+@pytest.mark.long
 def test_a_remote_curator_sees_and_does_the_same(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     remote, local = world.connect("carol", "open"), world.session()
 
@@ -295,6 +298,7 @@ def test_a_remote_curator_sees_and_does_the_same(world: World, monkeypatch: pyte
             forbidden()
 
 
+@pytest.mark.long
 def test_what_waits_is_the_same_answer(world: World) -> None:
     remote, local = world.connect("alice"), world.session()
     text, parameters, price = QUESTIONS[5]
@@ -337,6 +341,7 @@ def test_a_remote_budget_is_the_local_one(shared: World) -> None:
     assert shared.connect("bob").budget().history == ()
 
 
+@pytest.mark.long
 def test_the_history_has_what_was_typed(world: World) -> None:
     remote, text = world.connect("alice"), "SELECT COUNT(*)  AS n\nFROM visits WHERE day < $day"
     remote.sql(text, {"day": date(2026, 5, 1)}, epsilon=0.1, label="Table 2")

@@ -17,7 +17,7 @@ from lapwing.ledger import exporting
 from lapwing.server import dataset_routes
 from tests.server.test_registering import CATALOG, TOML
 from tests.support.cli.command import write_visits
-from tests.support.effort import one_in
+from tests.support.effort import only
 from tests.support.server.world import QUICK, World, service_in, serving
 
 QUESTION = "SELECT COUNT(*) AS n FROM visits"
@@ -38,7 +38,8 @@ def registry(tmp_path: Path, data: Path) -> Iterator[World]:
         yield running
 
 
-@pytest.mark.parametrize("form", one_in(2, ["path", "text", "mapping"]))
+@pytest.mark.long
+@pytest.mark.parametrize("form", only([0], ["path", "text", "mapping"]))
 def test_a_data_set_is_registered_and_asked(registry: World, tmp_path: Path, form: str) -> None:
     (tmp_path / "fresh.toml").write_text(TOML)
     catalog: Any = {"path": tmp_path / "fresh.toml", "text": TOML, "mapping": CATALOG}[form]
@@ -176,6 +177,7 @@ def copied(session: lw.RemoteSession, file: Path) -> str:
     return exporting.write(session.ledger_entries(), file).hash
 
 
+@pytest.mark.long
 def test_a_remote_ledger_is_the_local_one_and_verifies(world: World, tmp_path: Path) -> None:
     remote = world.connect("audrey", "open")
     world.connect("alice").sql(QUESTION, epsilon=1)

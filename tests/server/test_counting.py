@@ -76,6 +76,7 @@ def outcomes(world: World) -> dict[str, int]:
     return counted(world.service.metrics.text(), "lapwing_questions_total", "outcome")
 
 
+@pytest.mark.long
 def test_what_is_counted_is_what_clients_were_told(padded: tuple[World, QuestionThread]) -> None:
     world, process = padded
     with logged() as lines:

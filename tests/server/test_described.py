@@ -102,6 +102,7 @@ def schema_of(schema: Any, described: Any) -> Any:
     return described["components"]["schemas"][reference.rpartition("/")[2]] if reference else schema
 
 
+@pytest.mark.long
 def test_what_is_answered_is_described_and_what_is_not_is_found(world: World) -> None:
     """Planted: a field that no budget has, an answer of which nothing is said, and a request without its codes."""
     replies, described = replies_of(world), document(world)

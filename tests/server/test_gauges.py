@@ -60,6 +60,7 @@ def test_rounds_compute_no_epsilon_of_what_is_spent(world: World, monkeypatch: p
     assert shown_to_people["spent_epsilon"] == world.session().budget().spent_epsilon > 0
 
 
+@pytest.mark.long
 def test_what_waits_and_runs_is_shown(one: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (shown(one)["lapwing_questions_waiting"], shown(one)["lapwing_questions_running"]) == (0, 0)
     with held(monkeypatch) as (came, go_on):

@@ -57,6 +57,7 @@ def test_who_is_not_trusted_with_time_is_refused_before_anything_is_charged(worl
     assert world.charges() == 0
 
 
+@pytest.mark.long
 def test_who_is_trusted_is_answered_as_the_library_answers(world: World) -> None:
     trust(world)
     remote = world.connect("alice")
@@ -165,6 +166,7 @@ def beside_others(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_bound_is_bought_for_a_part_of_delta(tmp_path: Path) -> None:
     """Priced, charged and served again as the library does it, from the δ that the graph keeps."""
     with town(tmp_path, beside_others(tmp_path)) as world:
@@ -191,6 +193,7 @@ def test_a_bound_is_bought_for_a_part_of_delta(tmp_path: Path) -> None:
         assert [one.answered for one in view.history] == [True, True]
 
 
+@pytest.mark.long
 def test_a_share_of_the_budget_binds_the_delta_of_a_bound(tmp_path: Path) -> None:
     with town(tmp_path, beside_others(tmp_path)) as world:
         trust(world, share=0.1)

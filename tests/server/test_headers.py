@@ -94,6 +94,7 @@ def test_a_page_of_another_origin_can_do_nothing(world: World) -> None:
     assert world.charges() == 0
 
 
+@pytest.mark.long
 def test_no_answer_leads_to_the_host_that_a_request_names(shared: World) -> None:
     for path in ("/v1/me/", "/docs/", "/v1/datasets/"):
         reply = shared.ask("GET", path, "alice", headers={"Host": "evil.example"})

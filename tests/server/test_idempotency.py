@@ -213,6 +213,7 @@ def test_after_a_death_a_question_that_no_longer_fits_is_not_told_that_nothing_w
     assert world.charges() == 1
 
 
+@pytest.mark.long
 def test_an_answer_is_opened_again_for_nothing(world: World) -> None:
     first = query(world).document
     again = world.ask("GET", f"/v1/answers/{first['id']}", "alice")

@@ -86,6 +86,7 @@ def test_who_is_trusted_pays_what_is_asked_for(world: World) -> None:
     assert world.query("alice", question(cheap(world))).status == OK
 
 
+@pytest.mark.long
 def test_the_curator_sets_it(world: World) -> None:
     assert set_policy(world)["least_share"] == "0.0001"
     assert set_policy(world, least_share=0)["least_share"] == "0"

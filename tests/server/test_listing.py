@@ -67,6 +67,7 @@ def wrongly_paged(world: World) -> list[str]:
     ]
 
 
+@pytest.mark.long
 @on_both
 def test_pages_together_are_the_list(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(world)
@@ -119,7 +120,7 @@ def test_a_page_after_nothing_is_refused(shared: World) -> None:
     assert shared.ask("GET", f"/v1/me/tokens?after={own}", "alice").status == 422
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "1001", "1.5", "x", ""])
+@pytest.mark.parametrize("limit", only([0], ["0", "-1", "1001", "1.5", "x", ""]))
 def test_a_strange_limit_is_refused(shared: World, limit: str) -> None:
     for path, who, _ in LISTS:
         reply = shared.ask("GET", f"{path}{'&' if '?' in path else '?'}limit={limit}", who)
@@ -151,6 +152,7 @@ def test_a_query_parameter_that_is_not_known_is_refused(world: World, query: str
     assert world.charges() == 1  # of what was prepared
 
 
+@pytest.mark.long
 def test_a_request_that_takes_any_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: nobody looks."""
     monkeypatch.setattr("lapwing.server.authentication.require_known_parameters", lambda _: None)

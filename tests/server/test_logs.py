@@ -158,6 +158,7 @@ def test_the_audit_log_is_a_chain(world: World) -> None:
     assert first_broken(iter([*log[:2], *log[3:]])) == 3
 
 
+@pytest.mark.long
 def test_metrics_count_routes_and_outcomes(world: World) -> None:
     world.query("alice")
     world.query("alice")

@@ -9,7 +9,7 @@ import pytest
 
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.snapshots import Snapshots
-from tests.support.effort import one_in
+from tests.support.effort import only
 from tests.support.server.world import World
 
 OK, EMPTY, INVALID = 200, 204, 422
@@ -38,7 +38,7 @@ def held(ledger: Ledger) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.parametrize("look", one_in(3, ["budget", "history", "guarantee", "grants", "policy"]))
+@pytest.mark.parametrize("look", only([0], ["budget", "history", "guarantee", "grants", "policy"]))
 def test_a_look_waits_for_nobody(look: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.query("alice")
     path, ledger = f"/v1/datasets/open/{look}", world.session()._ledger

@@ -31,6 +31,7 @@ def numbers(ticks: Any) -> list[Any]:
     return [[row["n"] for row in tick["answer"]["rows"]] for tick in ticks]
 
 
+@pytest.mark.long
 def test_events_are_sent_and_ticks_are_read(world: World, monitor: Monitor) -> None:
     lines = "\n".join([event("1", 1), event("2", 2), "", event("1", 1)]).encode()
     sent = world.ask("POST", f"{PATH}/m/events", "carol", lines, {"Content-Type": "application/x-ndjson"})
@@ -115,6 +116,7 @@ def put(world: World, who: str, **fields: Any) -> Any:
     return world.ask("PUT", ALERT, who, json.dumps(fields).encode(), {"Content-Type": "application/json"})
 
 
+@pytest.mark.long
 def test_alerts_are_made_and_read(world: World, monitor: Monitor) -> None:
     hook = "https://hooks.example.org/x"
     made = put(world, "carol", column="n", above=-1e9, ticks=2, webhook=hook)

@@ -18,6 +18,7 @@ from lapwing.server.jobs import SILENT, Job, JobStore
 from lapwing.server.store_places import open_store
 from tests.server.test_serving import served, token
 from tests.support.cli.command import write_visits
+from tests.support.effort import only
 from tests.support.server.queueing import ONE, QUERIES, cancelled, ended, held, question, seen, submitted, until
 from tests.support.server.world import QUESTION, Reply, World, on_both, service_in, serving
 
@@ -127,6 +128,7 @@ def order(world: World, monkeypatch: pytest.MonkeyPatch, many: int) -> list[str]
     return [row.principal for row in world.session().budget().history]
 
 
+@pytest.mark.long
 def test_many_queued_questions_hold_up_nobody_else(one: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert order(one, monkeypatch, 6).index("bob") == 1  # after the one that ran already
 
@@ -240,14 +242,15 @@ def check_told_later(world: World, monkeypatch: pytest.MonkeyPatch, step: str) -
     assert world.charges() == 0
 
 
-@pytest.mark.parametrize("step", ["begin", "ended"])
+@pytest.mark.long
+@pytest.mark.parametrize("step", only([0], ["begin", "ended"]))
 def test_what_could_not_be_written_down_is_written_later(
     world: World, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     check_told_later(world, monkeypatch, step)
 
 
-@pytest.mark.parametrize("step", ["begin", "ended"])
+@pytest.mark.parametrize("step", only([0], ["begin", "ended"]))
 def test_a_queue_that_forgets_it_is_found(world: World, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     def forgetful(queued: JobRunner, id_: str, *more: Any, **named: Any) -> None:
         if step == "ended":

@@ -85,6 +85,7 @@ def test_no_file_elsewhere_is_read(registry: World, file: str) -> None:
     assert told.status == 422
 
 
+@pytest.mark.long
 def test_a_draft_is_a_catalog_that_can_be_registered_after_its_check(registry: World, data: Path) -> None:
     made = asked(
         registry,

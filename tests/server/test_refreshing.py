@@ -150,6 +150,7 @@ def refresh(place: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable
     return refresh
 
 
+@pytest.mark.long
 def test_a_curator_refreshes_from_afar(
     place: World, refresh: Callable[..., Outcome], session: Session, tmp_path: Path
 ) -> None:

@@ -53,6 +53,7 @@ def token(port: int) -> str:
         return str(json.loads(connection.getresponse().read())["token"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("measures", only([1], [True, False]), ids=["measures first how fast it is", "at once"])
 def test_from_a_file_to_an_answer(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, measures: bool) -> None:
     write_visits(tmp_path)
@@ -146,6 +147,7 @@ class Links(HTMLParser):
         self.places |= {f"#{value}" for name, value in attrs if name == "id"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("said", "shown"),
     only(
@@ -206,6 +208,7 @@ def test_pages_load_nothing_from_elsewhere(shared: World, path: str) -> None:
     assert shared.ask("GET", "/style.css").status == 200
 
 
+@pytest.mark.long
 def test_the_page_of_all_requests_has_every_request(shared: World) -> None:
     described = shared.ask("GET", "/openapi.json").document
     page = shared.ask("GET", "/docs").content.decode()

@@ -11,7 +11,7 @@ import pytest
 
 from lapwing.sources import fetch
 from lapwing.sources.conforming import candidates, conformed, plain
-from tests.support.effort import one_in
+from tests.support.effort import only
 from tests.support.sources import rows
 from tests.support.sources.rows import exact
 
@@ -56,7 +56,7 @@ def answers(folder: Path, kind: str, values: list[Any], number: int) -> list[Any
 
 @pytest.mark.parametrize(
     ("kind", "values", "odd"),
-    one_in(6, CASES, many=True),
+    only([0], CASES, many=True),
     ids=[f"{kind} {number}" for number, (kind, *_) in enumerate(CASES)],
 )
 def test_one_odd_value_changes_how_no_other_is_read(kind: str, values: list[Any], odd: Any, tmp_path: Path) -> None:

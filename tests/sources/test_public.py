@@ -106,6 +106,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], s
     return answers, fetch(catalog(folder, "there.parquet", source)).public["tariffs"].digest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("door", one_in(6, DOORS))
 def test_a_public_table_by_every_door(
     door: Callable[..., str], tmp_path: Path, request: pytest.FixtureRequest, reference: tuple[list[object], str]
@@ -118,6 +119,7 @@ def test_a_public_table_by_every_door(
     assert [exact(made, text) for text in QUESTIONS] == reference[0]
 
 
+@pytest.mark.long
 def test_both_come_from_one_state(
     postgres: str, tmp_path: Path, request: pytest.FixtureRequest, reference: tuple[list[object], str],
     monkeypatch: pytest.MonkeyPatch,
@@ -152,6 +154,7 @@ def test_some_rows_of_a_public_table(tmp_path: Path, request: pytest.FixtureRequ
         catalog(tmp_path, "there.parquet", "tariffs.parquet", more)
 
 
+@pytest.mark.long
 def test_a_session_keeps_the_public_table_that_it_began_with(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """And an answer is of one table: what was bought before is bought anew of another one."""
     made = catalog(tmp_path, rows.fill_sqlite(tmp_path / "clinic.db", visits(4_000)), from_sqlite(tmp_path, request))
@@ -201,6 +204,7 @@ def test_a_snapshot_that_was_touched_is_refused(tmp_path: Path, request: pytest.
     assert exact(made, QUESTIONS[0])
 
 
+@pytest.mark.long
 def test_at_the_command_line(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,6 +260,7 @@ def shop(folder: Path, sales: str, returns: str) -> Catalog:
     return loads(SHOP.format(sales=sales, returns=returns), file="shop.toml", folder=folder)
 
 
+@pytest.mark.long
 def test_references_lead_between_tables_of_sources(postgres: str, tmp_path: Path) -> None:
     for name, table in (("sales", SALES), ("returns", RETURNS)):
         pq.write_table(table, tmp_path / f"{name}.parquet")

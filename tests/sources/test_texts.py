@@ -75,6 +75,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Any]]
     return fetched(folder, source, columns=COLUMNS, unit="row")[1].digests["visits"], answers
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("door", only([1], DOORS))
 def test_they_are_what_they_are_by_every_door(
     door: Any, tmp_path: Path, request: pytest.FixtureRequest, reference: tuple[str, list[Any]]

@@ -61,6 +61,11 @@ def _case(row: Any, *, many: bool, short: bool) -> Any:
     return case if short else case._replace(marks=(*case.marks, pytest.mark.long))
 
 
+def is_long_case(row: object) -> bool:
+    """Tell whether a row of a table is for the long run alone."""
+    return isinstance(row, _CASE) and any(getattr(mark, "name", None) == LONG for mark in row.marks)
+
+
 def some(every: int, things: Iterable[Any]) -> list[Any]:
     """Return all things in the long run, and in the short one the first and one in so many after it."""
     return list(things)[:: 1 if is_long() else every]

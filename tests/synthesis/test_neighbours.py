@@ -18,7 +18,7 @@ from lapwing.mechanisms import ExponentialMechanism, RowsOfUnit, ScoreSensitivit
 from lapwing.synthesis import asking
 from lapwing.synthesis.paid_marginals import GRID, Candidate, PaidMarginals
 from lapwing.synthesis.reading import Tabulation
-from tests.support.effort import one_in
+from tests.support.effort import only
 from tests.support.learn.people import ROWS_PER_PERSON, Row, opened, people
 from tests.support.synthesis.joint_model import JointModel
 from tests.support.synthesis.replay import Seen, lost, watched
@@ -58,10 +58,10 @@ def replayed(
     return lost(first, second, measure, unit), one, other
 
 
-@pytest.mark.parametrize("method", ["aim", "mst", "residual"])
+@pytest.mark.parametrize("method", only([0], ["aim", "mst", "residual"]))
 @pytest.mark.parametrize(
     ("measure", "neighbouring"),
-    one_in(3, [("zcdp", "replace_one"), ("gdp", "add_remove"), ("pure", "add_remove")], many=True),
+    only([0], [("zcdp", "replace_one"), ("gdp", "add_remove"), ("pure", "add_remove")], many=True),
 )
 def test_what_one_person_moves_costs_no_more_than_the_charge(
     tmp_path: Path, method: str, measure: str, neighbouring: str
@@ -110,7 +110,7 @@ def of_one_row() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("bug", one_in(2, [noise_of_one_round, choices_not_charged, of_one_row]))
+@pytest.mark.parametrize("bug", only([0], [noise_of_one_round, choices_not_charged, of_one_row]))
 def test_planted_bugs_cost_more(tmp_path: Path, bug: Callable[[], Any]) -> None:
     with bug():
         told_apart, one, _ = replayed(tmp_path, "aim")

@@ -152,6 +152,7 @@ def test_a_question_that_is_refused_when_it_is_bought_is_told_on_the_page(alice:
     assert alice.world.charges() == 0
 
 
+@pytest.mark.long
 def test_answers_as_files(reader: Visitor) -> None:
     answer = reader.submit(priced(reader), "/ask/answer").path.partition("?")[0]
     document = reader.world.ask("GET", f"/v1{answer.removeprefix('/console')}", "alice").document
@@ -168,6 +169,7 @@ def test_answers_as_files(reader: Visitor) -> None:
     assert reader.go(f"{answer}/file.exe").status == 404
 
 
+@pytest.mark.long
 def test_an_answer_can_be_looked_at_in_other_ways_for_nothing(reader: Visitor) -> None:
     sql = "SELECT plan, COUNT(*) AS n, AVG(cost) AS cost FROM visits GROUP BY plan"
     answer = reader.submit(priced(reader, sql), "/ask/answer").path.partition("?")[0]
@@ -191,6 +193,7 @@ def test_copies_ask_the_same(reader: Visitor) -> None:
     assert f"lapwing login alice --server {reader.world.address}" in answer
 
 
+@pytest.mark.long
 def test_many_rows_come_in_pages(reader: Visitor) -> None:
     shown = reader.submit(
         priced(reader, "SELECT plan, size, age, COUNT(*) AS n FROM visits GROUP BY plan, size, age"), "/ask/answer"
@@ -244,6 +247,7 @@ def test_every_link_and_form_of_every_page_leads_to_a_page(alice: Visitor) -> No
     }
 
 
+@pytest.mark.long
 def test_a_decimal_comma_is_a_point(alice: Visitor) -> None:
     assert "Cost: ε = 0.5" in priced(alice, epsilon="0,5").text
     by_error = priced(alice, by="error", error="20,5")

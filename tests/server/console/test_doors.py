@@ -350,6 +350,7 @@ def lax(people: Mapping[str, Visitor], answer: str) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_pages_hold_nothing_that_their_policy_forbids(people: dict[str, Visitor], answer: str) -> None:
     assert lax(people, answer) == []
     assert "'unsafe" not in POLICY
@@ -403,6 +404,7 @@ NARROW: Final = {
 }
 
 
+@pytest.mark.long
 def test_pages_ask_the_service_as_programs_do() -> None:
     """No page reads policies, ledgers, sessions on data or the store: then it could show what no request would."""
     root = Path(console.__file__).parent

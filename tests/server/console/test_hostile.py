@@ -190,6 +190,7 @@ def text_of(shown: Shown) -> str:
     return tags.text
 
 
+@pytest.mark.long
 def test_a_long_name_is_shortened(alice: Visitor) -> None:
     shown = bought(alice, f'SELECT COUNT(*) AS "{LONG}" FROM visits', "")
     assert "… (60,000 characters)" in shown.text

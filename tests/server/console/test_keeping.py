@@ -90,6 +90,7 @@ def test_an_answer_is_passed_on_within_a_team(team: tuple[Visitor, Visitor]) -> 
     assert alice.world.charges() == charges + 1
 
 
+@pytest.mark.long
 def test_a_dashboard_is_made_looked_at_and_taken_apart(team: tuple[Visitor, Visitor], monitor: Monitor) -> None:
     alice, bob = team
     for _, tick in zip(range(3), monitor.run(replay=True), strict=False):

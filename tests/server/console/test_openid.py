@@ -60,6 +60,7 @@ def audit(place: World) -> str:
     return place.ask("GET", "/v1/audit", "carol").content.decode()
 
 
+@pytest.mark.long
 @on_both
 def test_somebody_is_let_in_by_their_groups_and_signs_out(place: World, issuer: Issuer) -> None:
     browser = Visitor(place)

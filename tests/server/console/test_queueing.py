@@ -24,6 +24,7 @@ def queued(alice: Visitor, epsilon: str = "0.5") -> Shown:
     return shown
 
 
+@pytest.mark.long
 def test_a_question_is_followed_to_its_answer(alice: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(QuestionExecutor, "deadline_of", lambda *_: 0.25)
     price = priced(alice)

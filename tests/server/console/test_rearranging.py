@@ -159,6 +159,7 @@ def test_means_are_points_that_need_not_begin_at_nothing() -> None:
     assert second.x - first.x > 200  # 0 is far off the axis
 
 
+@pytest.mark.long
 def test_rearranging_and_comparing_cost_nothing(alice: Visitor) -> None:
     by_two = SQL.replace("plan", "plan, size")
     answer = alice.submit(priced(alice, by_two, label="two"), "/ask/answer").path.partition("?")[0]

@@ -37,6 +37,7 @@ def column(fields: dict[str, str], name: str) -> str:
     return key.removeprefix("column-")
 
 
+@pytest.mark.long
 def test_register_check_and_ask(registry: World) -> None:
     carol = visitor(registry, "carol")
     files = carol.go("/console/register")

@@ -27,7 +27,7 @@ def test_one_is_led_to_the_sign_in_and_from_there_to_the_page(place: World) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "password"), only([0, 1], [("alice", "not the password"), ("nobody", PASSWORD), ("", "")], many=True)
+    ("name", "password"), only([0], [("alice", "not the password"), ("nobody", PASSWORD), ("", "")], many=True)
 )
 def test_a_wrong_name_and_a_wrong_password_are_told_the_same(place: World, name: str, password: str) -> None:
     stranger = Visitor(place)
@@ -101,7 +101,7 @@ def test_nobody_is_signed_in_as_somebody_else_from_another_site(place: World) ->
 
 @pytest.mark.parametrize(
     "elsewhere",
-    one_in(7, [
+    only([0], [
         "https://evil.example", "//evil.example", "/\\evil.example", "/console//evil.example", "/console\\evil.example",
         "javascript:alert(1)", "/consoles", "/v1/me", "/console@evil.example", "/console\r\nLocation: //evil.example",
         "/console/..//evil.example", " /console", "/console\t/x", "",

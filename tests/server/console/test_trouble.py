@@ -15,6 +15,7 @@ def place(settled: World) -> World:
     return settled
 
 
+@pytest.mark.long
 def test_what_is_spent_is_told_and_what_was_bought_stays_free(alice: Visitor, place: World) -> None:
     """A small share of the budget: one question fits, the next does not, and the first opens again."""
     carol = visitor(place, "carol")

@@ -245,6 +245,7 @@ def test_a_prepared_statement_has_arrays_and_parameters(wired: Wired) -> None:
     assert wired.world.charges() == before
 
 
+@pytest.mark.long
 def test_sqlalchemy_reflects_tables(wired: Wired) -> None:
     token = wired.world.tokens["alice"]
     engine = sa.create_engine(f"postgresql+psycopg://alice:{token}@127.0.0.1:{wired.port}/open?sslmode=disable")
@@ -259,6 +260,7 @@ def test_sqlalchemy_reflects_tables(wired: Wired) -> None:
     engine.dispose()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
 def test_psql_describes_tables(wired: Wired) -> None:
     address = f"host=127.0.0.1 port={wired.port} user=alice dbname=open sslmode=disable options='{PRICE}'"

@@ -428,6 +428,7 @@ def _three_strangers(own: Wired) -> None:
         one.close()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
 def test_psql(wired: Wired) -> None:
     address = f"host=127.0.0.1 port={wired.port} user=alice dbname=open sslmode=disable options='{PRICE}'"
