@@ -60,6 +60,7 @@ def piped(run: Run, monkeypatch: pytest.MonkeyPatch) -> Piped:
         ("SELECT 1\n.tables", [], "SELECT 1\n.tables"),
         ("SELECT 1 - 2 / 3;;", ["SELECT 1 - 2 / 3"], ""),
         ("quit", ["quit"], ""),
+        ("?\n\\d visits\nSHOW TABLES;\nSELECT 1;", ["?", "\\d visits", "SHOW TABLES;", "SELECT 1"], ""),
         ("  ", [], ""),
     ],
 )

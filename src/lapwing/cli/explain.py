@@ -100,6 +100,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
     chosen = preview.selection
     wanted = "a bound" if chosen is None else "the keys"
     price += f", and delta {delta(preview.delta)} for {wanted}" if preview.delta else ""
+    price += ", which makes an earlier result more exact" if preview.sharpens else ""
     parts = [f"{part.part} ({loss(part.spent)} spent, {left(part.remaining)} left)" for part in preview.parts or ()]
     return [
         ("protects", f"{preview.unit}, {NEIGHBOURS[neighbouring]}"),

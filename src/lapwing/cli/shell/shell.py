@@ -125,7 +125,8 @@ class Shell:
     # ---- Commands ----
 
     def _command(self, line: str) -> None:
-        word, _, rest = line.strip().rstrip(";").partition(" ")
+        typed = line.strip().rstrip(";")
+        word, _, rest = WORDS.get(typed.casefold(), typed).partition(" ")
         name = WORDS.get(word.casefold(), word.casefold())
         known = COMMANDS.get(name)
         if known is None:

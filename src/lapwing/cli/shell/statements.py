@@ -8,7 +8,10 @@ PIECE: Final = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
-WORDS: Final = {"exit": ".quit", "quit": ".quit", "help": ".help", "\\q": ".quit", "\\?": ".help"}
+WORDS: Final = {
+    "exit": ".quit", "quit": ".quit", "\\q": ".quit", "help": ".help", "?": ".help", "\\?": ".help", "\\h": ".help",
+    "\\d": ".schema", "\\dt": ".tables", "show tables": ".tables",
+}  # fmt: skip
 """What people type in other shells."""
 
 
@@ -38,7 +41,7 @@ def split(text: str) -> tuple[list[str], str]:
 
 def is_command(line: str) -> bool:
     """Tell whether a line is a command to the shell."""
-    return line.startswith(".") or line.strip().rstrip(";").casefold() in WORDS
+    return line.startswith((".", "\\")) or line.strip().rstrip(";").casefold() in WORDS
 
 
 def is_complete(text: str) -> bool:
