@@ -1,5 +1,6 @@
 """Each kind of error: its exit status, one readable message, and nothing charged."""
 
+import socket
 import sys
 from pathlib import Path
 
@@ -190,3 +191,15 @@ def test_a_message_is_broken_between_words_on_a_terminal(
     assert shown.split() == f"lapwing: {error}".split()
     assert all(len(line) <= 40 or "a-name" in line for line in shown.splitlines())
     assert len(shown.splitlines()) > 3
+
+
+@pytest.mark.parametrize("option", ["--port", "--postgres"])
+def test_a_service_without_a_free_port_ends_before_it_begins(
+    visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.setenv("LAPWING_CURATOR_PASSWORD", "of twelve characters")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        outcome = run("serve", "--port", "0", option, str(taken.getsockname()[1]))
+    require_plain(outcome, 2)
+    assert outcome.err.count("127.0.0.1") == 1
+    assert not list(visits.glob("*.people.db"))

@@ -406,6 +406,7 @@ def _serve(config: "ProcessConfig", workers: int, reports: Reports) -> None:
     from lapwing.server import listener
     from lapwing.server.workers import opened, run_workers
 
+    listener.require_free(config.endpoint)
     with ExitStack() as stack:
         service = stack.enter_context(opened(config, asking=workers == 1))
         collectors = stack.enter_context(reports.collecting())

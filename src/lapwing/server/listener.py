@@ -1,6 +1,7 @@
 """A service on a socket: TLS, time limits of connections, and an end that waits for what is under way."""
 
 import ipaddress
+import os
 import re
 import signal
 import socket
@@ -140,10 +141,16 @@ def listening(place: Endpoint) -> socket.socket:
         family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
         return socket.create_server((place.host, place.port), family=family, backlog=1024)
     except OSError as error:
-        reason = (error.strerror or "it is not an address").lower()
+        reason = (os.strerror(error.errno) if error.errno and error.errno > 0 else "it is not an address").lower()
         raise InvalidParameter(
             f"Lapwing cannot listen at {place.address}: {reason}. Give another --host or --port."
         ) from None
+
+
+def require_free(place: Endpoint) -> None:
+    """Raise what `listening` raises, before a start that takes long; another program may still come first."""
+    for port in filter(None, (place.port, place.postgres)):
+        listening(replace(place, port=port)).close()
 
 
 def _wire_door(place: Endpoint) -> AbstractContextManager[socket.socket | None]:
