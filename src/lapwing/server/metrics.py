@@ -24,6 +24,11 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # when something was
 COUNTERS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     "requests": ("lapwing_requests_total", "Requests by route and status.", ("method", "route", "status")),
     "questions": ("lapwing_questions_total", "Questions by outcome.", ("dataset", "outcome")),
+    "tools": (
+        "lapwing_wire_queries_total",
+        "Queries of PostgreSQL clients by tool and outcome.",
+        ("dataset", "tool", "outcome"),
+    ),
     "failed_logins": ("lapwing_failed_logins_total", "Logins with a wrong name or password.", ()),
     "delayed": ("lapwing_delayed_total", "Answers that left later than they should.", ("dataset",)),
     "restarts": (
@@ -160,6 +165,10 @@ class Metrics:
     def count_question(self, dataset: str, outcome: str) -> None:
         """Count a question by what its asker was told: charged, stored, repeated, left or an error's code."""
         self._counters["questions"].labels(dataset, outcome).inc()
+
+    def count_tool(self, dataset: str, tool: str, outcome: str) -> None:
+        """Count a query of a PostgreSQL client by its tool: charged, stored or refused."""
+        self._counters["tools"].labels(dataset, tool, outcome).inc()
 
     def count_delayed(self, dataset: str) -> None:
         """Count an answer that left later than it should."""

@@ -1,6 +1,7 @@
 """Real clients of the PostgreSQL protocol: psycopg, and psql where it is installed."""
 
 import os
+import re
 import shutil
 import socket
 import ssl
@@ -23,13 +24,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from psycopg import pq
 
+from lapwing.errors import LedgerFault
 from lapwing.server import listener
 from lapwing.server.bodies import MOST_SQL
 from lapwing.server.deadline.process import Order, Outcome
 from lapwing.server.pgwire import listener as wire_listener
 from lapwing.server.pgwire import session, sign_in
 from lapwing.server.pgwire.listener import WireListener
+from lapwing.server.pgwire.tools import tool_of
 from lapwing.server.service import Service, ServiceSettings
+from lapwing.session import Session
 from tests.support.server import wire
 from tests.support.server.question_thread import QuestionThread
 from tests.support.server.queueing import ONE, until
@@ -90,6 +94,8 @@ def test_a_query_is_answered_as_over_http_and_its_repetition_is_free(wired: Wire
     assert reply["stored"]
     assert rows == [(row["plan"], row["n"]) for row in reply["rows"]]
     assert said[0].startswith("cost ε = 0.5; n ±")
+    assert re.search(r"; \d\d\.?\d* % of the budget is left$", said[0])
+    assert "left" not in said[3]
     assert any(text.startswith("free: bought before") for text in said[1:])
 
 
@@ -184,6 +190,35 @@ def test_a_portal_that_was_sent_whole_has_no_more_rows(wired: Wired) -> None:
     run = wire.parse("SELECT 1") + wire.bind() + wire.execute() + wire.execute()
     with wired.connect(autocommit=True) as connection:
         assert [one.kind for one in sent_raw(connection, run)] == [*"12DCCZ"]
+
+
+@pytest.mark.parametrize(
+    ("name", "tool"),
+    [("psql", "psql"), ("Tableau Desktop 2024.1", "tableau"), ("Metabase v0.50 [x]", "metabase"), ("", "other"),
+     ("Microsoft Power BI", "power bi"), ("Apache Superset", "superset"), ("mine" * 1_000, "other")],
+)  # fmt: skip
+def test_a_tool_is_one_of_a_fixed_list(name: str, tool: str) -> None:
+    assert tool_of(name) == tool
+
+
+def test_queries_are_counted_by_tool(own: Wired) -> None:
+    for name in ("Tableau 1", "Tableau 2", "mine"):
+        with own.connect(application_name=name, autocommit=True) as connection:
+            connection.execute(COUNT)
+            with pytest.raises(psycopg.Error):
+                connection.execute("SELECT cost FROM visits")
+    text = own.world.ask("GET", "/metrics", "audrey").content.decode()
+    counted = re.findall(r'lapwing_wire_queries_total\{dataset="open",outcome="(\w+)",tool="(\w+)"\} (\d+)', text)
+    assert sorted(counted) == [
+        ("charged", "tableau", "1"), ("refused", "other", "1"), ("refused", "tableau", "2"), ("stored", "other", "1"),
+        ("stored", "tableau", "1"),
+    ]  # fmt: skip
+
+
+def test_a_result_arrives_though_nobody_can_say_what_is_left(own: Wired) -> None:
+    fault = LedgerFault("It cannot be read.")
+    with patch.object(Session, "budget", side_effect=fault), own.connect(autocommit=True) as connection:
+        assert len(connection.execute(COUNT).fetchall()) == 2
 
 
 def test_values_of_settings_and_names_of_savepoints(wired: Wired) -> None:

@@ -9,6 +9,7 @@ A data set is a database: like a query of PostgreSQL, a query reads only one.
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -43,6 +44,7 @@ from lapwing.server.pgwire.refusals import PRICE_HINT, STATES, Refusal
 from lapwing.server.pgwire.results import EXAMPLES, EXPLAINED, Portal, Prepared, Result, described, shown, with_ends
 from lapwing.server.pgwire.settings import VERSION_TEXT, Settings
 from lapwing.server.pgwire.statements import Statement, copy_of, parameter_types, split
+from lapwing.server.pgwire.tools import tool_of
 from lapwing.server.problems import place_of, told
 from lapwing.server.service import Service
 
@@ -357,8 +359,14 @@ class WireSession:
             return await self._explained(body)
         caller, served = await self._found("ask")
         ask = Ask(caller=caller, served=served, body=body, key=None)
-        (record,) = await self.service.executor.ask(ask, self._gone)
-        return self._shown_result(record, served)
+        outcome = "refused"
+        try:
+            (record,) = await self.service.executor.ask(ask, self._gone)
+            outcome = "stored" if record.document["stored"] else "charged"
+        finally:
+            self.service.metrics.count_tool(self.dataset, tool_of(self.settings["application_name"]), outcome)
+        left = "" if record.document["stored"] else await run_in_threadpool(_left, served)
+        return self._shown_result(record, served, left)
 
     async def _from_catalog(
         self, statement: Statement, given: Sequence[object], *, runs: bool = True
@@ -446,7 +454,7 @@ class WireSession:
             return caller, await run_in_threadpool(self.service.datasets.visible, caller, self.dataset)
         return await run_in_threadpool(found)
 
-    def _shown_result(self, record: AnswerRecord, served: ServedDataset) -> Result:
+    def _shown_result(self, record: AnswerRecord, served: ServedDataset, left: str) -> Result:
         document = record.document
         names, types = document["columns"], document["types"]
         columns = [(name, values.TYPES[types[name]]) for name in names]
@@ -459,9 +467,22 @@ class WireSession:
         said = [cost_in_words(cost, delta)]
         widths = {one["name"]: one["half_width"] for one in document.get("facts", ()) if one["half_width"] is not None}
         said += [f"{name} ±{width:,.6g} (95 %)" for name, width in widths.items()]
+        said += [left] if left else []
         return Result(
             tag=f"SELECT {len(rows)}", columns=columns, rows=rows, notices=["; ".join(said), *document["notes"]]
         )
+
+
+def _left(served: ServedDataset) -> str:
+    """Say which part of the budget of a data set is left, rounded down: everybody who may ask is shown it.
+
+    It says nothing where the ledger cannot be read: the query was charged, and its result must arrive.
+    """
+    try:
+        view = served.session.budget(history=False)
+    except errors.LapwingError:
+        return ""
+    return f"{math.floor(1000 * view.remaining.amount / view.total.amount) / 10:g} % of the budget is left"
 
 
 def _of_catalog(found: CatalogResult | None) -> Result | None:
