@@ -30,8 +30,8 @@ ifdef ROOM
 	@$(if $(filter spark,$(ROOM)),$(MAKE) --no-print-directory $(VENV)/spark.stamp && $(SPARK),$(PYTEST) tests/$(ROOM))
 else
 	@$(FOUND) & requirements/debian.sh && { ! $(HAS_JAVA) || $(MAKE) --no-print-directory $(VENV)/spark.stamp; }; made=$$?; wait; exit $$made
-	@said=$$(mktemp); $(SPARK) > $$said 2>&1 & beside=$$!; main=0; $(PYTEST) || main=$$?; \
-		spark=0; wait $$beside || spark=$$?; cat $$said; rm -f $$said; [ $$spark = 0 ] && exit $$main
+	@said=$$(mktemp); { $(SPARK) > $$said 2>&1; spark=$$?; echo; cat $$said; rm -f $$said; exit $$spark; } & beside=$$!; \
+		main=0; $(PYTEST) || main=$$?; wait $$beside && exit $$main
 endif
 
 test-long: $(VENV)/dev.stamp   ## fuzz with fresh seeds, draw millions, race for long: LAPWING_SEED=... repeats a run
