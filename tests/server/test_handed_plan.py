@@ -168,6 +168,32 @@ def test_a_plan_of_yesterday_is_refused(folder: Path) -> None:
         assert take_over(handed(front, BODIES[0]), asking, "alice", BODIES[0])  # which does not look at the clock
 
 
+def test_a_query_that_midnight_overtakes_is_planned_and_kept_as_one_of_the_new_day(
+    folder: Path, planned: list[str]
+) -> None:
+    """Its plan was handed over in the evening. What is charged, released and found again is all of the new day."""
+    body = QueryBody(sql="SELECT COUNT(*) AS n FROM staff WHERE DAY(CURRENT_DATE) > pay", epsilon=1)
+    now = [datetime(2026, 1, 30, 23, 59, 59)]
+    with (
+        opened(folder, "night", clock=lambda: now[0]) as front,
+        opened(folder, "night", clock=lambda: now[0]) as asking,
+    ):
+        assert take_over(handed(front, body), asking, "alice", body)
+        before = len(planned)
+        now[0] = datetime(2026, 1, 31)
+        (answer,) = body.bought(asking.acting_for("alice"))
+        assert len(planned) == before + 1
+        assert answer.plan.moment == now[0]
+        assert not answer.stored
+        (again,) = body.bought(front.acting_for("bob"))
+        assert again.stored
+        assert again.entries == answer.entries
+        now[0] = datetime(2026, 1, 30, 23, 59, 59)  # the twin: of the evening nothing was bought
+        (evening,) = body.bought(asking.acting_for("alice"))
+        assert not evening.stored
+        assert evening.plan.moment == datetime(2026, 1, 30)
+
+
 def test_a_comparison_that_is_left_out_would_be_seen(folder: Path) -> None:
     """The twin: a plan that bears the name of another catalog asks for rows that this one does not have."""
     with opened(folder, "l") as front:
