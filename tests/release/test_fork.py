@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import lapwing as lw
+from lapwing.dbapi import ProgrammingError
 from lapwing.session import Session
 from tests.support.effort import only
 from tests.support.release.tables import protected, visits
@@ -18,8 +19,18 @@ from tests.support.release.tables import protected, visits
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 SECONDS = 20.0  # a child that hangs is ended, and fails the test
 
+
+def by_cursor(session: Session) -> object:
+    """Ask as a driver does, and raise what its error stands for."""
+    try:
+        return session.cursor(epsilon=0.5).execute(COUNT)
+    except ProgrammingError as error:
+        raise error.__cause__ or error from None
+
+
 USES: dict[str, Callable[[Session], object]] = {
     "sql": lambda session: session.sql(COUNT, epsilon=0.5),
+    "cursor": lambda session: by_cursor(session),
     "batch": lambda session: session.batch([COUNT], epsilon=0.5),
     "synthesize": lambda session: session.synthesize(["sex", "plan"], epsilon=0.5),
     "plan": lambda session: session.plan(COUNT, (), epsilon=0.5),
