@@ -94,6 +94,7 @@ TYPED = {
     "NOT EXISTS (SELECT 1 FROM … WHERE …)": (
         "WHERE NOT EXISTS (SELECT 1 FROM visits AS old WHERE old.person = visits.person AND old.age > 60)"
     ),
+    "NTILE(4)": "SELECT plan, NTILE(4) OVER (ORDER BY COUNT(*)) AS t FROM visits GROUP BY plan",
     "OFFSET 10": f"{_GROUPS} LIMIT 10 OFFSET 10",
     "OVER (ORDER BY COUNT(*) DESC)": (
         "SELECT plan, ROW_NUMBER() OVER (ORDER BY COUNT(*) DESC) AS r FROM visits GROUP BY plan"
@@ -114,6 +115,7 @@ TYPED = {
     "SELECT 1": "WHERE EXISTS (SELECT 1 FROM codes AS k WHERE k.plan = visits.plan)",
     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…) once, at the SELECT that is released": _OPTIONS.format("epsilon = 1"),
     "SELECT x, COUNT(*) … GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1": f"{_GROUPS} ORDER BY COUNT(*) DESC LIMIT 1",
+    "STRING_AGG(x, ', ')": f"SELECT STRING_AGG(plan, ', ') AS s FROM ({_GROUPS})",
     "STRFTIME(x, '%Y-%m'), up to 100 long": "WHERE STRFTIME(seen, '%Y-%m') = '2026-01'",
     "UNION ALL": f"{_GROUPS} UNION ALL {_GROUPS}",
     "UNION ALL throughout": f"{_GROUPS} UNION ALL {_GROUPS}",

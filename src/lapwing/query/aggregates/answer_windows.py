@@ -6,6 +6,9 @@ from fractions import Fraction
 from sqlglot import exp
 
 from lapwing.errors import RefusalCause
+from lapwing.query.aggregates.answer_shares import SHARES, bind_share
+from lapwing.query.aggregates.joined_texts import joined_texts
+from lapwing.query.aggregates.result_aggregates import in_known_words
 from lapwing.query.derivation.columns import NUMERIC
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.node import Derived, OutputOrder
@@ -30,13 +33,19 @@ _OF_NUMBERS: Mapping[type[exp.Expression], OverFunction] = {
 _NEIGHBOURS: Mapping[type[exp.Expression], int] = {exp.Lag: -1, exp.Lead: 1}
 _MOST_ROWS = 10**6
 _RUNNING = RowSpan(end=0, peers=True)
-_ANSWERED = "Use SUM, AVG, MIN, MAX or COUNT, LAG or LEAD, FIRST_VALUE, RANK, DENSE_RANK or ROW_NUMBER."
+_ANSWERED = "Use SUM, AVG, MIN, MAX, COUNT or STRING_AGG, LAG or LEAD, FIRST_VALUE, ROW_NUMBER, RANK or NTILE."
 
 
 def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
     """Bind function OVER (PARTITION BY … ORDER BY … frame) over released rows."""
     rows.only(node, "this", "partition_by", "order", "over", "spec")
     inner, clause = node.this, node.args.get("order")
+    if isinstance(inner, SHARES):
+        return bind_share(node, rows, lambda other: bind_over(other, rows, derived))
+    if isinstance(inner, exp.Filter | exp.CountIf) and (other := in_known_words(inner, rows)) is not None:
+        node = node.copy()
+        node.set("this", other)
+        inner = other
     if clause is not None:
         rows.only(clause, "expressions")
     partition = tuple(derived(part) for part in node.args.get("partition_by") or ())
@@ -45,6 +54,8 @@ def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
         raise rows.refusal(
             node, RefusalCause.WINDOW_NOT_SUPPORTED, "IGNORE NULLS is not supported over the result", "Leave it out."
         )
+    if isinstance(inner, exp.GroupConcat):
+        return joined_texts(node, inner, partition, rows, derived)
     function, argument = _function(inner, rows, derived)
     span = _span(node, bool(order), rows)
     inside = [*partition, *(term.value for term in order), *([] if argument is None else [argument])]

@@ -21,6 +21,7 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.clauses import bind_limit, bind_order, bind_qualify, bind_where, check_distinct
 from lapwing.query.aggregates.outputs import bind_output
+from lapwing.query.aggregates.result_aggregates import in_known_words
 from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.classify.inner_select import Inner
 from lapwing.query.derivation.derive import compute
@@ -199,6 +200,12 @@ class Layer:
             return
         if isinstance(node, exp.Filter):
             node = _as_case(node, self._rows)
+        other = in_known_words(node, self._rows)
+        if other is not None:
+            around = exp.Paren(this=other)
+            node.replace(around)
+            self._over_groups(around, groups, select)
+            return
         if isinstance(node, exp.Window | exp.Filter):
             raise self._refused(node, "window functions or FILTER beside aggregates", "Compute them in a SELECT each.")
         if isinstance(node, exp.ArgMax | exp.ArgMin):  # the value of another column where one is largest or least

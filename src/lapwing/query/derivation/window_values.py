@@ -15,7 +15,7 @@ from typing import Literal as Choice
 import numpy as np
 
 from lapwing.exact.arrays import integer_array, largest
-from lapwing.query.derivation.columns import Column, IndexArray, Rationals, Shape, Value, mask_of
+from lapwing.query.derivation.columns import Column, IndexArray, Labels, Rationals, Shape, Value, mask_of
 from lapwing.query.derivation.columns_of_values import of_numbers, of_values, taken_or_null
 from lapwing.query.derivation.comparing import sortable
 from lapwing.query.derivation.derive import degree_of
@@ -27,7 +27,8 @@ Truth = np.typing.NDArray[np.bool_]
 
 
 OverFunction = Choice[
-    "sum", "rows", "values", "distinct", "average", "least", "greatest", "row_at", "rank", "dense_rank", "row_number"
+    "sum", "rows", "values", "distinct", "average", "least", "greatest", "row_at", "rank", "dense_rank", "row_number",
+    "joined",
 ]  # fmt: skip
 
 
@@ -54,6 +55,8 @@ class WindowValue:
 
     Args:
         span: Which of these rows it is over; `row_at` takes the first of them.
+        separator: The text between two texts that are joined.
+        distinct: Whether texts that are alike are joined once.
     """
 
     function: OverFunction
@@ -62,6 +65,8 @@ class WindowValue:
     order: tuple[OutputOrder, ...]
     shape: Shape
     span: RowSpan = RowSpan()
+    separator: str = ""
+    distinct: bool = False
 
     parts: ClassVar[tuple[Part, ...]] = ()
     has_interval: ClassVar[bool] = False
@@ -105,6 +110,8 @@ def _computed(over: WindowValue, cells: NoisyCells) -> Column:
             return _total(over, cells, groups)
         case "rows":
             return Rationals(tops=np.bincount(groups, minlength=1)[groups])
+        case "joined":
+            return _joined(over, cells, groups)
         case "distinct":
             return Rationals(tops=_different(over, cells, groups))
         case "values" | "average" | "least" | "greatest" | "row_at":
@@ -150,6 +157,21 @@ def _different(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Inde
     codes = np.zeros(cells.size, dtype=np.int64) if over.argument is None else _codes(over.argument, cells)
     pairs = np.unique(np.stack([groups, codes])[:, codes >= 0], axis=1)
     return np.bincount(pairs[0], minlength=int(groups.max(initial=0)) + 1)[groups]
+
+
+def _joined(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Column:
+    """Join the texts of each part in order, but for NULL; NULL where there are none."""
+    if over.argument is None:
+        raise ValueError("what is joined is text")
+    values = cells.column(over.argument).expanded(cells.size).values()
+    texts: list[list[str]] = [[] for _ in range(int(groups.max(initial=-1)) + 1)]
+    for place in _in_order(over, cells, groups)[0].tolist():
+        if values[place] is not None:
+            texts[groups[place]].append(str(values[place]))
+    several = [list(dict.fromkeys(own)) if over.distinct else own for own in texts]
+    labels = [over.separator.join(own) for own in several]
+    empty = np.array([not own for own in texts], dtype=np.bool_)
+    return Labels(places=np.where(empty[groups], -1, groups), labels=labels)
 
 
 # ---- what depends on the order of rows ------------------------------------------------------------------------------

@@ -1,10 +1,9 @@
-"""A LATERAL subquery, which is computed for each row beside it, written as a join with one that is grouped.
+"""c CROSS JOIN LATERAL (SELECT SUM(o.x) AS t FROM o WHERE o.id = c.id) s, written as a join with grouped rows.
 
-    c CROSS JOIN LATERAL (SELECT SUM(o.x) AS total FROM o WHERE o.id = c.id) s
-    c LEFT JOIN (SELECT o.id AS key, SUM(o.x) AS total FROM o GROUP BY o.id) s ON s.key = c.id
+It becomes c LEFT JOIN (SELECT o.id AS k, SUM(o.x) AS t FROM o GROUP BY o.id) s ON s.k = c.id.
 
 Aggregates without GROUP BY have one row for every row beside them. So the join is a LEFT JOIN. A count is 0 where
-nothing matches. Of rows with ORDER BY and LIMIT n, the first n of each key are kept by their row numbers. Nothing
+nothing matches. Row numbers keep the first n rows of each key where the subquery has ORDER BY and LIMIT n. Nothing
 new is proven: what is bound is the join, and the key must be such that it is answered.
 """
 
