@@ -21,6 +21,7 @@ from lapwing.query.aggregates.outputs import bind_output, default_name, free_nam
 from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.bind.answer_sets import below_each_other
 from lapwing.query.bind.layers import Layer, Outputs
+from lapwing.query.bind.listed_answers import listed_answer
 from lapwing.query.bind.public_answers import named_in, nothing_of, one_row, public_answer, public_rows
 from lapwing.query.bind.public_conditions import asked_of_rows
 from lapwing.query.bind.source_names import SourceNames, in_words_of_the_text, written
@@ -135,7 +136,7 @@ class _Composer:
         visible = (*outside, *checked_common_tables(select, self._rows))
         self._rows.only(clause, "this")
         nodes = [clause.this, *(join.this for join in select.args.get("joins") or ())]
-        queries = [self._query_of(node, visible) for node in nodes]
+        queries = [None if isinstance(node, exp.Values) else self._query_of(node, visible) for node in nodes]
         answers = [query is not None and self._is_answer(*query, depth) for query in queries]
         # Else, of queries in one another, each would be read for every one that it stands in.
         if not any(answers) and not public:
@@ -143,6 +144,8 @@ class _Composer:
         items = list[_Item]()
         for node, query, answer in zip(nodes, queries, answers, strict=True):
             item = None if query is None else self._item(node, *query, is_answer=answer)
+            if isinstance(node, exp.Values):
+                item = self._listed(node)
             if item is None:
                 return None
             items.append(item)
@@ -161,6 +164,15 @@ class _Composer:
         if place is None:
             return exp.select("*").from_(exp.Table(this=node.this.copy())), ()
         return bare(visible[place].this), visible[:place]
+
+    def _listed(self, node: exp.Values) -> _Item | None:
+        """Return rows of constants, which ask nothing."""
+        alias = node.args.get("alias")
+        columns = [] if alias is None else [column.name for column in alias.args.get("columns") or ()]
+        if not columns:
+            return None
+        plan = listed_answer(node, columns, self._within)
+        return _Item(query=node, name=node.alias, columns=tuple(columns), node=node, plan=plan)
 
     def _item(
         self, node: exp.Expression, query: exp.Expression, visible: Sequence[exp.Expression], *, is_answer: bool

@@ -11,8 +11,10 @@ from typing import Final
 
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.bind.compositions import compose
+from lapwing.query.bind.constant_rows import with_constant_rows
 from lapwing.query.bind.constants import Constants, with_constants
 from lapwing.query.bind.layers import Outputs, over_answer
+from lapwing.query.bind.spines import with_spine
 from lapwing.query.bind.unread_measures import without_unread_measures
 from lapwing.query.classify.inner_select import inside
 from lapwing.query.classify.kinds import Kinds
@@ -35,6 +37,7 @@ def planned(parsed: Parsed, within: Scope, bound: OverRows, outputs: Outputs, kn
         bound: Binds a SELECT over rows, and outputs a SELECT list.
         known: The constants that were asked for.
     """
+    parsed = with_constant_rows(parsed, within.nowhere)  # once: what it computes, no SELECT inside computes again
     plan = _Stages(bound, outputs, within, known).plan(parsed)
     return plan if plan.composition is None else without_unread_measures(plan)
 
@@ -84,6 +87,7 @@ class _Stages:
             )
 
     def _read(self, parsed: Parsed) -> Plan:
+        parsed = with_spine(parsed, self._kinds)
         parsed = normalised(parsed, self._within)
         kind = kind_of(parsed.select, self._kinds, self._within)
         match kind:
