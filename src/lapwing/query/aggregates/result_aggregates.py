@@ -1,6 +1,6 @@
 """Aggregates over the rows of a result, in the words of those that are computed: FILTER, COUNT_IF, BOOL_OR.
 
-These aggregates see released numbers alone, so that other words for them are spellings. A condition becomes a CASE
+These aggregates see only released numbers, so that other words for them are spellings. A condition becomes a CASE
 inside the aggregate. A group of a result has one row or more, so a sum of ones and zeros equals a count.
 """
 
