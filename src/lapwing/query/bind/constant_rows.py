@@ -27,6 +27,9 @@ from lapwing.query.text.parse import Parsed
 
 MOST_ROWS: Final = 1_000
 """Rows of constants that a query computes at most, in all of its lists together."""
+MOST_BITS: Final = 256
+"""Of the numerator and of the denominator of a number."""
+MOST_CHARACTERS: Final = 1_000
 Row = tuple[ConstantValue, ...]
 _ONE_CELL: Final = NoisyCells(size=1, measures={}, keys={}, margins=lambda _value: {})
 _SERIES: Final = (exp.GenerateSeries, exp.GenerateDateArray, exp.GenerateTimestampArray)
@@ -257,13 +260,23 @@ class _Reader:
 
         derived = bind(node)
         if isinstance(derived, ConstantValue):
-            return derived
+            return _require_small(derived)
         (value,) = derived.column(_ONE_CELL).values()
-        return ConstantValue(value=value, shape=derived.shape)
+        return _require_small(ConstantValue(value=value, shape=derived.shape))
 
 
 class _NotConstants(Exception):
     """Raised by this module for what is no list of constants, or too long a one; whoever binds it refuses it."""
+
+
+def _require_small(value: ConstantValue) -> ConstantValue:
+    """Return a value that is no longer than constants of a text are: one may be made of another a thousand times."""
+    inner = value.value
+    if isinstance(inner, Fraction) and max(inner.numerator.bit_length(), inner.denominator.bit_length()) > MOST_BITS:
+        raise _NotConstants
+    if isinstance(inner, str) and len(inner) > MOST_CHARACTERS:
+        raise _NotConstants
+    return value
 
 
 def _comparable(value: ConstantValue) -> Fraction:
