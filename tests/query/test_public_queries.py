@@ -210,7 +210,6 @@ def test_twin_a_protected_table_that_is_taken_for_public_is_not_read(
 ) -> None:
     """Planted: a protected table has the kind of a public one. Its rows still do not come into a plan."""
     monkeypatch.setattr(Kinds, "in_from", lambda *_: [Kind.PUBLIC])
-    monkeypatch.setattr(Kinds, "of", lambda *_: Kind.PUBLIC)
     for text in ("SELECT * FROM (SELECT site FROM visits) v", "SELECT x.n FROM (SELECT COUNT(*) AS n FROM visits) x"):
         with pytest.raises(lw.errors.LapwingError):
             session.sql(text)

@@ -14,6 +14,7 @@ from lapwing.query.from_clause.scope import Scope
 from lapwing.query.normalise.other_spellings import respelled
 from lapwing.query.normalise.public_constants import with_public_constants
 from lapwing.query.normalise.public_groups import with_public_groups
+from lapwing.query.normalise.released_lists import with_released_lists
 from lapwing.query.text.parse import Parsed
 
 Rule = Callable[[Parsed, Scope], exp.Select | None]
@@ -34,7 +35,11 @@ def _public_constants(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_public_constants(parsed.select, within) if within.catalog.public_tables else None
 
 
-RULES: Final[tuple[Rule, ...]] = (_spellings, _public_groups, _public_constants)
+def _released_lists(parsed: Parsed, within: Scope) -> exp.Select | None:
+    return with_released_lists(parsed.select, within)
+
+
+RULES: Final[tuple[Rule, ...]] = (_spellings, _public_groups, _public_constants, _released_lists)
 """In this order: later rules see what earlier ones wrote."""
 
 
