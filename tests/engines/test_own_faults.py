@@ -140,7 +140,6 @@ def _raising(error: BaseException) -> Callable[[Query, str], Any]:
 ENDS = (too_much, out_of_memory, unforeseen, stopped, out_of_time)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("end", only([4], ENDS), ids=lambda end: end.__name__)
 @pytest.mark.parametrize("text", only([2], QUESTIONS), ids=["plain", "private keys", "shared"])
 def test_the_next_questions_are_answered_after(

@@ -14,7 +14,7 @@ from lapwing.mechanisms import Quantile, Sensitivity
 from lapwing.mechanisms.quantile import distances
 from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
 from lapwing.privacy.measures import GaussianDP, PureDP, ZeroConcentratedDP
-from tests.support.effort import only
+from tests.support.effort import one_in
 from tests.support.fixed_entropy import StreamEntropy
 
 HALF = Fraction(1, 2)
@@ -43,8 +43,8 @@ def ranges(mechanism: QuantileOfCounts, rows: int) -> Iterator[float]:
             yield max(ratios) - min(ratios)
 
 
-@pytest.mark.parametrize("quantile", only([0], [Fraction(0), Fraction(1, 3), HALF, Fraction(9, 10), Fraction(1)]))
-@pytest.mark.parametrize("rows", only([0], [2, 1]))
+@pytest.mark.parametrize("quantile", one_in(2, [Fraction(0), Fraction(1, 3), HALF, Fraction(9, 10), Fraction(1)]))
+@pytest.mark.parametrize("rows", one_in(2, [2, 1]))
 def test_neighbours_differ_by_no_more_than_the_loss_says(quantile: Fraction, rows: int) -> None:
     sensitivity = Sensitivity.from_l1(rows)
     mechanism = QuantileOfCounts.for_loss(PureDP(1), sensitivity, quantile=quantile, points=4)

@@ -205,7 +205,6 @@ def check_rank_error(errors: list[float], error: float) -> None:
     assert sum(e > error for e in errors) / RUNS <= 0.5 + FAR
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("noise", "branching"), only([0], product(NOISES, [2, 16]), many=True))
 def test_the_rank_error_holds(noise: Any, branching: int) -> None:
     mechanism = QuantileTree(lower=0, upper=199, branching=branching, noise=noise)

@@ -47,7 +47,6 @@ def single() -> LossDistribution:
     return compose([(SubsampledPair(GaussianPair(MU**2), RATE), 1)])
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("coarse")
 def test_it_is_above_between_few_points() -> None:
     check_single_step(gaussian_above(single(), DELTA), MU, RATE)
@@ -192,7 +191,6 @@ def within_mills_ratio(shift: bool) -> bool:
     )
 
 
-@pytest.mark.long
 def test_what_other_shares_would_spare_is_bounded() -> None:
     assert within_mills_ratio(shift=False)
     assert not within_mills_ratio(shift=True)  # the twin

@@ -76,7 +76,6 @@ def check_figures(parts: list[Listed]) -> None:
     assert interval.lower - 1e-6 <= theirs <= interval.upper + 0.02
 
 
-@pytest.mark.long
 def test_both_accountants_state_the_same() -> None:
     check_figures(LIST)
 

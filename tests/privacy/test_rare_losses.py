@@ -66,7 +66,6 @@ def twice(epsilon: Fraction, rate: Fraction) -> mpf:
         return max(mp.quad(remove, cuts, maxdegree=6), mp.quad(add, cuts, maxdegree=6))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "epsilons", [(), pytest.param(("1/40", "1/200", "1/5"), marks=pytest.mark.long)], ids=["epsilon", "and deltas"]
 )

@@ -74,7 +74,6 @@ def test_whole_orders(name: str) -> None:
     check_whole_orders(name)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("order", only([2], [Fraction("1.02"), Fraction("1.5"), Fraction("7.3")]), ids=str)
 @pytest.mark.parametrize("name", only([0], CASES))
 def test_orders_between(name: str, order: Fraction) -> None:
@@ -118,7 +117,6 @@ def test_an_exact_accountant_states_less() -> None:
     assert exact.upper < renyi < 1.1 * exact.upper
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("pair", "whole"),
     one_in(

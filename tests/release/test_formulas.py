@@ -55,12 +55,10 @@ def check(session: lw.Session) -> None:
                 assert ours == theirs, formula
 
 
-@pytest.mark.long
 def test_they_are_what_duckdb_computes_from_released_numbers(session: lw.Session) -> None:
     check(session)
 
 
-@pytest.mark.long
 def test_a_planted_bug_is_found(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     def unguarded(part: Derived) -> Derived:
         return part

@@ -117,7 +117,7 @@ def test_files_of_earlier_versions_open_with_their_delta(
 
 
 @pytest.mark.parametrize(
-    "planted", only([0], [{"delta": "2"}, {"delta": 0}, {"delta": "x"}, {"kept": {}}, {"kept": {"delta": 1}}])
+    "planted", one_in(3, [{"delta": "2"}, {"delta": 0}, {"delta": "x"}, {"kept": {}}, {"kept": {"delta": 1}}])
 )
 def test_a_sum_without_a_delta_is_no_sum(tmp_path: Path, task: Task, planted: dict[str, Any]) -> None:
     document = old(task, "0")

@@ -85,9 +85,7 @@ def test_t11_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert compare(described, rows, rows[1:], question, PRICE), "the twin"
 
 
-@pytest.mark.parametrize(
-    "error", only([0], [duckdb.ConversionException("secret 7"), RuntimeError("secret 7"), MemoryError()])
-)
+@pytest.mark.parametrize("error", [duckdb.ConversionException("secret 7"), RuntimeError("secret 7"), MemoryError()])
 def test_t11_any_other_error_is_one_message(error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(_self: DuckDB, _query: str) -> Any:
         raise error

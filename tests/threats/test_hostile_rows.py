@@ -61,7 +61,6 @@ def test_a_printer_that_raises_on_some_row_is_found(tmp_path: Path, monkeypatch:
         list(rows.shapes(session))
 
 
-@pytest.mark.long
 def test_over_http(tmp_path: Path) -> None:
     """The same rows behind a service; and bodies of requests that are none."""
     described = load(rows.written(tmp_path / "mixed", TABLES["mixed"], "open"))
@@ -112,7 +111,7 @@ def test_synthetic_rows(kind: str, tmp_path: Path) -> None:
 ODD: Any = [math.inf, -math.inf, math.nan, 1e308, -0.0, 5e-324, 0.5, 2.0**70, -1.0]
 
 
-@pytest.mark.parametrize("people", only([0], [ODD, ODD[:1], [math.nan] * 3, [[], {}, "[" * 9, None, 10**400, b"x"]]))
+@pytest.mark.parametrize("people", only([0, 3], [ODD, ODD[:1], [math.nan] * 3, [[], {}, "[" * 9, None, 10**400, b"x"]]))
 def test_holdouts(people: list[Any], tmp_path: Path) -> None:
     """A formula of a column, and a function that stumbles over most of what it is asked of."""
     columns = np.array(people, dtype=float).reshape(-1, 1) if people[0] != [] else people
@@ -196,7 +195,7 @@ def test_secure_parts(tmp_path: Path) -> None:
 STRANGE: dict[str, Any] = {"text": "x", "far": 2**63 - 1, "blob": b"\xff", "inf": math.inf, "nul": "a\0b", "NULL": None}
 
 
-@pytest.mark.parametrize("name", only([0], STRANGE))
+@pytest.mark.parametrize("name", only([0, 3], STRANGE))
 def test_sources(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite holds anything in a column of any type: what is no row of the catalog is refused before anybody asks."""
     monkeypatch.chdir(tmp_path)
