@@ -11,6 +11,7 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.query.from_clause.scope import Scope
+from lapwing.query.normalise.determined_keys import with_determined_keys
 from lapwing.query.normalise.other_spellings import respelled
 from lapwing.query.normalise.public_constants import with_public_constants
 from lapwing.query.normalise.public_groups import with_public_groups
@@ -35,11 +36,15 @@ def _public_constants(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_public_constants(parsed.select, within) if within.catalog.public_tables else None
 
 
+def _determined_keys(parsed: Parsed, within: Scope) -> exp.Select | None:
+    return with_determined_keys(parsed.select, within) if within.catalog.public_tables else None
+
+
 def _released_lists(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_released_lists(parsed.select, within)
 
 
-RULES: Final[tuple[Rule, ...]] = (_spellings, _public_groups, _public_constants, _released_lists)
+RULES: Final[tuple[Rule, ...]] = (_spellings, _public_groups, _public_constants, _determined_keys, _released_lists)
 """In this order: later rules see what earlier ones wrote."""
 
 
