@@ -10,7 +10,8 @@
 There are five sources. *Interface*: the templates of the console and of the survey page. *Messages*: what the code says
 to a person, which are the strings that are no docstring and read like prose. *API*: the docstrings of what users import
 and of what the documentation renders. *Internals*: the other docstrings. *Docs*: the pages of the documentation.
-Code, SQL and names in backquotes are read as one word.
+Code, SQL and names in backquotes are read as one word. Of each source the median reading ease of its sentences is
+counted too, in whole points (`scripts/reading_ease.py`): it may only rise.
 """
 
 import argparse
@@ -28,11 +29,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Final
 
+from reading_ease import median_ease
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGE: Final = ROOT / "src" / "lapwing"
 BASELINE: Final = ROOT / "scripts" / "prose.json"
 RULES_PAGE: Final = ROOT / "docs" / "contributing" / "style.md"
 MOST_WORDS: Final = 25
+EASE: Final = "reading ease"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,12 +399,26 @@ SOURCES: Final[Mapping[str, Callable[[], Iterator[Sentence]]]] = {
 
 
 def counted(source: str) -> dict[str, int]:
-    """Return how many sentences a source has, and how many of them break each rule."""
-    sentences, broken = 0, Counter[str]()
-    for sentence in SOURCES[source]():
-        sentences += 1
+    """Return how many sentences a source has, how easy they are to read, and how many of them break each rule."""
+    sentences, broken = [*SOURCES[source]()], Counter[str]()
+    for sentence in sentences:
         broken.update(rule for rule in HELD[source] if RULES[rule](sentence))
-    return {"sentences": sentences, **{rule: broken[rule] for rule in HELD[source]}}
+    ease = median_ease(sentence.text for sentence in sentences)
+    return {"sentences": len(sentences), EASE: ease, **{rule: broken[rule] for rule in HELD[source]}}
+
+
+def complaints(now: Mapping[str, Mapping[str, int]], before: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """Yield lines that say which sources break a rule more often than before, or are harder to read."""
+    for source, counts in now.items():
+        known = before.get(source, {})
+        if counts[EASE] < known.get(EASE, counts[EASE]):
+            yield f"{source}: the median reading ease is {counts[EASE]}; before it was {known[EASE]}."
+            yield "  Write shorter sentences and shorter words. The rules: docs/contributing/style.md."
+        for rule in HELD[source]:
+            if counts[rule] > known.get(rule, counts[rule]):
+                yield f"{source}: {counts[rule]} sentences break the rule {rule!r}, {known[rule]} did before."
+                yield f"  To see them: python scripts/prose.py --show {source} {rule}"
+                yield "  The rules: docs/contributing/style.md."
 
 
 def shown(source: str, only: str | None) -> Iterator[str]:
@@ -426,22 +444,16 @@ def main() -> int:
     gc.disable()  # the trees of all files stay: each search for garbage would go through them, and find none
     now = {source: counted(source) for source in SOURCES}
     before = json.loads(BASELINE.read_text(encoding="utf-8")) if BASELINE.exists() else {}
-    more = [
-        (source, rule, before[source][rule], count)
-        for source, counts in now.items()
-        for rule, count in counts.items()
-        if rule != "sentences" and source in before and rule in before[source] and count > before[source][rule]
-    ]
-    for source, rule, most, count in more:
-        print(f"{source}: {count} sentences break the rule {rule!r}, {most} did before.")
-        print(f"  To see them: python scripts/prose.py --show {source} {rule}. The rules: docs/contributing/style.md.")
-    if given.write and not more:
+    worse = [*complaints(now, before)]
+    sys.stdout.writelines(f"{line}\n" for line in worse)
+    if given.write and not worse:
         BASELINE.write_text(json.dumps(now, indent=2) + "\n", encoding="utf-8")
-    if not more:
+    if not worse:
         for source, counts in now.items():
-            broken = ", ".join(f"{rule} {count}" for rule, count in counts.items() if rule != "sentences" and count)
-            print(f"{source}: {counts['sentences']} sentences; {broken or 'none breaks a rule'}")
-    return bool(more)
+            broken = ", ".join(f"{rule} {count}" for rule, count in counts.items() if rule in RULES and count)
+            ease = f"reading ease {counts[EASE]}"
+            print(f"{source}: {counts['sentences']} sentences; {ease}; {broken or 'none breaks a rule'}")
+    return bool(worse)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import prose
 import pytest
+import reading_ease
 
 PAGE = Path(prose.ROOT, "docs/contributing/style.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| ([a-z ]+) \| (.+?) \| (.+?) \|$", PAGE.split("## Words")[0], re.MULTILINE)
@@ -40,6 +41,25 @@ def test_a_question_is_no_clause_without_a_noun() -> None:
 def test_long_is_more_than_25_words() -> None:
     assert broken(" ".join(["word"] * 25)) == set()
     assert broken(" ".join(["word"] * 26)) == {"long"}
+
+
+def test_reading_ease_is_flesch_s_formula() -> None:
+    # Five words of one part each, by hand: 206.835 - 1.015 * 5 - 84.6 * 5 / 5.
+    assert reading_ease.reading_ease("The noise is a draw.") == pytest.approx(117.16)
+    # Pri-va-cy bud-get: two words of five parts.
+    assert reading_ease.reading_ease("Privacy budget") == pytest.approx(206.835 - 2.03 - 84.6 * 5 / 2)
+    assert reading_ease.reading_ease("1,000 %") is None
+
+
+def test_a_baseline_is_only_improved() -> None:
+    none = dict.fromkeys(prose.HELD["docs"], 0)
+    hard, easy = ("Differential privacy guarantees deniability.", "The noise is a draw.")
+    harder, easier = ({**none, prose.EASE: reading_ease.median_ease([text])} for text in (hard, easy))
+    assert easier[prose.EASE] == 117
+    assert list(prose.complaints({"docs": easier}, {"docs": harder})) == []
+    assert list(prose.complaints({"docs": easier}, {})) == []
+    assert len(list(prose.complaints({"docs": harder}, {"docs": easier}))) == 2
+    assert len(list(prose.complaints({"docs": easier | {"long": 1}}, {"docs": easier}))) == 3
 
 
 def test_a_sentence_may_begin_with_code() -> None:
