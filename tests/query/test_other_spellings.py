@@ -221,6 +221,18 @@ PAIRS = [
         "SELECT COUNT(*) AS n FROM visits AS v LEFT JOIN (SELECT person AS p, COUNT(*) AS k FROM visits WHERE age > 3 "
         "GROUP BY person) AS s ON s.p = v.person WHERE COALESCE(s.k, 0) = 0",
     ),
+    (  # a count that is named without its table
+        "SELECT COUNT(*) AS n FROM visits AS v, LATERAL (SELECT COUNT(*) AS k FROM visits WHERE person = v.person "
+        "AND age > 3) AS s WHERE k = 0",
+        "SELECT COUNT(*) AS n FROM visits AS v LEFT JOIN (SELECT person AS p, COUNT(*) AS k FROM visits WHERE age > 3 "
+        "GROUP BY person) AS s ON s.p = v.person WHERE COALESCE(s.k, 0) = 0",
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM visits AS v, LATERAL (SELECT APPROX_COUNT_DISTINCT(plan) AS k FROM visits "
+        "WHERE person = v.person AND age > 3) AS s WHERE s.k = 0",
+        "SELECT COUNT(*) AS n FROM visits AS v LEFT JOIN (SELECT person AS p, COUNT(DISTINCT plan) AS k FROM visits "
+        "WHERE age > 3 GROUP BY person) AS s ON s.p = v.person WHERE COALESCE(s.k, 0) = 0",
+    ),
     (
         "SELECT s.plan, COUNT(*) AS n FROM visits AS v LEFT JOIN LATERAL (SELECT o.plan FROM visits AS o "
         "WHERE o.person = v.person ORDER BY o.seen LIMIT 1) AS s ON TRUE GROUP BY s.plan",

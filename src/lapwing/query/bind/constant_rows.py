@@ -26,7 +26,9 @@ from lapwing.query.text.literals import literal
 from lapwing.query.text.parse import Parsed
 
 MOST_ROWS: Final = 1_000
-"""Rows of constants that a query computes at most, in all of its lists together."""
+"""Rows of constants in one list at most."""
+MOST_COMPUTED: Final = 4 * MOST_ROWS
+"""Rows and values that a query computes on the way to all of its lists together."""
 MOST_BITS: Final = 256
 """Of the numerator and of the denominator of a number."""
 MOST_CHARACTERS: Final = 1_000
@@ -43,8 +45,8 @@ class Constants:
     rows: tuple[Row, ...]
 
     def written(self, name: str) -> exp.Expression | None:
-        """Return them as VALUES under a name; None if there are none, or one is NULL."""
-        if not self.rows or any(value.value is None for row in self.rows for value in row):
+        """Return them as VALUES under a name; None if there are none or too many, or one is NULL."""
+        if not 0 < len(self.rows) <= MOST_ROWS or any(value.value is None for row in self.rows for value in row):
             return None
         lists = zip(*map(_of_one_type, zip(*self.rows, strict=True)), strict=True)
         rows = [exp.Tuple(expressions=[literal(value) for value in row]) for row in lists]
@@ -178,6 +180,7 @@ class _Reader:
             values = dict(zip((name.casefold() for name in source.names), row, strict=True))
             if where is not None and self._value(where.this, values, series).value is not True:
                 continue
+            self._count(1)
             shown = list[ConstantValue]()
             for item in items:
                 shown += row if isinstance(item, exp.Star) else [self._value(item, values, series)]
@@ -191,6 +194,7 @@ class _Reader:
         if sides[0] is None or sides[1] is None or len(sides[0].names) != len(sides[1].names):
             return None
         rows = (*sides[0].rows, *sides[1].rows)
+        self._count(len(rows))
         return Constants(sides[0].names, tuple(dict.fromkeys(rows)) if union.args.get("distinct") else rows)
 
     def _item(self, node: exp.Expression, named: Mapping[str, Constants]) -> Constants | None:
@@ -212,6 +216,12 @@ class _Reader:
         called = alias.name if alias is not None and alias.name else ""
         default = "range" if series.args.get("is_end_exclusive") else "generate_series"
         return Constants((called or default,), self._series(series))
+
+    def _count(self, more: int) -> None:
+        """Count rows and values that are made on the way, and stop where there are too many."""
+        self.computed += more
+        if self.computed > MOST_COMPUTED:
+            raise _NotConstants
 
     # ---- values -----------------------------------------------------------------------------------------------------
 
@@ -240,9 +250,7 @@ class _Reader:
         self, node: exp.Expression, values: Mapping[str, ConstantValue], series: Sequence[exp.Expression]
     ) -> ConstantValue:
         """Compute an expression of constants and of the columns of a row of constants."""
-        self.computed += 1
-        if self.computed > 3 * MOST_ROWS:
-            raise _NotConstants
+        self._count(1)
 
         def bind(part: exp.Expression) -> Derived:
             if isinstance(part, exp.Paren | exp.Explode) and has_only(part, "this"):

@@ -7,13 +7,17 @@ own sensitivity. Its answer is joined to the list, which is post-processing.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from datetime import date, datetime
+from fractions import Fraction
 from typing import Final
 
 from sqlglot import exp
 
 from lapwing.query.classify.kinds import Kind, Kinds, visible_in
 from lapwing.query.from_clause.listed_values import has_only
+from lapwing.query.normalise.without_rows import ZERO, is_null, passes_over
 from lapwing.query.text.parse import Parsed
 
 _KEY: Final = "key of the list"
@@ -69,15 +73,16 @@ class _Split:
         if column.name.casefold() not in groups or not self._tells_apart(column):
             return None
         where = select.args.get("where")
-        outside = list[exp.Expression]()
+        outside, kept = list[exp.Expression](), side
         for node in [] if where is None else _conjuncts(where.this):
             if self._is_of_list(node):
                 outside.append(node)
-            elif self._is_of_rows(node):
+            elif self._is_of_rows(node) and (not side or is_null(node)):
                 inside.append(node)
-                side = ""  # a row without others fails the condition
+                kept = ""  # a row without others fails the condition
             else:
                 return None
+        side = kept
         if not self._replaced(side == "LEFT"):
             return None
         having = select.args.get("having")
@@ -145,8 +150,8 @@ class _Split:
 
     def _tells_apart(self, column: exp.Expression) -> bool:
         place = [name.name.casefold() for name in self._list.args["alias"].columns].index(column.name.casefold())
-        values = [row.expressions[place] for row in self._list.expressions]
-        return len(set(values)) == len(values)
+        values = [_plain(row.expressions[place]) for row in self._list.expressions]
+        return None not in values and len({type(value) for value in values}) == 1 and len(set(values)) == len(values)
 
     def _replaced(self, outer: bool) -> bool:
         """Write columns of the answer in the place of aggregates; tell whether all are over the rows alone."""
@@ -156,8 +161,7 @@ class _Split:
             for node in [] if clause is None else list(clause.find_all(exp.AggFunc, exp.Filter)):
                 if node.find_ancestor(exp.AggFunc, exp.Filter, exp.Window) is not None:
                     continue
-                starred = isinstance(node.this, exp.Star) or node.find(exp.Star) is not None
-                if (outer and starred) or not self._is_of_rows(node) or node.find(exp.Subquery):
+                if (outer and not passes_over(node)) or not self._is_of_rows(node) or node.find(exp.Subquery):
                     return False
                 self._replace(node)
         rest = [
@@ -178,7 +182,7 @@ class _Split:
             self._aggregates.append(node.copy())
         other: exp.Expression = exp.column(_number(self._aggregates.index(node)), _NAME, quoted=True)
         inner = node.this if isinstance(node, exp.Filter) else node
-        if isinstance(inner, exp.Count | exp.CountIf | exp.ApproxDistinct):
+        if isinstance(inner, ZERO):
             other = exp.Coalesce(this=other, expressions=[exp.Literal.number(0)])
         if node.parent is self._select and node.arg_key == "expressions":
             other = exp.Alias(this=other, alias=exp.to_identifier(_called(inner), quoted=True))
@@ -199,6 +203,20 @@ class _Split:
 def _conjuncts(node: exp.Expression) -> list[exp.Expression]:
     parts = node.flatten() if type(node) is exp.And else [node.unnest()]
     return [part for part in parts if isinstance(part, exp.Expression)]
+
+
+def _plain(node: exp.Expression) -> Fraction | str | date | None:
+    """Return the value of a number, a text, a date or a timestamp, so that equal ones are equal; None of others."""
+    if isinstance(node, exp.Neg):
+        inner = _plain(node.this)
+        return -inner if isinstance(inner, Fraction) else None
+    if isinstance(node, exp.Literal):
+        return str(node.this) if node.is_string else Fraction(node.this)
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.to.is_type("date", "timestamp"):
+        read = date.fromisoformat if node.to.is_type("date") else datetime.fromisoformat
+        with suppress(ValueError):
+            return read(node.this.name)
+    return None
 
 
 def _called(aggregate: exp.Expression) -> str:

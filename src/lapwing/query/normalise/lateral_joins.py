@@ -13,6 +13,7 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.query.from_clause.listed_values import has_only
+from lapwing.query.normalise.without_rows import NULL, ZERO
 
 _KEY: Final = "lateral key {}"
 _PLAIN: Final = ("expressions", "from_", "joins", "where", "order", "limit")
@@ -38,12 +39,11 @@ def with_grouped_laterals(select: exp.Expression) -> exp.Expression | None:
     if found is None:
         return None
     keys, rest = found
-    aggregates = [isinstance(_value(item), exp.AggFunc) for item in inner.expressions]
+    aggregates = [isinstance(_value(item), (*ZERO, *NULL)) for item in inner.expressions]
     if all(aggregates) and not inner.args.get("order") and not inner.args.get("limit"):
         counts = _grouped(inner, keys, rest)
-        if counts is None:
+        if counts is None or not _with_zeros(select, alias.name, counts, lateral):
             return None
-        _with_zeros(select, alias.name, counts, lateral)
         side = "LEFT"
     elif not any(item.find(exp.AggFunc) for item in inner.expressions) and _first_rows(inner, keys, rest):
         side = str(join.args.get("side") or "")
@@ -135,7 +135,7 @@ def _grouped(
     """Group a SELECT of aggregates by keys, and return the names of its counts; None if one has no name."""
     if not all(type(item) is exp.Alias for item in inner.expressions):
         return None
-    counts = {item.alias.casefold() for item in inner.expressions if isinstance(item.this, exp.Count | exp.CountIf)}
+    counts = {item.alias.casefold() for item in inner.expressions if isinstance(item.this, ZERO)}
     _shown(inner, keys)
     _where(inner, rest)
     inner.set("group", exp.Group(expressions=[own.copy() for own, _ in keys]))
@@ -162,14 +162,26 @@ def _first_rows(
     return True
 
 
-def _with_zeros(select: exp.Expression, name: str, counts: set[str], lateral: exp.Expression) -> None:
-    """Write 0 for the counts of no rows, which the join leaves without a value."""
+def _with_zeros(select: exp.Expression, name: str, counts: set[str], lateral: exp.Expression) -> bool:
+    """Write 0 for the counts of no rows, which the join leaves without a value; tell whether all could be found.
+
+    A count that is named without its table is found where no alias of the SELECT list has its name. In a subquery it
+    could be a column of the subquery.
+    """
+    aliases = {item.alias.casefold() for item in select.expressions if type(item) is exp.Alias}
     for column in list(select.find_all(exp.Column)):
-        if column.table.casefold() != name.casefold() or column.name.casefold() not in counts:
+        if column.name.casefold() not in counts or column.table.casefold() not in ("", name.casefold()):
             continue
         if column.find_ancestor(exp.Lateral) is lateral:
             continue
+        if not column.table:
+            clause = column.find_ancestor(exp.Order, exp.Having, exp.Group, exp.Qualify)
+            if column.find_ancestor(exp.Select, exp.Lateral) is not select:
+                return False
+            if clause is not None and clause.parent is select and column.name.casefold() in aliases:
+                continue
         zero: exp.Expression = exp.Coalesce(this=column.copy(), expressions=[exp.Literal.number(0)])
         if column.parent is select and column.arg_key == "expressions":
             zero = exp.Alias(this=zero, alias=column.this.copy())
         column.replace(zero)
+    return True
