@@ -1,7 +1,7 @@
 """Columns that a key determines: GROUP BY p.id, which shows p.name of a public table, groups by both.
 
-SQL lets a SELECT show columns that are not grouped by, if the keys determine them: of a table whose primary key is
-among them, there is one row for each group. Here a public table's own data tell what is unique and never NULL. A column
+SQL lets a SELECT show columns that are not grouped by, if the keys determine them. Where they hold the primary key of a
+table, each group has one row of it. Here a public table's own data tell what is unique and never NULL. A column
 that equals a key in every row stands for it: in `visits v JOIN sites s ON v.site = s.site`, v.site determines all of s.
 
 Lapwing binds the longer GROUP BY, which has a sensitivity of its own. It makes the same groups: rows that agree in the

@@ -1,4 +1,4 @@
-"""What SQL computes where there are no rows, or one row whose columns are all NULL, as an outer join makes it."""
+"""What SQL computes where there are no rows, or the one row of NULLs that an outer join makes."""
 
 from typing import Final
 
