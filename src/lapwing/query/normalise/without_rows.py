@@ -1,4 +1,4 @@
-"""What SQL computes where there are no rows, or the one row of NULLs that an outer join makes."""
+"""Aggregates of no rows, and of the row of NULLs that an outer join makes."""
 
 from typing import Final
 
