@@ -259,7 +259,7 @@ class RefusalCause(Enum):
 
     # Tables, joins and subqueries
     NO_FROM = "no_from"
-    """The query names no table."""
+    """The query names a column or counts rows, but has no FROM."""
     ONLY_PUBLIC_TABLES = "only_public_tables"
     """The query joins the protected table too late."""
     TABLE_NOT_QUERIED = "table_not_queried"

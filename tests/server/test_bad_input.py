@@ -263,7 +263,7 @@ BAD: Final[tuple[tuple[str, dict[str, Any], str, str | None], ...]] = (
     # SQL
     ("SELEC COUNT(*) FROM visits", {"epsilon": 1}, REFUSED, None),
     ("SELECT COUNT(*", {"epsilon": 1}, REFUSED, None),
-    ("SELECT 1", {"epsilon": 1}, REFUSED, None),
+    ("SELECT age", {"epsilon": 1}, REFUSED, None),
     (" ", {"epsilon": 1}, REFUSED, None),
     ("", {"epsilon": 1}, FORM, "body.sql"),
     ("SELECT * FROM visits", {"epsilon": 1}, REFUSED, None),

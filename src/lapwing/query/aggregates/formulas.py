@@ -63,6 +63,9 @@ def _apply(function: str, *parts: str, ignored: Sequence[str] = ()) -> Formula:
         for part in parts:
             value = node.args.get(part)
             nodes.extend(value if isinstance(value, list) else [value] if value is not None else [])
+        if not nodes:
+            reason = f"{name_of(node)} needs more arguments"
+            raise rows.refusal(node, RefusalCause.WRONG_ARGUMENT_COUNT, reason, "See the SQL reference.")
         return compute(function, *(bind(child) for child in nodes))
 
     return handler

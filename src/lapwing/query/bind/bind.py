@@ -81,9 +81,9 @@ def bind(
 
             return bound_otherwise(refused, parsed, bound, scope)
 
-    name = getattr(getattr(parsed.select.args.get("from_"), "this", None), "this", "")  # of a table, if it is one
+    name = getattr(getattr(parsed.select.args.get("from_"), "this", None), "this", None)  # of a table, if it is one
     public = catalog.public_tables and not isinstance(name, str | None) and protected_table(name, scope) is None
-    if is_in_plain_words(parsed.select) and not public:
+    if name is not None and is_in_plain_words(parsed.select) and not public:
         return over_rows(parsed)
     from lapwing.query.bind.stages import planned  # here: most questions are plain
 

@@ -75,6 +75,8 @@ def compose(parsed: Parsed, kind: SelectKind, whole: Whole, outputs: Outputs, wi
     if kind is SelectKind.SETS_OF_RESULTS:
         select = below_each_other(select, rows) or select
     select = _named(select) if public else select
+    if public and select.args.get("from_") is None:
+        return composer.all_of([_Item(query=select, name=None, plan=one_row(within))], select)
     items = composer.items(select, public=public)
     if items is None:
         return None
@@ -169,6 +171,8 @@ class _Composer:
         """Return rows of constants, which ask nothing."""
         alias = node.args.get("alias")
         columns = [] if alias is None else [column.name for column in alias.args.get("columns") or ()]
+        if not columns and node.expressions:
+            columns = [f"col{place}" for place, _ in enumerate(node.expressions[0].expressions)]
         if not columns:
             return None
         plan = listed_answer(node, columns, self._within)

@@ -45,14 +45,18 @@ class Constants:
     rows: tuple[Row, ...]
 
     def written(self, name: str) -> exp.Expression | None:
-        """Return them as VALUES under a name; None if there are none or too many, or one is NULL."""
-        if not 0 < len(self.rows) <= MOST_ROWS or any(value.value is None for row in self.rows for value in row):
+        """Return them as VALUES under a name; None if there are none or too many."""
+        if not 0 < len(self.rows) <= MOST_ROWS:
             return None
         lists = zip(*map(_of_one_type, zip(*self.rows, strict=True)), strict=True)
-        rows = [exp.Tuple(expressions=[literal(value) for value in row]) for row in lists]
+        rows = [exp.Tuple(expressions=list(map(_literal, row))) for row in lists]
         columns = [exp.to_identifier(column, quoted=True) for column in self.names]
         alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=columns)
         return exp.Values(expressions=rows, alias=alias)
+
+
+def _literal(value: Constant) -> exp.Expression:
+    return exp.Null() if value is None else literal(value)
 
 
 def with_constant_rows(parsed: Parsed, rows: RowScope) -> Parsed:
@@ -298,7 +302,7 @@ def _comparable(value: ConstantValue) -> Fraction:
 
 def _of_one_type(values: Sequence[ConstantValue]) -> list[Constant]:
     """Return the values of a column: a date beside timestamps is its midnight, as a date plus an interval is one."""
-    mixed = {value.shape for value in values} == {"date", "timestamp"}
+    mixed = {value.shape for value in values if value.value is not None} == {"date", "timestamp"}
     return [
         datetime(value.value.year, value.value.month, value.value.day)
         if mixed and value.shape == "date" and isinstance(value.value, date)

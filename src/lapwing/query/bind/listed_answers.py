@@ -29,17 +29,18 @@ def listed_answer(node: exp.Values, names: Sequence[str], within: Scope) -> Plan
     for row in node.expressions:
         rows.only(row, "expressions")
         values = [folded(bind_expression(value, rows)) for value in row.expressions]
-        lists.append([value for value in values if isinstance(value, Literal) and value.value is not None])
+        lists.append([value for value in values if isinstance(value, Literal)])
     if any(len(row) != len(names) for row in lists):
         reason = "A list of values beside results has only constants, and a name for every column"
         raise rows.refusal(node, RefusalCause.NOT_CONSTANT, reason, "Write (VALUES (1), (2)) AS v (x).")
     columns = dict[str, Expression]()
     for place, name in enumerate(names):
-        kind = _of_all([row[place].type for row in lists])
+        first = next((row[place] for row in lists if row[place].value is not None), lists[0][place])
+        kind = _of_all([row[place].type for row in lists if row[place].value is not None] or [first.type])
         if kind is None:
             reason = f"The values of '{name}' are not of one type"
             raise rows.refusal(node, RefusalCause.INCOMPATIBLE_TYPES, reason, "Write all of them alike.")
-        columns[name] = Literal(value=lists[0][place].value, type=kind)
+        columns[name] = Literal(value=first.value, type=kind)
     return constant_rows(columns, [[value.value for value in row] for row in lists], within)
 
 

@@ -11,7 +11,7 @@ protected  public      every row meets rows that everybody may see (`public_join
 protected  released    refused: no proof covers rows that meet what was computed of them, but as constants (`constants`)
 released   released    post-processing (`compositions`)
 released   public      post-processing (`public_answers`)
-public     public      exact and free: no question is asked (`compositions`)
+public     public      exact and free: no question is asked (`compositions`), as are lists of constants
 any        constants   as many copies of the rows as the list has (`listed_values`)
 
 The proofs are in `docs/theory/relations.md`.

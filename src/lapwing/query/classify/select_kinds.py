@@ -24,7 +24,7 @@ class SelectKind(Enum):
     OVER_RESULTS = "the answers to several questions, or public rows beside one"
     SETS_OF_RESULTS = "answers, in grouping sets"
     BESIDE_AGGREGATES = "rows, and numbers that are asked for beside its aggregates"
-    OVER_PUBLIC_ROWS = "only public rows, or such with numbers that are asked for beside them"
+    OVER_PUBLIC_ROWS = "only public rows or constants, or such with numbers that are asked for beside them"
     WITH_CONSTANTS = "rows or an answer, by numbers or lists that are asked for first"
 
 
@@ -32,7 +32,7 @@ def kind_of(select: exp.Select, kinds: Kinds, within: Scope) -> SelectKind:
     """Return what a SELECT is."""
     queries = [query for query in select.find_all(exp.Query) if query is not select]
     in_from = kinds.in_from(select)
-    public = Kind.PUBLIC in in_from and {Kind.PUBLIC, Kind.CONSTANTS}.issuperset(in_from)
+    public = {Kind.PUBLIC, Kind.CONSTANTS}.issuperset(in_from) and (bool(in_from) or _is_of_nothing(select))
     if public and _has_sets(select):
         return SelectKind.SETS_OF_RESULTS
     if not queries:
@@ -58,6 +58,12 @@ def _over_answers(select: exp.Select, kinds: Kinds, within: Scope) -> SelectKind
         return SelectKind.WITH_CONSTANTS if has_constants(select, kinds) else SelectKind.OVER_RESULT
     below = kind_of(inner.select, kinds, within)
     return below if below is SelectKind.OVER_RESULT and not inner.beyond else SelectKind.OVER_RESULTS
+
+
+def _is_of_nothing(select: exp.Select) -> bool:
+    """Tell whether a SELECT without FROM names nothing but constants: it has one row, as `SELECT 1` does."""
+    names = any(node is not select for node in select.find_all(exp.Column, exp.Star, exp.Query))
+    return bool(select.expressions) and select.args.get("from_") is None and not is_aggregated(select) and not names
 
 
 def _has_sets(select: exp.Select) -> bool:

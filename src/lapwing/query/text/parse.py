@@ -33,6 +33,7 @@ from lapwing.query.text.syntax_refusals import (
     not_a_table_expression,
     not_understood,
     one_select,
+    several_statements,
 )  # fmt: skip
 from lapwing.query.text.word_order import is_list, top_as_limit, with_bracketed_names
 
@@ -49,6 +50,7 @@ _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
 _FOREIGN, _SETS = {TokenType.L_BRACKET, TokenType.L_BRACE}, {TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT}
 _PLACEHOLDERS = {TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.QDCOLON}
 _STAR = (TokenType.L_PAREN, TokenType.STAR, TokenType.R_PAREN)
+_BEGINS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, TokenType.L_PAREN}
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 _BEGINS_A_LIST = {TokenType.SELECT, TokenType.L_PAREN, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.COMMA}
 _ENDS_A_LIST = {
@@ -240,20 +242,14 @@ def _require_one_select(tokens: list[Token], text: str) -> None:
     if not tokens:
         raise QueryRefused("The text has no query", cause=RefusalCause.NOT_A_QUERY, remedy=ALLOWED)
     first, *others = tokens
-    if first.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN):
+    if first.token_type not in _BEGINS:
         raise not_a_question(first, text)
     if others and others[0].text.upper() == "TOP":
         top_as_limit(tokens, text)
     previous = first
     for token in others:
         if previous.token_type == TokenType.SEMICOLON and token.token_type != TokenType.SEMICOLON:
-            raise refused_at(
-                token,
-                text,
-                RefusalCause.SEVERAL_STATEMENTS,
-                "The text holds more than one statement",
-                "Ask exactly one SELECT at a time.",
-            )
+            raise several_statements(token, text)
         if previous.token_type == TokenType.NUMBER and token.start == previous.end + 1 and token.text[:1].isalnum():
             number = (previous.text + token.text)[:40]
             raise refused_at(

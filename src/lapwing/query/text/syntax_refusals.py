@@ -39,21 +39,29 @@ def not_a_question(first: Token, text: str) -> QueryRefused:
     return refused_at(first, text, RefusalCause.NOT_A_QUERY, f"{word} is not a query", remedy, command)
 
 
+def several_statements(second: Token, text: str) -> QueryRefused:
+    """Return the refusal of a text that goes on after its first statement."""
+    reason, remedy = "The text holds more than one statement", "Ask exactly one SELECT at a time."
+    return refused_at(second, text, RefusalCause.SEVERAL_STATEMENTS, reason, remedy)
+
+
 _OF_ALL = ("with_", "order", "limit", "offset")
 """Clauses after UNION ALL or parentheses, which are over all of it."""
 
 
 def one_select(statement: object) -> exp.Select:
-    """Return a statement as one SELECT, over answers that stand below each other if it is UNION ALL.
+    """Return a statement as one SELECT: over answers that stand below each other if it is UNION ALL, or over VALUES.
 
     Raises:
         QueryRefused: If it is anything else.
     """
     while isinstance(statement, exp.Subquery) and statement.is_wrapper:  # a whole question in parentheses
         statement = statement.this
-    if isinstance(statement, exp.Union | exp.Subquery):
+    if isinstance(statement, exp.Union | exp.Subquery | exp.Values):
         clauses = {name: clause for name in _OF_ALL if (clause := statement.args.pop(name, None)) is not None}
-        inside = statement if isinstance(statement, exp.Subquery) else exp.Subquery(this=statement)
+        inside: exp.Expression = exp.Subquery(this=statement) if isinstance(statement, exp.Union) else statement
+        if isinstance(inside, exp.Values) and not inside.args.get("alias"):
+            inside.set("alias", exp.TableAlias(this=exp.to_identifier("values")))
         select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=inside))
         for name, clause in clauses.items():
             select.set(name, clause)
