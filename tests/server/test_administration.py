@@ -272,6 +272,16 @@ def test_a_policy_is_changed_in_what_is_given(do: Do) -> None:
     assert (held()["most_epsilon"], held()["least_share"]) == (None, "0")
 
 
+def test_a_default_cost_is_set_listed_and_removed(do: Do) -> None:
+    name = "alice"
+    assert "up to 5 % of the budget a day" in do("policy", "default-cost", name, "--epsilon", "0.1").out
+    assert "up to 2 %" in do("policy", "default-cost", name, "--epsilon", "0.1", "--daily-share", "1/50").out
+    assert "epsilon 0.1 a query" in do("policy", "default-cost").out
+    assert do("policy", "default-cost", name, "--none").status == 0
+    assert "none" in do("policy", "default-cost").out
+    assert do("policy", "default-cost", name).status == 2
+
+
 def test_the_stop_switch_holds_for_a_service_that_runs(do: Do, world: World, actor: str) -> None:
     question = {"sql": "SELECT COUNT(*) AS n FROM visits WHERE age = 2", "epsilon": len(actor) / 100}  # not bought yet
     assert do("policy", "stop").status == 0
@@ -292,7 +302,7 @@ def test_a_share_beyond_the_budget_is_refused_below_the_options_too(
     access: places.AccessAdministration = (
         RemoteAccess(ServerConnection(world.address, world.tokens["carol"]), "open")
         if where == "server"
-        else DatasetAccess(served, Policies(world.service.store), by="carol")
+        else DatasetAccess(served, Policies(world.service.store), world.service.default_costs, by="carol")
     )
     with pytest.raises(InvalidParameter, match="from 0 to 1"):
         access.grant("alice", Fraction(3, 2), trusted_with_time=False)
@@ -311,6 +321,7 @@ COMMANDS: Final = (
     ("token", "list", "carol"),
     ("grant", "alice", "--share", "1"),
     ("policy", "set", "--division", "split"),
+    ("policy", "default-cost", "alice", "--epsilon", "0.1"),
     ("policy", "stop"),
     ("audit-log", "list"),
 )

@@ -115,6 +115,18 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("PUT", "/v1/datasets/{dataset}/teams/{team}"): ("/v1/datasets/open/teams/nurses", {"share": 1}, curates(EMPTY)),
     ("GET", "/v1/datasets/{dataset}/policy"): ("/v1/datasets/open/policy", None, curates(OK)),
     ("PUT", "/v1/datasets/{dataset}/policy"): ("/v1/datasets/open/policy", POLICY, curates(OK)),
+    ("GET", "/v1/datasets/{dataset}/default-cost"): ("/v1/datasets/open/default-cost", None, SEES),
+    ("PUT", "/v1/datasets/{dataset}/default-cost"): (
+        "/v1/datasets/open/default-cost",
+        {"epsilon": None},
+        {**SEES, "audrey": FORBIDDEN},
+    ),
+    ("GET", "/v1/datasets/{dataset}/default-costs"): ("/v1/datasets/open/default-costs", None, curates(OK)),
+    ("PUT", "/v1/datasets/{dataset}/default-costs/{name}"): (
+        "/v1/datasets/open/default-costs/dora",
+        {"epsilon": 0.1},
+        curates(OK),
+    ),
     ("PUT", "/v1/datasets/{dataset}/stop"): ("/v1/datasets/open/stop", {"stopped": False}, curates(OK)),
     ("POST", "/v1/datasets/{dataset}/accept"): ("/v1/datasets/open/accept", None, curates(OK)),
     ("POST", "/v1/datasets/{dataset}/refresh"): ("/v1/datasets/open/refresh", {}, curates(UNPROCESSABLE)),

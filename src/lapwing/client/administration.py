@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from lapwing.client.transport import ServerConnection, chosen_dataset, dataset_path
 from lapwing.documents.people_document import (
+    DefaultCostDocument,
     Division,
     Grants,
     IssuedToken,
@@ -138,6 +139,20 @@ class RemoteAccess:
         body = {"division": division, "most_epsilon": _text(most_epsilon), "least_share": _text(least_share)}
         policy: PolicyDocument = self._connection.put(f"{self._path}/policy", body)
         return policy
+
+    def default_costs(self) -> dict[str, DefaultCostDocument]:
+        """Return what queries cost that name no cost, by person."""
+        known: dict[str, DefaultCostDocument] = self._connection.get(f"{self._path}/default-costs")
+        return known
+
+    def set_default_cost(
+        self, person: str, epsilon: Fraction | None, daily_share: Fraction | None
+    ) -> DefaultCostDocument:
+        """Set what a query of somebody costs that names no cost, or with None let it be refused."""
+        body = {"epsilon": _text(epsilon), "daily_share": _text(daily_share)}
+        path = f"{self._path}/default-costs/{quote(person, safe='')}"
+        changed: DefaultCostDocument = self._connection.put(path, body)
+        return changed
 
     def stop(self, *, stopped: bool) -> PolicyDocument:
         """Stop the data set: nothing is charged once this returns; or let it go on."""

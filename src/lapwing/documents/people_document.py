@@ -123,6 +123,17 @@ class Grants(TypedDict):
     trusted_with_time: list[str]
 
 
+class DefaultCostDocument(TypedDict):
+    """The cost of a query over PostgreSQL's protocol that names none; no `epsilon`: it is refused.
+
+    `daily_share` is the share of the budget that such queries may cost in a day (UTC), `spent_today` what they cost.
+    """
+
+    epsilon: str | None
+    daily_share: str
+    spent_today: str
+
+
 class PolicyDocument(TypedDict):
     """How a budget is shared out."""
 

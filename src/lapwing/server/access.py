@@ -8,10 +8,11 @@ The routes call it for who sent a request, and the command line for the operator
 from fractions import Fraction
 from typing import final
 
-from lapwing.documents.people_document import Division, Grants, PolicyDocument
+from lapwing.documents.people_document import DefaultCostDocument, Division, Grants, PolicyDocument
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import written
 from lapwing.server.datasets import ServedDataset
+from lapwing.server.default_costs import USUAL_DAILY_SHARE, DefaultCost, DefaultCosts
 from lapwing.server.policies import Policies, Policy
 
 
@@ -23,8 +24,8 @@ class DatasetAccess:
         by: Who says so, for the audit log.
     """
 
-    def __init__(self, served: ServedDataset, policies: Policies, by: str) -> None:
-        self._served, self._policies, self._by = served, policies, by
+    def __init__(self, served: ServedDataset, policies: Policies, default_costs: DefaultCosts, by: str) -> None:
+        self._served, self._policies, self._default_costs, self._by = served, policies, default_costs, by
         self.dataset = served.name
 
     def grants(self) -> Grants:
@@ -74,6 +75,28 @@ class DatasetAccess:
         self._served.settle()
         return _document(policy)
 
+    def default_costs(self) -> dict[str, DefaultCostDocument]:
+        """Return what queries cost that name no cost, by person."""
+        return {person: _cost_document(cost) for person, cost in self._default_costs.all(self.dataset).items()}
+
+    def default_cost(self, person: str) -> DefaultCostDocument:
+        """Return what a query of somebody costs that names no cost."""
+        return _cost_document(self._default_costs.of(self.dataset, person))
+
+    def set_default_cost(
+        self, person: str, epsilon: Fraction | None, daily_share: Fraction | None
+    ) -> DefaultCostDocument:
+        """Set what a query of somebody costs that names no cost, or with None let it be refused.
+
+        Args:
+            daily_share: Of the budget, for all such queries of a day; None for the usual.
+        """
+        if epsilon is not None and not self._served.session.price(epsilon).amount > 0:
+            raise InvalidParameter("epsilon must be above 0.")
+        share = USUAL_DAILY_SHARE if daily_share is None else daily_share
+        self._default_costs.set(self.dataset, person, epsilon, share, by=self._by)
+        return self.default_cost(person)
+
     def stop(self, *, stopped: bool) -> PolicyDocument:
         """Stop the data set: nothing is charged once this returns; or let it go on."""
         policy = self._policies.stop(self.dataset, stopped=stopped, by=self._by)
@@ -87,6 +110,14 @@ def _document(policy: Policy) -> PolicyDocument:
         "most_epsilon": _text(policy.most_epsilon),
         "least_share": written(policy.least_share),
         "stopped": policy.stopped,
+    }
+
+
+def _cost_document(cost: DefaultCost) -> DefaultCostDocument:
+    return {
+        "epsilon": _text(cost.epsilon),
+        "daily_share": written(cost.daily_share),
+        "spent_today": written(cost.spent),
     }
 
 

@@ -233,7 +233,9 @@ def ledger(service: OfService, dataset: str, caller: Caller = AUDITOR) -> Stream
 
 def _access(service: Service, caller: Caller, dataset: str) -> DatasetAccess:
     """Return what a curator says of a data set, in their name."""
-    return DatasetAccess(service.datasets.visible(caller, dataset), service.policies, by=caller.name)
+    return DatasetAccess(
+        service.datasets.visible(caller, dataset), service.policies, service.default_costs, by=caller.name
+    )
 
 
 @router.get("/v1/datasets/{dataset}/grants", tags=["admin"])

@@ -15,6 +15,7 @@ from lapwing.server.datasets import Datasets
 from lapwing.server.deadline.admission import Admission
 from lapwing.server.deadline.process import QuestionProcess
 from lapwing.server.deadline.rehearsal import Rehearsals
+from lapwing.server.default_costs import DefaultCosts
 from lapwing.server.execution import QuestionExecutor
 from lapwing.server.failed_logins import FailedLogins
 from lapwing.server.gauges import Gauges
@@ -111,6 +112,7 @@ class Service:
         self.audit_mark.look()
         self.people = People(self.store)
         self.policies = Policies(self.store)
+        self.default_costs = DefaultCosts(self.store)
         self.answers = AnswerStore(self.store, settings.keep_answers)
         self.holdouts = HoldoutStore(self.store, lambda: self.answers.kept_since)
         self.saved = SavedItems(self.store)

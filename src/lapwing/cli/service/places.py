@@ -19,6 +19,7 @@ import typer
 import lapwing as lw
 from lapwing.cli import options
 from lapwing.documents.people_document import (
+    DefaultCostDocument,
     Division,
     Grants,
     IssuedToken,
@@ -104,6 +105,14 @@ class AccessAdministration(Protocol):
     ) -> PolicyDocument:
         """Say how the budget is shared out, and the most and the least that one question costs."""
 
+    def default_costs(self) -> dict[str, DefaultCostDocument]:
+        """Return what queries cost that name no cost, by person."""
+
+    def set_default_cost(
+        self, person: str, epsilon: Fraction | None, daily_share: Fraction | None
+    ) -> DefaultCostDocument:
+        """Set what a query of somebody costs that names no cost, or with None let it be refused."""
+
     def stop(self, *, stopped: bool) -> PolicyDocument:
         """Stop the data set, or let it go on."""
 
@@ -158,11 +167,12 @@ def _access(
         with _extra_needed():
             from lapwing.server.access import DatasetAccess
             from lapwing.server.datasets import ServedDataset
+            from lapwing.server.default_costs import DefaultCosts
             from lapwing.server.policies import Policies
 
         _require_begun(store)
         served = ServedDataset(name=session.catalog.name, session=session)
-        yield DatasetAccess(served, Policies(store), by=_actor())
+        yield DatasetAccess(served, Policies(store), DefaultCosts(store), by=_actor())
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import labelled, print_text, show
 from lapwing.cli.service.grant import share_of_budget, teams_of
 from lapwing.cli.service.places import PeopleStore, opened_access
-from lapwing.documents.people_document import Division, PolicyDocument
+from lapwing.documents.people_document import DefaultCostDocument, Division, PolicyDocument
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import read
 
@@ -119,6 +119,47 @@ def team(
         name = visible(access.dataset)
     part = "as much as there is" if share is None else f"at most {figures.share(float(share))}"
     print_text(f"The team {visible(team)} may spend {part} of the budget of {name}.\n")
+
+
+@app.command(
+    "default-cost",
+    epilog=options.examples("lapwing policy default-cost alice --epsilon 0.1", "lapwing policy default-cost"),
+    short_help="Set what a query costs that names no cost.",
+)
+def default_cost(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Whose.", show_default=False)] = None,
+    epsilon: Annotated[
+        Fraction | None, options.amount(options.above_zero("--epsilon"), "The cost of each such query.")
+    ] = None,
+    daily_share: Annotated[
+        Fraction | None,
+        options.amount(share_of_budget, "The part of the budget for all such queries of a day; 1/20 unless given."),
+    ] = None,
+    none: Annotated[bool, typer.Option("--none", help="Refuse such queries.")] = False,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+    dataset: options.Dataset = None,
+) -> None:
+    """Set what the queries of a person cost that PostgreSQL clients send without a cost; without NAME, show all."""
+    if (name is not None) != (none or epsilon is not None) or (none and epsilon is not None):
+        raise InvalidParameter("Give a name with --epsilon or with --none. Give neither to list default costs.")
+    with opened_access(people, catalog, server, dataset) as access:
+        if name is not None:
+            changed = access.set_default_cost(name, None if none else epsilon, daily_share)
+            known = {name: changed}
+        else:
+            known = access.default_costs()
+    lines = [(visible(person), _cost_in_words(cost)) for person, cost in known.items()]
+    show(labelled(("data", access.dataset), *(lines or [("default costs", "none")])))
+
+
+def _cost_in_words(cost: DefaultCostDocument) -> str:
+    if cost["epsilon"] is None:
+        return "no default cost: a query that names no cost is refused"
+    share, spent = (figures.share(float(read(cost[name], name))) for name in ("daily_share", "spent_today"))
+    epsilon = figures.epsilon(read(cost["epsilon"], "epsilon"))
+    return f"epsilon {epsilon} a query, up to {share} of the budget a day; {spent} spent today"
 
 
 @app.command(

@@ -36,7 +36,7 @@ class MadeUpService:
         self._service = service
         (self._served,) = service.datasets.everything()
         service.people.add(NAME, "analyst", None, by=NAME)
-        access = DatasetAccess(self._served, service.policies, NAME)
+        access = DatasetAccess(self._served, service.policies, service.default_costs, NAME)
         access.set_policy("share", None, Fraction(0))
         access.grant(NAME, None, trusted_with_time=True)
         self._caller = Caller(name=NAME, role="analyst", rights=RIGHTS_OF["analyst"], token="")

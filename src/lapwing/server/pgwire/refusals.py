@@ -8,7 +8,7 @@ from lapwing.server.pgwire.messages import Report
 
 PRICE_HINT: Final = (
     "Say what queries of this connection may cost: SET lapwing.epsilon = 0.1, or SET lapwing.error = 50 for a wanted "
-    "95 % half-width. Or connect with options='-c lapwing.epsilon=0.1'."
+    "95 % half-width. Or connect with options='-c lapwing.epsilon=0.1', or set a default cost in your account."
 )
 STATES: Final[Mapping[type[errors.LapwingError], str]] = {
     errors.QueryRefused: "42501",

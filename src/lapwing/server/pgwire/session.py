@@ -38,6 +38,7 @@ from lapwing.server.pgwire.catalog_facts import Facts
 from lapwing.server.pgwire.catalog_limits import NotAnswered
 from lapwing.server.pgwire.connection_statements import ConnectionStatements, Wire, is_query
 from lapwing.server.pgwire.cursors import declared
+from lapwing.server.pgwire.default_price import TakenPrice, taken_price, was_charged
 from lapwing.server.pgwire.messages import Report
 from lapwing.server.pgwire.parameter_inference import as_texts, column_types, inferred
 from lapwing.server.pgwire.refusals import PRICE_HINT, STATES, Refusal
@@ -45,6 +46,7 @@ from lapwing.server.pgwire.results import EXAMPLES, EXPLAINED, Portal, Prepared,
 from lapwing.server.pgwire.settings import VERSION_TEXT, Settings
 from lapwing.server.pgwire.statements import Statement, copy_of, parameter_types, split
 from lapwing.server.pgwire.tools import tool_of
+from lapwing.server.policies import Policies
 from lapwing.server.problems import place_of, told
 from lapwing.server.service import Service
 
@@ -354,19 +356,48 @@ class WireSession:
         found = _of_catalog(await self._from_catalog(statement, given))
         if found is not None:
             return found
-        body = self._body(statement, given)
         if self._explains(statement):
-            return await self._explained(body)
+            _, served = await self._found("read")
+            return await self._explained(self._body(statement, given, await self._taken(statement, served)))
         caller, served = await self._found("ask")
-        ask = Ask(caller=caller, served=served, body=body, key=None)
+        taken = await self._taken(statement, served)
+        ask = Ask(caller=caller, served=served, body=self._body(statement, given, taken), key=None)
         outcome = "refused"
         try:
-            (record,) = await self.service.executor.ask(ask, self._gone)
+            record = await self._record(ask, taken)
             outcome = "stored" if record.document["stored"] else "charged"
         finally:
             self.service.metrics.count_tool(self.dataset, tool_of(self.settings["application_name"]), outcome)
-        left = "" if record.document["stored"] else await run_in_threadpool(_left, served)
-        return self._shown_result(record, served, left)
+        said = [taken.notice] if taken is not None and was_charged(record) else []
+        if not record.document["stored"]:
+            said += await run_in_threadpool(_left, served, self.person, self.service.policies)
+        return self._shown_result(record, served, said)
+
+    async def _taken(self, statement: Statement, served: ServedDataset) -> TakenPrice | None:
+        """Return the default cost that a query takes, where the connection names none."""
+        if self.settings.has_price:
+            return None
+        return await run_in_threadpool(taken_price, self.service.default_costs, served, self.person, statement.text)
+
+    async def _record(self, ask: Ask, taken: TakenPrice | None) -> AnswerRecord:
+        """Ask, within the daily limit of the default cost if one is taken."""
+        if taken is None:
+            (record,) = await self.service.executor.ask(ask, self._gone)
+            return record
+
+        def is_free() -> bool:
+            preview = self._preview(ask.caller, ask.served, ask.body)  # type: ignore[arg-type]
+            return preview.stored or not preview.price.amount
+
+        reservation = await run_in_threadpool(taken.reserved, is_free)
+        try:
+            (record,) = await self.service.executor.ask(ask, self._gone)
+        except errors.LapwingError as error:
+            if errors.was_charged(error) is False:
+                await run_in_threadpool(taken.settle, reservation, charged=False)
+            raise
+        await run_in_threadpool(taken.settle, reservation, charged=was_charged(record))
+        return record
 
     async def _from_catalog(
         self, statement: Statement, given: Sequence[object], *, runs: bool = True
@@ -406,13 +437,13 @@ class WireSession:
 
         return self.catalogs.of(self.person, self.dataset, (names, session), facts)
 
-    def _body(self, statement: Statement, given: Sequence[object]) -> QueryBody:
+    def _body(self, statement: Statement, given: Sequence[object], taken: TakenPrice | None = None) -> QueryBody:
         try:
             return QueryBody(
                 sql=statement.text,
                 parameters=[_json(value) for value in given],
                 label=self.settings["lapwing.label"] or None,
-                **self.settings.prices(),  # type: ignore[arg-type]
+                **(self.settings.prices() | ({} if taken is None else {"epsilon": taken.text})),  # type: ignore[arg-type]
             )
         except ValidationError:
             raise Refusal("22023", "The query, a parameter or a setting is not one that this service takes.") from None
@@ -423,18 +454,17 @@ class WireSession:
     async def _explained(self, body: QueryBody) -> Result:
         """Return the ± that each column would have, and say what the query would cost: free, and no row is read."""
         caller, served = await self._found("read")
-
-        def explained() -> Any:
-            with self.service.callers.pricing(caller):
-                timed = self.service.executor.holds_answers
-                session = served.for_caller(caller, self.service.policies, timed=timed)
-                return session.explain(body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count)
-
-        preview = await run_in_threadpool(explained)
+        preview = await run_in_threadpool(self._preview, caller, served, body)
         free = "free: bought before" if preview.price.amount else "free: all of it is public"
         cost = free if preview.stored else f"would cost ε = {preview.epsilon:.6g}"
         rows = [(column.name, column.half_width) for column in preview.columns]
         return Result(tag=f"SELECT {len(rows)}", columns=EXPLAINED, rows=rows, notices=[cost, *preview.notes])
+
+    def _preview(self, caller: Caller, served: ServedDataset, body: QueryBody) -> Any:
+        with self.service.callers.pricing(caller):
+            timed = self.service.executor.holds_answers
+            session = served.for_caller(caller, self.service.policies, timed=timed)
+            return session.explain(body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count)
 
     async def _gone(self) -> None:
         await self.leaves.wait()
@@ -454,7 +484,7 @@ class WireSession:
             return caller, await run_in_threadpool(self.service.datasets.visible, caller, self.dataset)
         return await run_in_threadpool(found)
 
-    def _shown_result(self, record: AnswerRecord, served: ServedDataset, left: str) -> Result:
+    def _shown_result(self, record: AnswerRecord, served: ServedDataset, more: Sequence[str]) -> Result:
         document = record.document
         names, types = document["columns"], document["types"]
         columns = [(name, values.TYPES[types[name]]) for name in names]
@@ -467,22 +497,27 @@ class WireSession:
         said = [cost_in_words(cost, delta)]
         widths = {one["name"]: one["half_width"] for one in document.get("facts", ()) if one["half_width"] is not None}
         said += [f"{name} ±{width:,.6g} (95 %)" for name, width in widths.items()]
-        said += [left] if left else []
+        said += more
         return Result(
             tag=f"SELECT {len(rows)}", columns=columns, rows=rows, notices=["; ".join(said), *document["notes"]]
         )
 
 
-def _left(served: ServedDataset) -> str:
-    """Say which part of the budget of a data set is left, rounded down: everybody who may ask is shown it.
+def _left(served: ServedDataset, person: str, policies: Policies) -> list[str]:
+    """Say which part of the budget is left, and which part the caller may spend, rounded down.
 
-    It says nothing where the ledger cannot be read: the query was charged, and its result must arrive.
+    Everybody who may ask is shown both. It says nothing where the ledger cannot be read: the query was charged, and
+    its result must arrive.
     """
     try:
         view = served.session.budget(history=False)
+        allowances = policies.limits(served.name, person, served.session.price).allowances
     except errors.LapwingError:
-        return ""
-    return f"{math.floor(1000 * view.remaining.amount / view.total.amount) / 10:g} % of the budget is left"
+        return []
+    cap = view.total.amount
+    left = [view.remaining.amount, *(one.share * cap - one.spent(view.spending).amount for one in allowances)]
+    budget, own = (f"{max(math.floor(1000 * part / cap), 0) / 10:g} %" for part in (left[0], min(left)))
+    return [f"{budget} of the budget is left", *([f"you may use {own}"] if allowances else [])]
 
 
 def _of_catalog(found: CatalogResult | None) -> Result | None:
