@@ -79,6 +79,9 @@ def test_a_data_set_is_stopped_and_goes_on(carol: Visitor, place: World) -> None
 @pytest.mark.long
 def test_policies_and_new_data(carol: Visitor, place: World) -> None:
     page = carol.go("/console/data/open/access")
+    changed = carol.submit(page, "/access/default-cost", name="alice", epsilon="0,1", daily_share="2 %")
+    assert "2 %" in changed.text
+    assert carol.submit(page, "/access/default-cost", name="nobody", epsilon="0.1").status == 404
     changed = carol.submit(page, "/access/policy", most_epsilon="0.25", least_share="0.1 %")
     assert changed.form("/access/policy").fields["most_epsilon"] == "0.25"
     policy = place.ask("GET", "/v1/datasets/open/policy", "carol").document

@@ -1,7 +1,7 @@
 """Forms that change something: what was done is told on the page that follows, and a refusal on the page itself."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -54,6 +54,18 @@ def decimal_of(text: str) -> str:
         detail = f"{text} can mean two numbers. Write {whole}{rest}, or {whole}.{rest} with a decimal point."
         raise Refusal(problem("invalid_parameter", 422, detail))
     return text.replace(",", ".")
+
+
+def default_cost_of(form: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the body of a default cost from a form; an empty epsilon is none.
+
+    Raises:
+        Refusal: If a number can mean two.
+    """
+    return {
+        "epsilon": decimal_of(form.get("epsilon", "")) or None,
+        "daily_share": share_of(form.get("daily_share", "")),
+    }
 
 
 def number_of(text: str) -> str:

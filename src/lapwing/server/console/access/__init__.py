@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from lapwing.server.console.acting import act, decimal_of, share_of
+from lapwing.server.console.acting import act, decimal_of, default_cost_of, share_of
 from lapwing.server.console.inside import Refusal
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import Page, Visit
@@ -20,6 +20,7 @@ async def show(visit: Visit, refused: Problem | None = None) -> Response:
     policy = await visit.api.get("datasets", dataset, "policy")
     budget = await visit.api.get("datasets", dataset, "budget")
     faults = await visit.api.get("datasets", dataset, "faults", limit=100)
+    default_costs = await visit.api.get("datasets", dataset, "default-costs")
     return visit.show(
         "access/page.html",
         refused["status"] if refused else 200,
@@ -28,6 +29,7 @@ async def show(visit: Visit, refused: Problem | None = None) -> Response:
         policy=policy,
         budget=budget,
         faults=faults,
+        default_costs=default_costs,
         refused=refused,
         typed=visit.form if refused else {},
     )
@@ -59,6 +61,15 @@ async def grant(visit: Visit) -> Response:
 async def withdraw(visit: Visit) -> Response:
     """Let somebody ask no more."""
     return await _put(visit, "withdrawn", "grants", visit.form.get("name", ""), body=None, method="DELETE")
+
+
+async def set_default_cost(visit: Visit) -> Response:
+    """Set what somebody's queries cost that name no cost."""
+    try:
+        body = default_cost_of(visit.form)
+    except Refusal as refusal:
+        return await show(visit, refusal.document)
+    return await _put(visit, "default", "default-costs", visit.form.get("name", "").strip(), body=body)
 
 
 async def set_policy(visit: Visit) -> Response:
@@ -94,6 +105,7 @@ PAGES: Final = (
     Page(method="POST", path=f"{HERE}/grant", handle=grant),
     Page(method="POST", path=f"{HERE}/withdraw", handle=withdraw),
     Page(method="POST", path=f"{HERE}/policy", handle=set_policy),
+    Page(method="POST", path=f"{HERE}/default-cost", handle=set_default_cost),
     Page(method="POST", path=f"{HERE}/stop", handle=stop),
     Page(method="POST", path=f"{HERE}/accept", handle=accept),
     Page(method="POST", path=f"{HERE}/resume", handle=resume),

@@ -7,19 +7,23 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from lapwing.server.console.acting import act, default_cost_of
 from lapwing.server.console.budget.spending import TeamSpending, by_day, by_team, left_for, projection
 from lapwing.server.console.charts.answer_chart import chart_of
-from lapwing.server.console.templates import ratio
+from lapwing.server.console.inside import Refusal
+from lapwing.server.console.templates import ratio, segment
 from lapwing.server.console.visits import Page, Visit
+from lapwing.server.problems import Problem
 
 MOST_PAGES: Final = 10
 """Of a thousand charges each, which a page adds up."""
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: Visit, refused: Problem | None = None) -> Response:
     """Show the budget as it stands for who looks: of others, an analyst sees the total alone."""
     dataset = visit.part("dataset")
     budget = await visit.api.get("datasets", dataset, "budget")
+    default_cost = await visit.api.get("datasets", dataset, "default-cost")
     charges, whole = await _charges(visit, dataset)
     total, today = float(budget["total"]["amount"]), datetime.now(UTC).date()
     days = by_day(charges, total, today)
@@ -31,7 +35,10 @@ async def show(visit: Visit) -> Response:
     keys = Fraction(budget["delta_keys"])
     return visit.show(
         "budget/page.html",
+        refused["status"] if refused else 200,
         dataset=dataset,
+        refused=refused,
+        default_cost=default_cost,
         budget=budget,
         people=people,
         teams=await _teams(visit, dataset, dict(people)),
@@ -54,6 +61,17 @@ async def show(visit: Visit) -> Response:
             for one in budget["allowances"]
         ],
     )
+
+
+async def set_default_cost(visit: Visit) -> Response:
+    """Set what queries cost that name no cost."""
+    dataset = visit.part("dataset")
+    try:
+        body = default_cost_of(visit.form)
+    except Refusal as refusal:
+        return await show(visit, refusal.document)
+    change = visit.api.send("PUT", "datasets", dataset, "default-cost", body=body)
+    return await act(visit, change, f"/console/data/{segment(dataset)}/budget?done=default", show)
 
 
 async def _teams(visit: Visit, dataset: str, spent: Mapping[str, float]) -> list[TeamSpending]:
@@ -95,4 +113,7 @@ def _chart(days: list[tuple[str, float]]) -> Any:
     return chart_of(document)
 
 
-PAGES: Final = (Page(method="GET", path="/console/data/{dataset}/budget", handle=show),)
+PAGES: Final = (
+    Page(method="GET", path="/console/data/{dataset}/budget", handle=show, query=("done",)),
+    Page(method="POST", path="/console/data/{dataset}/budget/default-cost", handle=set_default_cost),
+)
