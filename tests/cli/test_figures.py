@@ -24,7 +24,8 @@ from lapwing.answer.text_table import text_table
 from lapwing.cli.answer_formats import as_markdown, as_table
 from lapwing.cli.console import rendered
 from lapwing.cli.figures import gauge, left, loss
-from lapwing.cli.options import number
+from lapwing.cli.options import above_zero, number, part_of_one
+from lapwing.errors import InvalidParameter
 from lapwing.privacy import figures
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.figures import delta, epsilon, margin, noisy, plain, real, separated, share, size
@@ -146,6 +147,28 @@ def test_numbers_are_read_exactly() -> None:
     assert number("1e-6") == Fraction(1, 10**6)
     assert number("1" * 5000) is None
     assert [number(text) for text in ("nan", "inf", "x", "", "1/0", "1//2")] == [None] * 6
+
+
+def test_a_comma_is_a_decimal_one_where_it_can_divide_no_thousands() -> None:
+    assert [number(text) for text in ("0,1", "12,5", "0,125", "1,5e-6")] == [
+        Fraction(1, 10), Fraction(25, 2), Fraction(1, 8), Fraction(3, 2) / 10**6,
+    ]  # fmt: skip
+    assert [number(text) for text in ("1,2,3", "1.000,5", "1,2/3", ",", "20%")] == [None] * 5
+    for text in ("1,000", "-12,345"):
+        with pytest.raises(InvalidParameter):
+            number(text)
+
+
+def test_a_percentage_is_a_part_of_one() -> None:
+    read = part_of_one("--share")
+    assert [read(text) for text in ("20%", "20 %", "0,2", "12,5 %", "0%")] == [
+        Fraction(1, 5), Fraction(1, 5), Fraction(1, 5), Fraction(1, 8), 0,
+    ]  # fmt: skip
+    for text in ("100%", "%", "-1%", "x%", "1,000%", "20%%"):
+        with pytest.raises(InvalidParameter):
+            read(text)
+    with pytest.raises(InvalidParameter):
+        above_zero("--epsilon")("50%")
 
 
 ROWS: Final[dict[str, tuple[list[Any], list[Any], list[Any], list[str]]]] = {

@@ -36,14 +36,14 @@ def command(
     width: Annotated[
         Fraction | None,
         amount(
-            reader("--width", "above 0 and below 1", lambda value: 0 < value < 1),
+            reader("--width", "above 0 and below 1", lambda value: 0 < value < 1, percent=True),
             "Instead: show how many queries reach this ±, for values from 0 to 1.",
         ),
     ] = None,
     confidence: Annotated[
         Fraction | None,
         amount(
-            reader("--confidence", "above 0 and below 1", lambda value: 0 < value < 1),
+            reader("--confidence", "above 0 and below 1", lambda value: 0 < value < 1, percent=True),
             "The confidence that all results hold at once; default 0.95.",
         ),
     ] = None,

@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
+from fractions import Fraction
 from html import escape
 from pathlib import Path
 from typing import Final, final
@@ -25,7 +25,7 @@ from lapwing.cli.asking import price_line
 from lapwing.cli.console import pointer, rendered
 from lapwing.cli.explain import as_page
 from lapwing.cli.figures import gauge
-from lapwing.cli.options import TOKEN, neighbouring_of, open_session
+from lapwing.cli.options import TOKEN, neighbouring_of, number, open_session
 from lapwing.cli.streams import coded
 from lapwing.client import RemoteAnswer, RemoteSession
 from lapwing.errors import InvalidParameter, LapwingError, QueryRefused
@@ -158,14 +158,14 @@ def _named(line: str) -> tuple[str, str | None]:
     return " ".join(options), name
 
 
-def _number(given: Namespace, name: str) -> Decimal | None:
+def _number(given: Namespace, name: str) -> Fraction | None:
     text = getattr(given, name)
     if text is None:
         return None
-    try:
-        return Decimal(text)
-    except ArithmeticError:
-        raise InvalidParameter(f"--{name} is {text[:40]!r}; it must be a number such as 0.5.") from None
+    value = number(text)
+    if value is None:
+        raise InvalidParameter(f"--{name} is {text[:40]!r}; it must be a number such as 0.5.")
+    return value
 
 
 @contextmanager

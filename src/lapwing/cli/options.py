@@ -1,7 +1,7 @@
 """Options that several commands share, how their texts are read, and the session that they mean.
 
-Numbers are read exactly, never through a float: `--epsilon 0.1` is one tenth. A text that is no such number is a usage
-error, so that nothing is opened, asked or charged for it.
+Numbers are read exactly, never through a float: `--epsilon 0.1` is one tenth, and so is `--epsilon 0,1`. A text that is
+no such number is a usage error, so that nothing is opened, asked or charged for it.
 """
 
 import os
@@ -20,6 +20,7 @@ import typer
 import lapwing as lw
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import exact
+from lapwing.privacy.decimal_comma import with_point
 
 if TYPE_CHECKING:
     from lapwing.client import RemoteSession
@@ -35,21 +36,30 @@ FRACTION: Final = "a decimal or a fraction, like 0.5, 1e-6 or 1/3"
 def number(text: str) -> Fraction | None:
     """Read a finite decimal, or a fraction of two, exactly; None for any other text.
 
-    >>> number("0.1"), number("1e-6"), number("1/3"), number("nan")
-    (Fraction(1, 10), Fraction(1, 1000000), Fraction(1, 3), None)
+    Raises:
+        InvalidParameter: For a comma that may be a decimal one or divide thousands.
+
+    >>> number("0.1"), number("0,1"), number("1e-6"), number("1/3"), number("nan")
+    (Fraction(1, 10), Fraction(1, 10), Fraction(1, 1000000), Fraction(1, 3), None)
     """
-    top, slash, bottom = text[:MOST_TEXT].partition("/")
+    top, slash, bottom = with_point(text[:MOST_TEXT]).partition("/")
     try:
         return exact(Decimal(top), "") / exact(Decimal(bottom if slash else "1"), "")
     except (InvalidOperation, InvalidParameter, ZeroDivisionError):
         return None
 
 
-def reader(option: str, kind: str, allowed: Callable[[Fraction], bool]) -> Callable[[str], Fraction]:
-    """Return a reader of an option's text that refuses what is not allowed, saying what is."""
+def reader(
+    option: str, kind: str, allowed: Callable[[Fraction], bool], *, percent: bool = False
+) -> Callable[[str], Fraction]:
+    """Return a reader of an option's text that refuses what is not allowed, saying what is.
+
+    Args:
+        percent: Whether `20%` is one fifth, as it is of parts and probabilities.
+    """
 
     def read(text: str) -> Fraction:
-        value = number(text)
+        value = _part(text) if percent and text.rstrip().endswith("%") else number(text)
         if value is None and (beyond := _beyond(text)):
             raise InvalidParameter(f"{option} is {text[:60]!r}, which is {beyond}; it must be {kind}, like 0.5.")
         if value is None or not allowed(value):
@@ -57,6 +67,11 @@ def reader(option: str, kind: str, allowed: Callable[[Fraction], bool]) -> Calla
         return value
 
     return read
+
+
+def _part(percentage: str) -> Fraction | None:
+    hundredths = number(percentage.rstrip().removesuffix("%"))
+    return None if hundredths is None else hundredths / 100
 
 
 def _beyond(text: str) -> str:
@@ -77,12 +92,12 @@ def above_zero(option: str) -> Callable[[str], Fraction]:
 
 def part_of_one(option: str) -> Callable[[str], Fraction]:
     """Return a reader of numbers from 0 to below 1."""
-    return reader(option, "from 0 to below 1", lambda value: 0 <= value < 1)
+    return reader(option, "from 0 to below 1", lambda value: 0 <= value < 1, percent=True)
 
 
 def between(option: str) -> Callable[[str], Fraction]:
     """Return a reader of numbers strictly between 0 and 1."""
-    return reader(option, "above 0 and below 1", lambda value: LEAST <= value <= 1 - LEAST)
+    return reader(option, "above 0 and below 1", lambda value: LEAST <= value <= 1 - LEAST, percent=True)
 
 
 def whole(option: str, least: int) -> Callable[[str], int]:

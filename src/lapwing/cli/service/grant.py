@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from lapwing.documents.people_document import Grants
 
 EXAMPLE: Final = options.examples("lapwing grant", "lapwing grant alice --share 1/5", "lapwing grant alice --withdraw")
-share_of_budget: Final = options.reader("--share", "from 0 to 1, a part of the budget", lambda share: 0 <= share <= 1)
+share_of_budget: Final = options.reader(
+    "--share", "from 0 to 1, a part of the budget", lambda share: 0 <= share <= 1, percent=True
+)
 
 
 def command(

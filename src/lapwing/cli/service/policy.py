@@ -69,7 +69,9 @@ def set_policy(
     least_share: Annotated[
         Fraction | None,
         options.amount(
-            options.reader("--least-share", "from 0 to 1, a part of the budget", lambda share: 0 <= share <= 1),
+            options.reader(
+                "--least-share", "from 0 to 1, a part of the budget", lambda share: 0 <= share <= 1, percent=True
+            ),
             "The lowest cost of a query, in shares of the budget.",
         ),
     ] = None,

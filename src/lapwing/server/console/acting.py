@@ -8,6 +8,8 @@ from typing import Final
 
 from starlette.responses import Response
 
+from lapwing.errors import InvalidParameter
+from lapwing.privacy.decimal_comma import with_point
 from lapwing.server.console.inside import Refusal
 from lapwing.server.console.visits import Visit, go
 from lapwing.server.problems import Problem, problem
@@ -32,11 +34,6 @@ async def act(visit: Visit, change: Awaitable[object], done: str, again: Again) 
 SCIENTIFIC: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?[eE][+-]?[0-9]{1,2}")
 
 
-COMMA: Final = re.compile(r"([+-]?[0-9]*),([0-9]+)(%|\s*%)?")
-GROUPED: Final = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}\s*%?")
-"""A comma that may stand for a decimal point or divide thousands."""
-
-
 def decimal_of(text: str) -> str:
     """Return a number with a decimal point, if it was typed with a decimal comma.
 
@@ -46,14 +43,10 @@ def decimal_of(text: str) -> str:
     >>> decimal_of(" 0,5 "), decimal_of("0,125"), decimal_of("12,5 %"), decimal_of("2.5"), decimal_of("1/3")
     ('0.5', '0.125', '12.5 %', '2.5', '1/3')
     """
-    text = text.strip()
-    if not COMMA.fullmatch(text):
-        return text
-    if GROUPED.fullmatch(text):
-        whole, _, rest = text.partition(",")
-        detail = f"{text} can mean two numbers. Write {whole}{rest}, or {whole}.{rest} with a decimal point."
-        raise Refusal(problem("invalid_parameter", 422, detail))
-    return text.replace(",", ".")
+    try:
+        return with_point(text)
+    except InvalidParameter as ambiguous:
+        raise Refusal(problem("invalid_parameter", 422, str(ambiguous))) from None
 
 
 def default_cost_of(form: Mapping[str, str]) -> dict[str, str | None]:
