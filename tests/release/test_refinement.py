@@ -18,6 +18,7 @@ import pytest
 from mpmath import mp, mpf
 
 import lapwing as lw
+from lapwing.answer.notes import REFINED, code_of
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.mechanisms.combined_noise import CombinedNoise
 from lapwing.mechanisms.merged_gaussian import MergedGaussian
@@ -107,11 +108,15 @@ def test_a_difference_that_is_not_the_mechanism_s_own_loss_is_found(
 
 def test_the_same_again_is_free_at_every_step(session: Session) -> None:
     for epsilon in (0.3, 0.7, 1.9):
+        sharpens = session.explain(COUNT, epsilon=epsilon).sharpens
+        assert sharpens or epsilon != 0.7
         first = session.sql(COUNT, epsilon=epsilon)
+        assert (REFINED in map(code_of, first.notes)) == sharpens
         before = spent(session)
         for text in (COUNT, COUNT.replace("AS n", "AS many"), "SELECT COUNT(*) * 1 AS n FROM visits"):
             again = session.sql(text, epsilon=epsilon)
             assert again.stored
+            assert REFINED not in map(code_of, again.notes)
             assert list(shown(again)[0].values()) == list(shown(first)[0].values())
         assert session.sql(COUNT, epsilon=epsilon / 2).rows() == first.rows(), "the sharpest serves all"
         assert spent(session) == before

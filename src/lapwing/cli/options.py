@@ -55,7 +55,7 @@ def reader(
     """Return a reader of an option's text that refuses what is not allowed, saying what is.
 
     Args:
-        percent: Whether `20%` is one fifth, as it is of parts and probabilities.
+        percent: Whether to take `20%` for one fifth.
     """
 
     def read(text: str) -> Fraction:

@@ -96,7 +96,7 @@ def answers_of(
         priced, whole = request.priced, request.priced.together
         parts = [taken(numbers), *(taken(searches[search.question]) for search in priced.searches)]
         cost = sum_of([part.cost for part in parts])
-        rare = numbers.selection is not None or numbers.stored or len(requests) > 1
+        rare = numbers.selection is not None or numbers.stored or numbers.refined or len(requests) > 1
         # What each measure took of the price is known only if all of it was paid now.
         lost = [term.loss(whole.kind).amount for term in priced.terms] if cost == whole else []
         among = max(whole.amount, sum(lost))  # more where numbers lose less together than one by one

@@ -20,6 +20,7 @@ from lapwing.answer.notes import (
     PUBLIC_NUMBER,
     RACE,
     RANK_ERROR,
+    REFINED,
     SHARED_ROWS,
     UNMATCHED,
     code_of,
@@ -59,6 +60,10 @@ from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.release.request import Release, Request
 
+_REFINED: Final = Note(
+    "an earlier result of this query was less exact. Lapwing made it more exact, and charged only the difference",
+    REFINED,
+)
 _TOGETHER: Final = Note(
     "measured as one workload with other queries about the same rows: no number has more error than by itself, and "
     "the numbers share noise. Tables add up to each other where keys have a value for every row",
@@ -267,7 +272,7 @@ def as_released(notes: Sequence[str], request: Request, numbers: Release) -> tup
     if numbers.selection is not None:
         return _as_selected(notes, priced, numbers.selection)
     together = any(isinstance(law, ReconstructedGaussian) for law in noises_of(numbers.mechanisms))
-    return (*notes, *([_TOGETHER] if together else []))
+    return (*notes, *([_TOGETHER] if together else []), *([_REFINED] if numbers.refined else []))
 
 
 def _as_selected(notes: Sequence[str], priced: Quote, selection: KeySelection) -> tuple[str, ...]:

@@ -207,7 +207,7 @@ def _answer(purchase: Purchase, charged: Charged, exact: Exact, entropy: Entropy
         values=values,
         sequence=charged.sequence,
         cost=bought.loss,
-        stored=False,
+        refined=further is not None,
     )
 
 

@@ -86,8 +86,9 @@ class Release:
 
     `values[i][j]` belongs to measure i and to cell j, whose keys are `keys[k][j]` for each key k of the question: all
     cells of the public domain in the order of `cells_of`, of the private keys those that were selected. `sequence` is
-    the ledger's entry that paid for them; `cost` is what this asking was charged, zero if the answer was stored. A
-    question that chooses among its measures has no numbers, only the `choice`.
+    the ledger's entry that paid for them; `cost` is what this asking was charged, zero if the answer was stored. It
+    is `refined` if a stored answer counts in it, so that only the difference was charged. A question that chooses among
+    its measures has no numbers, only the `choice`.
     """
 
     question: Question
@@ -97,5 +98,6 @@ class Release:
     values: tuple[IntArray, ...]
     sequence: int
     cost: Loss
-    stored: bool
+    stored: bool = False
+    refined: bool = False
     choice: ChosenMeasure | None = None
