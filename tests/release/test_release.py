@@ -76,6 +76,26 @@ def test_what_is_said_to_fit_fits(path: Path) -> None:
         assert spent(session) > before
 
 
+@pytest.mark.parametrize("text", [COUNT, "SELECT SUM(cost) AS s FROM visits"])
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_an_error_that_is_said_to_fit_fits_and_no_much_smaller_one(path: Path, text: str, delta: float) -> None:
+    with protected(path, epsilon=1, delta=delta) as session:
+        session.sql("SELECT COUNT(*) AS n FROM visits WHERE cost > 1", epsilon=0.4)
+        with pytest.raises(lw.BudgetExhausted) as refused:
+            session.sql(text, error=1)
+        fitting = Decimal(str(refused.value).split("±")[1].split(";")[0].replace(",", ""))
+        with pytest.raises(lw.BudgetExhausted):
+            session.sql(text, error=fitting * Decimal("0.8"))
+        session.sql(text, error=fitting)
+
+
+@pytest.mark.parametrize("text", ["SELECT AVG(cost) AS m FROM visits", "SELECT MEDIAN(cost) AS m FROM visits"])
+def test_an_error_that_is_no_public_fact_is_not_said_to_fit(path: Path, text: str) -> None:
+    with protected(path, epsilon=1) as session, pytest.raises(lw.BudgetExhausted) as refused:
+        session.sql(text, epsilon=2)
+    assert "epsilon = 1 would still fit;" in str(refused.value)
+
+
 def test_a_pure_ledger_adds_decimals_exactly(path: Path) -> None:
     with protected(path, epsilon=1, delta=0) as session:
         for number in range(10):

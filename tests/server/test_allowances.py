@@ -586,6 +586,21 @@ def test_the_tightest_limit_is_named(
     assert named in str(refused.value)
 
 
+@pytest.mark.parametrize(("least", "said"), [("0", "epsilon = 0.15 would still fit"), ("0.2", None)])
+def test_what_still_fits_into_a_share_is_said(least: str, said: str | None) -> None:
+    limits = Limits(
+        allowances=(Allowance(holder="a", names=frozenset({"a"}), share=Fraction(1, 4)),), least=Fraction(least)
+    )
+    spending = {"a": Spent(amount=Fraction(1, 10))}
+    with pytest.raises(AllowanceExhausted) as refused:
+        require_within(limits, spending, REGISTRATION, [charge("a", "0.5")])
+    if said is None:
+        assert "would still fit" not in str(refused.value)
+    else:
+        assert said in str(refused.value)
+        require_within(limits, spending, REGISTRATION, [charge("a", "0.15")])
+
+
 @pytest.mark.long
 def test_a_budget_that_is_tighter_than_a_share_is_named(world: World) -> None:
     """Before a charge and at it: what is refused by both says what keeps to both."""

@@ -28,6 +28,7 @@ from lapwing.privacy.amount_texts import short
 from lapwing.privacy.figures import cost_and_rest
 from lapwing.privacy.figures import share as share_text
 from lapwing.privacy.filters import Refused
+from lapwing.privacy.fitting import largest_epsilon
 from lapwing.privacy.measures import Loss
 
 
@@ -130,15 +131,15 @@ def require_within(
     if limits.most is not None and total.amount > limits.most.amount:
         cost, highest = _percents(total.amount, limits.most.amount, cap)
         dear = AllowanceExhausted(
-            f"The query costs {cost} of the budget, and one query may cost at most {highest}. Nothing was charged. "
-            f"Request less accuracy or fewer cells."
+            f"The query costs {cost} of the budget, and one query may cost at most {highest}. Nothing was charged."
+            f"{_fitting(limits, limits.most.amount, registration)} Request less accuracy or fewer cells."
         )
         beyond.append(((False, limits.most.amount), dear))
     for allowance in limits.allowances:
         counted = [price_of(charge) for charge in charges if charge.principal in allowance.names]
         price, room = sum(counted, Spent()), allowance.room(spending, registration)
         if counted and (price.amount > room.amount or price.delta > room.delta):
-            beyond.append((_tightness(price, room), _beyond(allowance, price, room, registration)))
+            beyond.append((_tightness(price, room), _beyond(limits, allowance, price, room, registration)))
     tightest = min(beyond, key=itemgetter(0), default=(None, None))[1]
     if tightest is not None:
         raise tightest
@@ -189,7 +190,9 @@ def rooms(limits: Limits, name: str, spending: Spending, registration: Registrat
     return tuple(allowance.room(spending, registration) for allowance in limits.allowances if name in allowance.names)
 
 
-def _beyond(allowance: Allowance, price: Spent, room: Spent, registration: Registration) -> AllowanceExhausted:
+def _beyond(
+    limits: Limits, allowance: Allowance, price: Spent, room: Spent, registration: Registration
+) -> AllowanceExhausted:
     if price.amount > room.amount:
         cap, need, left = registration.budget.amount, price.amount, max(room.amount, Fraction(0))
         what = "of the budget"
@@ -197,11 +200,20 @@ def _beyond(allowance: Allowance, price: Spent, room: Spent, registration: Regis
         cap, need, left = registration.delta_keys, price.delta, max(room.delta, Fraction(0))
         what = "of the delta for private keys"
     cost, rest = _percents(need, left, cap)
+    fitting = _fitting(limits, left, registration) if price.amount > room.amount else ""
     return AllowanceExhausted(
         f"The query costs {cost} {what}, and {rest} is left of the {share_text(allowance.share)} that "
-        f"{allowance.holder} may use. Nothing was charged; earlier results stay free.",
+        f"{allowance.holder} may use. Nothing was charged; earlier results stay free.{fitting}",
         curator_remedy="grant more",
     )
+
+
+def _fitting(limits: Limits, left: Fraction, registration: Registration) -> str:
+    """Say which epsilon would still fit, if any that is not less than a query must cost."""
+    if left < limits.least * registration.budget.amount:
+        return ""
+    fitting = largest_epsilon(registration.budget.from_amount(left), registration.delta - registration.delta_keys)
+    return f" A query with epsilon = {fitting} would still fit." if fitting else ""
 
 
 def _percents(cost: Fraction, left: Fraction, cap: Fraction) -> tuple[str, str]:

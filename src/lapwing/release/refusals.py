@@ -8,21 +8,24 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.source_address import renewal
 from lapwing.catalog.table import Table
 from lapwing.errors import BudgetExhausted, DataChanged, DataFault
+from lapwing.exact.floats import float_up
 from lapwing.ledger.allowances import left_if_refused, require_within
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
-from lapwing.privacy.amounts import exact
-from lapwing.privacy.figures import cost_and_rest
+from lapwing.privacy.figures import cost_and_rest, margin
 from lapwing.privacy.figures import delta as delta_text
 from lapwing.privacy.filters import Refused
+from lapwing.privacy.fitting import largest_epsilon
 from lapwing.privacy.measures import Loss
-from lapwing.query.pricing.quote import Quote, request
+from lapwing.query.pricing.quote import CONFIDENCE, Quote, at_price, bounds_of
 from lapwing.release.request import Access
 from lapwing.release.stored import charge_of, key_of, parts_charged
 
 MOST_NAMED: Final = 10
 """How many parts an error names at most."""
+COUNTED: Final = frozenset({"counts", "counts of units", "counts of different values"})
+"""Measures that a query shows as they are, each with the error that its cost buys."""
 
 
 def stands_against(
@@ -79,9 +82,11 @@ def exhausted(asked: Sequence[Quote], state: State, catalog: Catalog) -> BudgetE
             f"keys is left{where}. Nothing was charged. Give a smaller delta, or group by columns with public values."
         )
     remaining = state.room(parts)
-    fitting = largest_epsilon(remaining, catalog)
+    fitting = largest_epsilon(remaining, catalog.budget.delta - catalog.budget.delta_keys)
+    error = _error_that_fits(asked[0], remaining, catalog) if fitting and len(asked) == 1 else ""
     what = "The query costs" if len(asked) == 1 else f"The {len(asked)} queries together cost"
     still = f"A query with epsilon = {fitting} would still fit" if fitting else "No further query fits"
+    still += f", or one with an error of {error}" if error else ""
     price, left = cost_and_rest(*(part.amount / state.account.budget.amount for part in (loss, remaining)))
     return BudgetExhausted(
         f"{what} {price} of the budget, of which {left} is left{where}. "
@@ -115,12 +120,19 @@ def _lacking(asked: Sequence[Quote], charged: Sequence[tuple[str, ...] | None], 
     return f" for the parts that are read, too little in {named}"
 
 
-def largest_epsilon(remaining: Loss, catalog: Catalog) -> str:
-    """Return the largest query `epsilon`, in thousandths, whose loss fits into what remains; empty if there is none."""
-    if remaining.amount <= 0:
+def _error_that_fits(priced: Quote, remaining: Loss, catalog: Catalog) -> str:
+    """Return an error that the budget still holds, of a query of counts or of one sum; nothing for any other.
+
+    At the loss that is left each number gets an even share, and the narrowest noise for it. The price of an error finds
+    for each number the least loss with this half-width, so it takes no more than the share: the widest of them fits. An
+    error is rounded up, which costs less. Of a mean or a quantile it is no public fact (`error_price`).
+    """
+    question = priced.question
+    counts = all(measure.construct in COUNTED for measure in question.measures)
+    a_sum = [measure.construct for measure in question.measures] == ["sums"] and question.table.people is None
+    if priced.searches or priced.sources or priced.delta or question.choosing or not (counts or a_sum):
         return ""
-    budget = catalog.budget
-    thousandths = int(exact(remaining.to_epsilon(delta=budget.delta - budget.delta_keys), "epsilon") * 1000)
-    while thousandths > 0 and not request(Fraction(thousandths, 1000), budget) <= remaining:
-        thousandths -= 1
-    return f"{thousandths / 1000:.3f}".rstrip("0").rstrip(".") if thousandths else ""
+    share = remaining.amount / len(question.measures)
+    shares = (share,) * len(question.measures)
+    fitting = at_price(question, bounds_of(question, catalog.budget), remaining, shares, Fraction(0))
+    return margin(float_up(max(term.half_width(CONFIDENCE) for term in fitting.terms)))
