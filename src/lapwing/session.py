@@ -11,8 +11,9 @@ from lapwing.answer import Answer
 from lapwing.budget import BudgetView, budget_view
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.protection import units_of
+from lapwing.catalog.quoted_names import with_quoted_name
 from lapwing.engines import Engine, PublicTables, digests, open_public_tables
-from lapwing.errors import InvalidParameter
+from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.exact.entropy import Entropy
 from lapwing.languages import language_for
 from lapwing.ledger.allowances import LimitsNow
@@ -227,7 +228,10 @@ class Session:
 
     def _bound(self, moment: datetime, text: str, parameters: Parameters) -> Plan:
         able = self._engine.capabilities
-        return bind(text, self.catalog, self.public_tables, parameters, capabilities=able, moment=moment)
+        try:
+            return bind(text, self.catalog, self.public_tables, parameters, capabilities=able, moment=moment)
+        except QueryRefused as refused:
+            raise with_quoted_name(refused, text, self.catalog) from None
 
     def _planned(
         self,
@@ -242,11 +246,7 @@ class Session:
         *,
         answered: bool = False,
     ) -> Request:
-        """Return a question with its plan and its price, remembered if the same was asked before.
-
-        Args:
-            answered: Whether it is to be answered, and not only priced.
-        """
+        """Return a question with its plan and price, remembered from before; `answered` if it is not only priced."""
         catalog, text, moment = self.catalog, question, self.moment()  # once: binding it again takes this one
         if options or not isinstance(text, str):
             from lapwing.tables.ibis_questions import text_of
@@ -458,14 +458,14 @@ class Session:
             self.public_tables.close()
             self._ledger.close()
 
-    def _repr_html_(self) -> str:
-        from lapwing.privacy import figures  # here: few sessions are shown
+    def __repr__(self) -> str:
+        return f"<Session: {self.catalog.name} protects {units_of(self.catalog.tables)}; see .tables and .budget()>"
 
-        name = self.catalog.name
-        if self._closed or os.getpid() != self._process:
-            return figures.html_heading(f"{name}: this session is closed")
-        head = figures.html_heading(f"{name} protects {units_of(self.catalog.tables)}")
-        return head + figures.html_gauge(self.budget(history=False).share_spent) + self.tables._repr_html_()
+    def _repr_html_(self) -> str:
+        from lapwing.documents.session_shown import as_html  # here: few sessions are shown
+
+        ended = self._closed or os.getpid() != self._process
+        return as_html(self.catalog, None if ended else (self.budget(history=False), self.tables))
 
     def __enter__(self) -> Self:
         return self

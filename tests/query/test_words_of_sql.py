@@ -4,14 +4,19 @@ import random
 import re
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sqlglot.dialects.duckdb import DuckDB
 
+import lapwing as lw
+from lapwing.catalog.quoted_names import with_quoted_name
 from lapwing.catalog.suggestions import WORDS_OF_SQL, name_in_sql
 from lapwing.catalog.toml import loads
 from lapwing.errors import LapwingError, QueryRefused
 from lapwing.query.bind.bind import bind
 from tests.support.effort import SEED, is_long, one_in
+from tests.support.refusals import refused_as
 
 CATALOG = """
 [dataset]
@@ -77,3 +82,49 @@ def test_a_word_that_is_no_name_is_quoted() -> None:
     with pytest.raises(QueryRefused) as refused:
         bind("SELECT COUNT(*) AS n FROM force", loads(CATALOG.format("force"), file="any.toml", folder=Path()))
     assert '"force"' in str(refused.value)
+
+
+MISREAD = """
+select = { type = "integer", lower = 0, upper = 9 }
+"Rabatt %" = { type = "integer", lower = 0, upper = 9 }
+"Plan of care" = { type = "string", values = ["a", "b"] }
+"2nd" = { type = "integer", lower = 0, upper = 9 }
+"a-b" = { type = "integer", lower = 0, upper = 9 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("SELECT select, COUNT(*) AS n FROM ttt GROUP BY select", '"select"'),
+        ("SELECT COUNT(*) AS n FROM ttt\nWHERE select > 3", '"select"'),
+        ("SELECT\n  AVG(Rabatt %) AS m FROM ttt", '"Rabatt %"'),
+        ("SELECT plan of care, COUNT(*) AS n FROM ttt GROUP BY plan of care", '"Plan of care"'),
+        ("SELECT SUM(2nd) AS s FROM ttt", '"2nd"'),
+        ("SELECT SUM(a-b) AS s FROM ttt", '"a-b"'),
+        ('SELECT SUM("a-b") AS s, COUNT(* AS n FROM ttt', None),
+        ("SELECT SUM(nothing) AS s FROM ttt", None),
+        ("SELECT COUNT(*) AS n FROM", None),
+    ],
+)
+def test_a_refusal_says_how_to_quote_the_name_where_it_points(text: str, quoted: str | None) -> None:
+    catalog = loads(CATALOG.format("force") + MISREAD, file="any.toml", folder=Path())
+    with pytest.raises(QueryRefused) as refused:
+        bind(text, catalog)
+    said = with_quoted_name(refused.value, text, catalog)
+    assert (said.cause, said.position) == (refused.value.cause, refused.value.position)
+    if quoted is None:
+        assert said is refused.value
+        return
+    assert f"double quotes: {quoted}." in str(said)
+    name = re.compile(rf"(?<!^){re.escape(quoted[1:-1])}", re.IGNORECASE)
+    bind(name.sub(quoted, text), catalog)
+
+
+def test_a_session_says_so_and_what_it_is(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"person": [1, 2], "Rabatt %": [3, 4]}), tmp_path / "sales.parquet")
+    with lw.protect(tmp_path / "sales.parquet", privacy_unit="person", max_rows_per_unit=1, epsilon=1) as session:
+        assert "sales" in repr(session)
+        assert "person" in repr(session)
+        with refused_as("syntax_error", saying='"Rabatt %"'):
+            session.explain("SELECT COUNT(Rabatt %) AS n FROM sales", epsilon=1)
