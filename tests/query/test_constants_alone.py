@@ -1,6 +1,7 @@
 """Queries over only constants, as drivers and tools send them: exact, free, and what DuckDB answers."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -8,7 +9,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.dbapi import connect as cursor_connect
-from lapwing.errors import LapwingError
+from lapwing.errors import LapwingError, QueryRefused
 from lapwing.query.bind import listed_answers, public_answers
 from lapwing.query.classify.kinds import Kind, Kinds
 from lapwing.query.plan.composition import plans_asked
@@ -16,6 +17,7 @@ from lapwing.query.plan.plan import Plan
 from tests.query.test_public_queries import check_same, folder  # noqa: F401
 from tests.support.effort import one_in
 from tests.support.refusals import refused_as
+from tests.support.release.tables import protected, visits
 
 SAME = [
     "VALUES (1), (1), (2)",
@@ -112,3 +114,14 @@ def test_twins_are_noticed(
         planted.setattr(listed_answers, "constant_rows", _different)
         with pytest.raises(AssertionError):
             check_same(SAME[0], session, exact)
+
+
+def test_what_is_free_is_bounded(tmp_path: Path) -> None:
+    """A free query can be sent again and again: its rows and its values are bounded."""
+    pair = "(SELECT * FROM generate_series(1, 900)) AS a (x), (SELECT * FROM generate_series(1, 900)) AS b (y)"
+    sums = ", ".join(f"SUM(v.x * {n}) AS s{n}" for n in range(1, 150))
+    texts = (f"SELECT a.x FROM {pair}", f"SELECT {sums} FROM (SELECT * FROM generate_series(1, 1000)) AS v (x)")
+    with protected(visits(tmp_path, people=3)) as session:
+        for text in texts:
+            with pytest.raises(QueryRefused):
+                session.sql(text)

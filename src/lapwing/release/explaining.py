@@ -53,10 +53,10 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
     """
     if request.priced.sources:
         request = settled_if_stored(request, access)
-    try_showing(request.plan, request.priced)
     asked = tuple({asked_by(leaf.plan): leaf for leaf in in_place_of(request)}.values())
     if not asked:
         return _free_preview(request, state, access)
+    try_showing(request.plan, request.priced)
     if not access.timing.trusted:
         from lapwing.release.bounded_work import require_bounded_work  # here: what it loads, only a service needs
 

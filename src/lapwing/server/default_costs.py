@@ -5,7 +5,7 @@ costs. Requests over HTTP always name their cost, so nothing is taken for them.
 
 A daily limit keeps a dashboard that loads all day from what the person may spend. It is policy, as allowances are
 (`ledger.allowances`), and no part of the guarantee. It is a share of the whole budget in the ledger's own unit, in
-which losses add up: so a share means the same in every measure. A day is one of UTC.
+which losses add up. So a share means the same in every measure. A day is one of UTC.
 
 The cost is added to the day *before* the query is asked, in one transaction with the decision that there is room. So
 queries at the same time cannot both take the same room, and a process that dies has counted too much, never too

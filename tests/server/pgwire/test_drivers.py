@@ -12,7 +12,10 @@ from lapwing.documents.session_document import tables_of_catalog
 from lapwing.server.pgwire import values
 from lapwing.server.pgwire.catalog import PublicCatalog
 from lapwing.server.pgwire.catalog_facts import Facts
+from lapwing.server.pgwire.cursors import Cursors
 from lapwing.server.pgwire.parameter_inference import inferred
+from lapwing.server.pgwire.refusals import Refusal
+from lapwing.server.pgwire.results import Result
 from lapwing.server.pgwire.settings import INITIAL
 from lapwing.server.pgwire.statements import parameter_types, split
 from tests.server.pgwire.test_clients import COUNT, Wired, sent_raw, wired_in
@@ -123,6 +126,14 @@ def test_arrays_that_are_none(data: bytes) -> None:
     assert refused.value.state == "22P03"
 
 
+def test_arrays_of_arrays_are_no_values() -> None:
+    inner = struct.pack(">iiI", 0, 0, 1016)
+    for _ in range(3_000):
+        inner = struct.pack(">iiIiii", 1, 0, 1016, 1, 1, len(inner)) + inner
+    with pytest.raises(values.BadValue):
+        values.read(inner, 1016, 1, 1)
+
+
 # ---- cursors ---------------------------------------------------------------------------------------------------------
 
 
@@ -162,3 +173,13 @@ def state_of(connection: "psycopg.Connection[Any]", text: bytes) -> str:
     """Return the SQLSTATE of a statement; nothing if it is answered."""
     done = connection.pgconn.exec_(text)
     return (done.error_field(psycopg.pq.DiagnosticField.SQLSTATE) or b"").decode()
+
+
+def test_the_results_of_cursors_are_bounded_together() -> None:
+    cursors, large = Cursors(), Result(tag="", columns=[("n", 20)] * 10, rows=[[1] * 10] * 12_000)
+    cursors.open("a", large, held=True)
+    with pytest.raises(Refusal) as refused:
+        cursors.open("b", large, held=True)
+    assert refused.value.report.state == "54000"
+    cursors.close("a")
+    cursors.open("b", large, held=True)

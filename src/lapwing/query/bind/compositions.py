@@ -44,7 +44,15 @@ from lapwing.query.from_clause.common_tables import (
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.scope import PublicInput, Scope
-from lapwing.query.plan.composition import MOST_ROWS, Composition, JoinKind, SourceJoin, plans_asked
+from lapwing.query.plan.composition import (
+    MOST_FREE_ROWS,
+    MOST_ROWS,
+    MOST_ROWS_BESIDE_PUBLIC,
+    Composition,
+    JoinKind,
+    SourceJoin,
+    plans_asked,
+)  # fmt: skip
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.relations.contribution import PriceRequest
 from lapwing.query.text.dialect import not_released
@@ -264,8 +272,10 @@ class _Composer:
 
     def _composed(self, composition: Composition, outputs: Sequence[Output]) -> Plan:
         rows, options = composition.most_rows, self._parsed.options
-        if rows is not None and rows > MOST_ROWS:
-            reason = f"The result would be made of up to {rows:,} rows, and at most {MOST_ROWS:,} are joined"
+        asked = [bool(plans_asked(source)) for source in composition.sources]
+        most = MOST_ROWS if all(asked) else MOST_ROWS_BESIDE_PUBLIC if any(asked) else MOST_FREE_ROWS
+        if rows is not None and rows > most:
+            reason = f"The result would be made of up to {rows:,} rows, and at most {most:,} are joined"
             raise QueryRefused(reason, cause=RefusalCause.RESULT_TOO_LARGE, remedy=_NEEDS_KEYS)
         return Plan(
             question=self._question_of(composition),

@@ -27,8 +27,8 @@ from lapwing.query.text.parse import Parsed
 
 MOST_ROWS: Final = 1_000
 """Rows of constants in one list at most."""
-MOST_COMPUTED: Final = 4 * MOST_ROWS
-"""Rows and values that a query computes on the way to all of its lists together."""
+MOST_COMPUTED: Final = 2 * MOST_ROWS
+"""Values that a query computes for all of its lists together."""
 MOST_BITS: Final = 256
 """Of the numerator and of the denominator of a number."""
 MOST_CHARACTERS: Final = 1_000
@@ -94,6 +94,7 @@ class _Reader:
     scope: RowScope
     named: dict[str, Constants] = field(default_factory=dict)
     computed: int = 0
+    made: int = 0
 
     def define(self, table: exp.Expression, *, recursive: bool) -> None:
         """Read a common table expression, if it is rows of constants."""
@@ -184,7 +185,7 @@ class _Reader:
             values = dict(zip((name.casefold() for name in source.names), row, strict=True))
             if where is not None and self._value(where.this, values, series).value is not True:
                 continue
-            self._count(1)
+            self._make(1)
             shown = list[ConstantValue]()
             for item in items:
                 shown += row if isinstance(item, exp.Star) else [self._value(item, values, series)]
@@ -198,7 +199,7 @@ class _Reader:
         if sides[0] is None or sides[1] is None or len(sides[0].names) != len(sides[1].names):
             return None
         rows = (*sides[0].rows, *sides[1].rows)
-        self._count(len(rows))
+        self._make(len(rows))
         return Constants(sides[0].names, tuple(dict.fromkeys(rows)) if union.args.get("distinct") else rows)
 
     def _item(self, node: exp.Expression, named: Mapping[str, Constants]) -> Constants | None:
@@ -221,10 +222,10 @@ class _Reader:
         default = "range" if series.args.get("is_end_exclusive") else "generate_series"
         return Constants((called or default,), self._series(series))
 
-    def _count(self, more: int) -> None:
-        """Count rows and values that are made on the way, and stop where there are too many."""
-        self.computed += more
-        if self.computed > MOST_COMPUTED:
+    def _make(self, rows: int) -> None:
+        """Count the rows that are made on the way, and stop where there are too many."""
+        self.made += rows
+        if self.made > 10 * MOST_ROWS:
             raise _NotConstants
 
     # ---- values -----------------------------------------------------------------------------------------------------
@@ -246,7 +247,7 @@ class _Reader:
             rows.append((value,))
             value = self._value(following, {"value": value}, ())
             before, here = here, _comparable(value)
-            if here <= before:  # it would never end
+            if here <= before or last - here > 2 * MOST_ROWS * (here - before):  # it would end late, or never
                 raise _NotConstants
         return tuple(rows)
 
@@ -254,7 +255,9 @@ class _Reader:
         self, node: exp.Expression, values: Mapping[str, ConstantValue], series: Sequence[exp.Expression]
     ) -> ConstantValue:
         """Compute an expression of constants and of the columns of a row of constants."""
-        self._count(1)
+        self.computed += 1
+        if self.computed > MOST_COMPUTED:
+            raise _NotConstants
 
         def bind(part: exp.Expression) -> Derived:
             if isinstance(part, exp.Paren | exp.Explode) and has_only(part, "this"):

@@ -13,6 +13,7 @@ from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.bind.compositions import compose
 from lapwing.query.bind.constant_rows import with_constant_rows
 from lapwing.query.bind.constants import Constants, with_constants
+from lapwing.query.bind.free_work import require_little
 from lapwing.query.bind.layers import Outputs, over_answer
 from lapwing.query.bind.spines import with_spine
 from lapwing.query.bind.unread_measures import without_unread_measures
@@ -39,7 +40,10 @@ def planned(parsed: Parsed, within: Scope, bound: OverRows, outputs: Outputs, kn
     """
     parsed = with_constant_rows(parsed, within.nowhere)  # once: what it computes, no SELECT inside computes again
     plan = _Stages(bound, outputs, within, known).plan(parsed)
-    return plan if plan.composition is None else without_unread_measures(plan)
+    if plan.composition is None:
+        return plan
+    require_little(plan)
+    return without_unread_measures(plan)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,11 @@ from lapwing.query.measures.measures import Measure
 Truth = np.typing.NDArray[np.bool_]
 
 
+MOST_JOINED: Final = 1 << 20
+"""Characters of a text that joins others."""
+MOST_SHOWN: Final = 1 << 25
+"""Characters of the joined texts of all rows together."""
+
 OverFunction = Choice[
     "sum", "rows", "values", "distinct", "average", "least", "greatest", "row_at", "rank", "dense_rank", "row_number",
     "joined",
@@ -169,9 +174,22 @@ def _joined(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Column:
         if values[place] is not None:
             texts[groups[place]].append(str(values[place]))
     several = [list(dict.fromkeys(own)) if over.distinct else own for own in texts]
-    labels = [over.separator.join(own) for own in several]
+    # A result repeats the text of a part in each of its rows. All of these together are of a size that can be sent.
+    most = min(MOST_JOINED, MOST_SHOWN // max(cells.size, 1))
+    labels = [joined_within(over.separator, own, most) for own in several]
     empty = np.array([not own for own in texts], dtype=np.bool_)
     return Labels(places=np.where(empty[groups], -1, groups), labels=labels)
+
+
+def joined_within(separator: str, texts: Sequence[str], most: int) -> str:
+    """Join texts up to a number of characters; a longer text is cut, and ends with an ellipsis."""
+    parts, length = list[str](), 0
+    for text in texts:
+        length += len(text) + (len(separator) if parts else 0)
+        parts.append(text)
+        if length > most:
+            return separator.join(parts)[: max(most - 1, 0)] + "…"
+    return separator.join(parts)
 
 
 # ---- what depends on the order of rows ------------------------------------------------------------------------------

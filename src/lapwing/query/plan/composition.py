@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 MOST_ROWS: Final = 1_000_000
 """Rows that an answer may be made of; the pairs of a join are no more than that, either."""
+MOST_ROWS_BESIDE_PUBLIC: Final = 200_000
+"""The same where a source is of public rows or constants, because these are multiplied for free."""
+MOST_FREE_ROWS: Final = 20_000
+"""The same of only public rows and constants: what is free may be asked for again and again."""
 
 JoinKind = Choice["inner", "left", "right", "full"]
 

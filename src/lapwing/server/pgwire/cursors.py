@@ -12,6 +12,8 @@ from lapwing.server.pgwire.statements import Statement, Token, split
 
 MOST_CURSORS: Final = 16
 """The number of cursors of one connection."""
+MOST_CELLS: Final = 200_000
+"""The number of values in the results of all cursors of one connection."""
 _ALL: Final = 1 << 62
 _HINT: Final = "Write DECLARE name CURSOR FOR SELECT …, and FETCH 100 FROM name."
 
@@ -43,7 +45,16 @@ class Cursors:
             raise Refusal("54000", f"At most {MOST_CURSORS} cursors are open at once. Close some.")
 
     def open(self, name: str, result: Result, *, held: bool) -> None:
-        """Store the result of a cursor. Without HOLD, it ends with the transaction."""
+        """Store the result of a cursor. Without HOLD, it ends with the transaction.
+
+        Raises:
+            Refusal: If the results of all cursors would be too large.
+        """
+        stored = [result, *(cursor.result for cursor in self._open.values())]
+        cells = sum(len(one.rows) * len(one.columns or ()) for one in stored)
+        if cells > MOST_CELLS:
+            reason = f"The cursors of a connection hold at most {MOST_CELLS:,} values."
+            raise Refusal("54000", reason, "Close some, or send the query without a cursor: its result is stored.")
         self._open[name] = _Cursor(result, held)
 
     def result(self, name: str) -> Result:

@@ -2,7 +2,7 @@
 
 `SET lapwing.*`, the connection string and `WITH DIFFERENTIAL_PRIVACY OPTIONS (…)` go before it. The cost is
 added to the day before the query is asked (`server.default_costs`). Stored results are free also on a day whose limit
-is reached: only then is the price looked up first, as EXPLAIN PRIVACY does, without reading a row.
+is reached. Only then is the price looked up first, without reading a row.
 """
 
 from collections.abc import Callable

@@ -16,7 +16,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from types import SimpleNamespace
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 from fastapi.concurrency import run_in_threadpool
 from pydantic import ValidationError
@@ -57,6 +57,9 @@ MOST_STATEMENTS: Final = 100
 """The number of statements of one query of the simple protocol."""
 CatalogResult = tuple[Sequence[tuple[str, int]], Sequence[Sequence[values.Shown]]]
 """The columns and rows of a statement about the catalog."""
+LONG_TEXT: Final = 4_000
+"""Characters of a text that is read in a thread."""
+Read = TypeVar("Read")
 _ENDED: Final = frozenset({"COMMIT", "END", "ROLLBACK", "ABORT"})
 
 
@@ -151,7 +154,7 @@ class WireSession:
 
     async def _statements(self, text: str) -> None:
         try:
-            statements = split(_short(text))
+            statements = await _read(lambda: split(_short(text)), text)
             if len(statements) > MOST_STATEMENTS:
                 raise Refusal("54000", f"At most {MOST_STATEMENTS} statements come at once.")
         except Refusal as refused:
@@ -204,10 +207,10 @@ class WireSession:
     # ---- the extended protocol ---------------------------------------------------------------------------------------
 
     async def _prepared(self, event: protocol.Prepare) -> Prepared:
-        statements = split(_short(event.text))
+        text = _short(event.text)
+        statements, types = await _read(lambda: (split(text), parameter_types(text, event.types)), text)
         if len(statements) > 1:
             raise Refusal("42601", "A prepared statement holds one statement. Send them one by one.")
-        types = parameter_types(event.text, event.types)
         if len(types) > MOST_PARAMETERS:
             raise Refusal("54000", f"A query has at most {MOST_PARAMETERS:,} parameters.")
         if not statements:
@@ -369,7 +372,7 @@ class WireSession:
         finally:
             self.service.metrics.count_tool(self.dataset, tool_of(self.settings["application_name"]), outcome)
         said = [taken.notice] if taken is not None and was_charged(record) else []
-        if not record.document["stored"]:
+        if not record.document["stored"] and caller.may("read"):
             said += await run_in_threadpool(_left, served, self.person, self.service.policies)
         return self._shown_result(record, served, said)
 
@@ -523,6 +526,11 @@ def _left(served: ServedDataset, person: str, policies: Policies) -> list[str]:
 def _of_catalog(found: CatalogResult | None) -> Result | None:
     """Return the result of a statement about the catalog."""
     return None if found is None else Result(tag=f"SELECT {len(found[1])}", columns=found[0], rows=found[1])
+
+
+async def _read(reading: Callable[[], Read], text: str) -> Read:
+    """Read a text: a long one in a thread, because all connections wait for what is done here."""
+    return reading() if len(text) <= LONG_TEXT else await run_in_threadpool(reading)
 
 
 def _short(text: str) -> str:

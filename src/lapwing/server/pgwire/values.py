@@ -57,6 +57,12 @@ _ESCAPED: Final = str.maketrans(
 )
 
 
+_NOT_SENT: Final = (
+    "{} of the result is out of the range of {}. The result is stored: run the query again over HTTP or in Python, "
+    "which is free."
+)
+
+
 @final
 class BadValue(Exception):
     """A value that cannot be read or written; `state` is its SQLSTATE. The text never holds the value."""
@@ -80,7 +86,7 @@ def written(value: Shown, type_: int, format_: int) -> bytes | None:
     if isinstance(value, list):
         return _array(value, ARRAYS[type_], format_)
     if type_ == INT8 and not (isinstance(value, int) and -(2**63) <= value < 2**63):
-        raise BadValue("An integer of the result is out of the range of bigint.", "22003")
+        raise BadValue(_NOT_SENT.format("An integer", "bigint"), "22003")
     return _as_text(value).encode("utf-8", "replace") if format_ == TEXT else _as_binary(value, type_)
 
 
@@ -161,7 +167,7 @@ def _numeric(value: Decimal) -> bytes:
     while parts and parts[0] == 0:
         parts.pop(0)
     if len(parts) > 0x7FFF or not -0x8000 <= weight < 0x8000 or scale > 0x3FFF:
-        raise BadValue("A number of the result is out of the range of numeric.", "22003")
+        raise BadValue(_NOT_SENT.format("A number", "numeric"), "22003")
     return struct.pack(f">HhHH{len(parts)}H", len(parts), weight if parts else 0, 0x4000 * sign, scale, *parts[::-1])
 
 
@@ -237,13 +243,16 @@ def read(data: bytes | None, type_: int, format_: int, number: int) -> object:
         raise BadValue(f"Parameter {number} is no value of its type.", state) from None
 
 
+_ARRAYS: Final = (1000, 1005, 1007, 1009, 1015, 1016, 1028)
+
+
 def _array_of(data: bytes) -> list[object]:
     """Return an array of one dimension."""
     dimensions, _, type_ = struct.unpack(">iiI", data[:12])
     if dimensions == 0:
         return []
     (size, _), at, found = struct.unpack(">ii", data[12:20]), 20, list[object]()
-    if dimensions != 1 or not 0 <= size <= len(data):
+    if dimensions != 1 or not 0 <= size <= len(data) or type_ in _ARRAYS:
         raise ValueError
     for _ in range(size):
         (length,) = struct.unpack(">i", data[at : at + 4])
@@ -337,5 +346,5 @@ _FROM_BINARY: Final[Mapping[int, Callable[[bytes], object]]] = {
     DATE: _date_of,
     TIMESTAMP: _moment_of,
     TIMESTAMPTZ: lambda data: _moment_of(data).replace(tzinfo=UTC),
-    **dict.fromkeys((1000, 1005, 1007, 1009, 1015, 1016, 1028), _array_of),
+    **dict.fromkeys(_ARRAYS, _array_of),
 }
