@@ -134,6 +134,27 @@ def test_a_true_number_in_a_condition_is_found(folders: Path, monkeypatch: pytes
     assert found(folders, CONSTANT)
 
 
+JOIN = (
+    "SELECT COUNT(*) AS n FROM visits AS v JOIN (SELECT plan, AVG(age) AS a FROM visits GROUP BY plan) AS d "
+    "USING (plan) WHERE v.age > d.a"
+)
+
+
+def test_a_result_that_is_read_before_it_is_released_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: the columns of the result are the true ones."""
+    assert found(folders, JOIN) == []
+    exact_values, true = vars(release_module)["exact_values"], []
+
+    def seen(question: Any, *rest: Any) -> Any:
+        true.append(exact_values(question, *rest))
+        return true[-1]
+
+    with monkeypatch.context() as planted:
+        planted.setattr(release_module, "exact_values", seen)
+        planted.setattr(searches, "rows_of", lambda *_: [("a", float(true[-1][0][0]) / 3), ("b", 1.0)])
+        assert found(folders, JOIN)
+
+
 LIST = "SELECT COUNT(*) AS n FROM visits WHERE plan IN (SELECT plan FROM visits GROUP BY plan HAVING COUNT(*) > 2)"
 
 

@@ -101,6 +101,21 @@ def _constant(chance: random.Random) -> str:
     )
 
 
+def _joined(chance: random.Random) -> str:
+    """Rows that are joined to the groups of a result, whose columns conditions and aggregates read."""
+    means = f"(SELECT plan, AVG(age) AS a, COUNT(*) AS n FROM visits{_where(chance)} GROUP BY plan) AS d"
+    on = chance.choice(("USING (plan)", "ON d.plan = v.plan"))
+    side, kept = chance.choice(("", "LEFT ")), f"v.age {chance.choice(('>', '<='))} d.a"
+    return chance.choice(
+        (
+            f"SELECT COUNT(*) AS n FROM visits AS v {side}JOIN {means} {on} WHERE {kept} AND d.n > 1",
+            f"SELECT v.plan, COUNT(*) AS n, SUM(v.pay) AS s FROM visits AS v JOIN {means} {on} WHERE {kept} GROUP BY 1",
+            f"SELECT member, SUM(v.age - a) AS s FROM visits AS v {side}JOIN {means} {on} GROUP BY member",
+            f"SELECT COUNT(DISTINCT person) FILTER (WHERE {kept}) AS n FROM visits AS v JOIN {means} {on}",
+        )
+    )
+
+
 def _beside(chance: random.Random) -> str:
     """A number of another answer beside those of this one."""
     other = f"(SELECT {chance.choice(NUMBERS)} FROM visits{_where(chance)})"
@@ -258,6 +273,7 @@ FORMS: Final[Mapping[str, Form]] = {
     "answers and public tables": _public,
     "a noisy number in a condition": _constant,
     "a noisy number beside others": _beside,
+    "a join to a result": _joined,
     "a batch": _batch,
     "what is chosen": _chosen,
     "keys alone": _keys_alone,

@@ -21,8 +21,10 @@ from lapwing.errors import RefusalCause
 from lapwing.query.bind.constant_lists import likely, plan_of_list, written
 from lapwing.query.bind.no_cells import require_possible
 from lapwing.query.bind.outer_keys import compared_with_outer, restricted
+from lapwing.query.bind.released_columns import likely_rows, plan_of_join, replace_join
 from lapwing.query.classify.asked_constants import members_in, numbers_in
 from lapwing.query.classify.kinds import Kind, Kinds
+from lapwing.query.classify.released_joins import ReleasedJoin, released_joins
 from lapwing.query.classify.scalar_subqueries import without_fixed_groups
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import NUMERIC, TEMPORAL, Shape
@@ -81,9 +83,19 @@ def with_constants(
     def asked_alone(query: exp.Select) -> Plan:
         return whole(of_query(alone, query, rows.text))
 
+    asked = list[Plan]()
+    joins = list[ReleasedJoin]()
+    while after := released_joins(select, kinds, within):  # what one equals may be named by the next
+        joined = after[0]
+        joins.append(joined)
+        plan = plan_of_join(joined, asked_alone, rows)
+        found = next((answer for other, answer in known if other == plan), None)
+        if found is None:
+            asked.append(plan)
+            found = likely_rows(plan, _middle)
+        replace_join(joined, plan, found, select, rows, _written)
     nodes = list(numbers_in(select))
     members = [(node, plan_of_list(node, select, asked_alone, rows)) for node in members_in(select, kinds)]
-    asked = []
     for member, plan in members:
         found = next((answer for other, answer in known if other == plan), None)
         if found is None:
@@ -91,7 +103,7 @@ def with_constants(
             found = likely(plan)
         values = [literal(value) for (value,) in found if value is not None]
         member.replace(written(member, values, has_null=len(values) < len(found)))
-    if members:  # what the lists alone named is named no more
+    if members or joins:  # what only the lists and joins named is named no more
         before = common_tables(select)
         select.set("with_", None)
         select = with_named(select, before)
@@ -133,7 +145,10 @@ def with_constants(
     if outer.composition is not None:
         reason = "A query over results takes no number in a condition on rows"
         raise rows.refusal(
-            nodes[0] if nodes else members[0][0], RefusalCause.SUBQUERY_NOT_SUPPORTED, reason, "Ask for it first."
+            nodes[0] if nodes else members[0][0] if members else select,
+            RefusalCause.SUBQUERY_NOT_SUPPORTED,
+            reason,
+            "Ask for it first.",
         )
     return replace(outer, constants=(*asked, *outer.constants))
 

@@ -8,7 +8,7 @@ What FROM takes beside each other, and why:
 
 protected  protected   rows of one unit meet (`unit_joins`), or of several, where aggregates limit each (`shared_joins`)
 protected  public      every row meets rows that everybody may see (`public_joins`)
-protected  released    refused: no proof covers rows that meet what was computed of them, but as constants (`constants`)
+protected  released    constants of a query that is asked first, if a row meets one group or none (`released_joins`)
 released   released    post-processing (`compositions`)
 released   public      post-processing (`public_answers`)
 public     public      exact and free: no question is asked (`compositions`), as are lists of constants

@@ -8,6 +8,7 @@ from sqlglot import exp
 from lapwing.query.classify.asked_constants import has_constants
 from lapwing.query.classify.inner_select import inside
 from lapwing.query.classify.kinds import Kind, Kinds, stands_in_from
+from lapwing.query.classify.released_joins import released_joins
 from lapwing.query.classify.scalar_subqueries import around_answer, scalars_in
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.scope import Scope
@@ -38,7 +39,9 @@ def kind_of(select: exp.Select, kinds: Kinds, within: Scope) -> SelectKind:
     if not queries:
         return SelectKind.OVER_PUBLIC_ROWS if public else SelectKind.OVER_ROWS
     if Kind.RELEASED in in_from:
-        return SelectKind.OVER_ROWS if Kind.PROTECTED in in_from else _over_answers(select, kinds, within)
+        if Kind.PROTECTED not in in_from:
+            return _over_answers(select, kinds, within)
+        return SelectKind.WITH_CONSTANTS if released_joins(select, kinds, within) else SelectKind.OVER_ROWS
     if all(map(stands_in_from, queries)):
         return SelectKind.OVER_PUBLIC_ROWS if public else SelectKind.OVER_ROWS
     if around_answer(select, within.nowhere) is not None:

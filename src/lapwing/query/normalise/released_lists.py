@@ -12,14 +12,14 @@ come before or after them.
 from sqlglot import exp
 
 from lapwing.query.classify.kinds import Kind, Kinds, tables_of_with
-from lapwing.query.expressions.rows import is_column, same_name
+from lapwing.query.classify.released_joins import commutes, compared, only_key
 from lapwing.query.from_clause.scope import Scope
 
 
 def with_released_lists(select: exp.Select, within: Scope) -> exp.Select | None:
     """Return a SELECT with IN in the place of joins to the groups of results; None if it has none."""
     joins = select.args.get("joins") or ()
-    if not any(isinstance(join.this, exp.Subquery) for join in joins) or not all(map(_commutes, joins)):
+    if not any(isinstance(join.this, exp.Subquery) for join in joins) or not all(map(commutes, joins)):
         return None
     kinds, new = Kinds(within), select.copy()
     if Kind.PROTECTED not in kinds.in_from(select):  # a join of results is read as it stands
@@ -34,11 +34,6 @@ def with_released_lists(select: exp.Select, within: Scope) -> exp.Select | None:
     return None if len(new.args["joins"]) == len(select.args["joins"]) else new
 
 
-def _commutes(join: exp.Join) -> bool:
-    kind, side = (str(join.args.get(name) or "").upper() for name in ("kind", "side"))
-    return not join.args.get("method") and side in ("", "LEFT") and kind in ("", "INNER", "OUTER")
-
-
 def _member(join: exp.Join, select: exp.Select, kinds: Kinds) -> exp.In | None:
     """Return an inner join to the groups of a result as a condition."""
     item = join.this
@@ -47,49 +42,13 @@ def _member(join: exp.Join, select: exp.Select, kinds: Kinds) -> exp.In | None:
     query, key = item.this, only_key(item.this)
     if key is None or kinds.of(query, tables_of_with(select)) is not Kind.RELEASED:
         return None
-    outer = _compared(join, item, key)
+    outer = compared(join, item.alias, key)
     if outer is None or not _is_unread(item, join, select, key if join.args.get("using") else ""):
         return None
     column = exp.Column(this=exp.to_identifier(key, quoted=True))
     groups = exp.Subquery(this=query.copy(), alias=item.args["alias"].copy())
     listed = exp.Select(expressions=[column], from_=exp.From(this=groups))
     return exp.In(this=outer.copy(), query=exp.Subquery(this=listed))
-
-
-def only_key(query: exp.Expression) -> str | None:
-    """Return what the one column is called by which a SELECT groups; None if it shows no such column."""
-    group = query.args.get("group") if isinstance(query, exp.Select) else None
-    if group is None or len(group.expressions) != 1 or any(v for k, v in group.args.items() if k != "expressions"):
-        return None
-    by: exp.Expression = group.expressions[0]
-    items = list(query.expressions)
-    if isinstance(by, exp.Literal) and not by.is_string and by.name.isdecimal() and 0 < int(by.name) <= len(items):
-        by = items[int(by.name) - 1].unalias()
-    found = [item.alias_or_name for item in items if is_column(by) and item.unalias() == by]
-    return found[0] if len(found) == 1 else None
-
-
-def _compared(join: exp.Join, item: exp.Subquery, key: str) -> exp.Expression | None:
-    """Return the column of the rows that a join compares with the key, if that is all that it compares."""
-    using: list[exp.Expression] = join.args.get("using") or []
-    on = join.args.get("on")
-    if len(using) == 1 and on is None and same_name(using[0], key):
-        return exp.Column(this=using[0].copy())
-    while isinstance(on, exp.Paren):
-        on = on.this
-    if using or not isinstance(on, exp.EQ) or not (is_column(on.this) and is_column(on.expression)):
-        return None
-    left, right = _sides(on)
-    for own, other in ((left, right), (right, left)):
-        place, beside = own.text("table").casefold(), other.text("table").casefold()
-        is_key = same_name(own.this, key) and place in ("", item.alias.casefold())
-        if is_key and beside != item.alias.casefold() and (place or not same_name(other.this, key)):
-            return other
-    return None
-
-
-def _sides(node: exp.EQ) -> tuple[exp.Expression, exp.Expression]:
-    return node.args["this"], node.args["expression"]
 
 
 def _is_unread(item: exp.Subquery, join: exp.Join, select: exp.Select, shared: str) -> bool:
