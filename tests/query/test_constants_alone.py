@@ -95,6 +95,28 @@ def test_what_names_a_column_or_counts_needs_rows(session: lw.Session) -> None:
         session.sql("VALUES (1); SELECT 1")
 
 
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("SELECT COUNT(*) AS c, SUM(n) AS s, MAX(site) AS m FROM ({})", [(0, None, None)]),
+        ("SELECT COUNT(*) + 1 AS c FROM ({}) AS t WHERE n > 3", [(1,)]),
+        ("SELECT COUNT(*) AS c FROM ({}) AS t JOIN sites USING (site)", [(0,)]),
+        ("SELECT COUNT(*) AS c FROM (SELECT SUM(n) AS s FROM ({}))", [(1,)]),
+        ("SELECT site, COUNT(*) AS c FROM ({}) GROUP BY site", []),
+        ("SELECT site, n FROM ({})", []),
+    ],
+)
+def test_an_aggregate_over_an_empty_result_has_one_row(
+    text: str, rows: list[tuple[object, ...]], session: lw.Session
+) -> None:
+    """No row can have a value of the key, in any data: so COUNT is 0 and all else NULL, and nothing is released."""
+    empty = "SELECT site, COUNT(*) AS n FROM visits WHERE site = 'none' GROUP BY site"
+    answer = session.sql(text.format(empty))
+    assert [tuple(row.values()) for row in answer.rows()] == rows
+    assert not answer.cost.amount
+    assert not plans_asked(session.plan(text.format(empty), ()))
+
+
 def _different(columns: Any, rows: Any, within: Any) -> Plan:
     return public_answers.constant_rows(columns, list(dict.fromkeys(map(tuple, rows))), within)
 

@@ -88,9 +88,11 @@ def compose(parsed: Parsed, kind: SelectKind, whole: Whole, outputs: Outputs, wi
     items = composer.items(select, public=public)
     if items is None:
         return None
-    if public and is_aggregated(select) and select.args.get("group") is None and select.find(exp.Window) is None:
-        return composer.all_of(*composer.beside_one_row(items, select))
-    return composer.all_of(items, select)
+    one_row_of_all = is_aggregated(select) and select.args.get("group") is None and select.find(exp.Window) is None
+    plan = None if public and one_row_of_all else composer.all_of(items, select)
+    if plan is not None and (plans_asked(plan) or not one_row_of_all):
+        return plan
+    return composer.all_of(*composer.beside_one_row(items, _named(select)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

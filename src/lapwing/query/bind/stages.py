@@ -23,6 +23,7 @@ from lapwing.query.classify.select_kinds import SelectKind, kind_of
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.scope import Scope
 from lapwing.query.normalise.normalise import normalised
+from lapwing.query.plan.composition import plans_asked
 from lapwing.query.plan.plan import Plan
 from lapwing.query.text.parse import Parsed
 
@@ -108,7 +109,9 @@ class _Stages:
 
     def _over_result(self, parsed: Parsed) -> Plan:
         try:
-            return self._layers(parsed)
+            plan = self._layers(parsed)
+            empty = plan.composition is not None and not plans_asked(plan)  # SQL shows one row of an aggregate over it
+            return (empty and self._composed(parsed, SelectKind.OVER_RESULTS)) or plan
         except QueryRefused as refused:
             if refused.cause is not RefusalCause.TWICE_OVER_ANSWER:
                 raise
