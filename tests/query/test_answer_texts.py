@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from lapwing.query.derivation import answer_functions
@@ -44,6 +45,26 @@ def differences() -> list[str]:
 
 def test_parts_of_texts_are_those_of_duckdb() -> None:
     assert not differences()
+
+
+CHARACTERS = [chr(code) for code in range(1, 0x3000) if not 0xD800 <= code < 0xE000]
+
+
+def cased_otherwise(upper: Callable[[str], str] | None = None) -> set[str]:
+    """Return the characters whose capital or small letter is another one in DuckDB."""
+    with duckdb.connect() as connection:
+        connection.register("texts", pa.table({"t": CHARACTERS}))
+        rows = connection.execute("SELECT t, UPPER(t), LOWER(t) FROM texts").fetchall()
+    texts, *expected = (list(values) for values in zip(*rows, strict=True))
+    ours = [[*map(upper, texts)] if upper else column("upper", texts, "text"), column("lower", texts, "text")]
+    pairs = [pair for each in zip(ours, expected, strict=True) for pair in zip(texts, *each, strict=True)]
+    return {text for text, mine, theirs in pairs if mine != theirs}
+
+
+def test_capitals_are_those_of_duckdb() -> None:
+    assert not cased_otherwise()
+    assert column("lower", ["ΑΣ"], "text") == ["ασ"], "one letter for one, wherever it stands"
+    assert "ß" in cased_otherwise(str.upper), "planted: SS"
 
 
 @pytest.mark.parametrize(

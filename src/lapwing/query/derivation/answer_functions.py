@@ -168,6 +168,12 @@ def _last(text: str, number: Fraction) -> str:
     return text[max(0, len(text) - int(number)) :]
 
 
+def _upper(character: str) -> str:
+    """Return one character for one, as engines do for rows: ẞ, not SS."""
+    one = [changed for changed in (character.upper(), character.title()) if len(changed) == 1]
+    return "ẞ" if character == "ß" else one[0] if one else character
+
+
 def _written(value: Any) -> str:
     """Write what has one exact text: whole numbers, conditions, dates, and texts themselves."""
     if isinstance(value, bool):
@@ -249,8 +255,8 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "between": Function(column=_between),
     "in": Function(column=_in),
     "concatenate": Function(column=_each(operator.add)),
-    "upper": Function(column=_each(str.upper)),
-    "lower": Function(column=_each(str.lower)),
+    "upper": Function(column=_each(lambda text: "".join(map(_upper, text)))),
+    "lower": Function(column=_each(lambda text: "".join(character.lower()[0] for character in text))),
     "substring": Function(column=_each(_part)),
     "left": Function(column=_each(lambda text, number: text[: int(number)])),
     "right": Function(column=_each(_last)),
