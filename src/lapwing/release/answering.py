@@ -133,7 +133,7 @@ def notes_of(request: Request, access: Access) -> tuple[str, ...]:
     return (
         *_by_declaration(plan),
         *_bounding(plan),
-        *(rare_notes.notes_on_unmatched(plan) if plan.keys and relation.sources else ()),
+        *(rare_notes.notes_on_keys_handed_on(plan) if plan.keys and relation.sources else ()),
         *(rare_notes.notes_on_shared(plan, priced) if question.units_of_row > 1 else ()),
         *(rare_notes.notes_on_races(plan) if plan.asked.weights else ()),
         *(rare_notes.notes_on_selection(priced.selecting) if priced.selecting is not None else ()),

@@ -16,12 +16,14 @@ from lapwing.answer.notes import (
     CLOCK,
     LIMITED,
     LONG_TEXTS,
+    MOST_SHOWN,
     ONE_WORKLOAD,
     PUBLIC_NUMBER,
     RACE,
     RANK_ERROR,
     REFINED,
     SHARED_ROWS,
+    UNLISTED_KEYS,
     UNMATCHED,
     code_of,
 )
@@ -55,9 +57,12 @@ from lapwing.query.pricing.one_noise import with_two_noises
 from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.query.pricing.selections import KeySelectionQuote
 from lapwing.query.relations.domains import listed_by
+from lapwing.query.relations.identity import origin
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.public_join import PublicJoin
+from lapwing.query.relations.relation import table_of
+from lapwing.query.relations.unit_join import UnitJoin
 from lapwing.release.request import Release, Request
 
 _REFINED: Final = Note(
@@ -122,7 +127,8 @@ def gaps_of(plan: Plan, key: Key, columns: Mapping[str, Column]) -> tuple[str, .
     said = ["missing"] if missing else []
     said += ["not listed"] if missing and lists else []
     said += _beyond(key, made_of) if listed_by(plan.question.selection, key.expression) is None else []
-    what = " and ".join(sorted(written_in(key.expression))) or key.name
+    names = {columns[name].name if name in columns else name for name in written_in(key.expression)}
+    what = " and ".join(sorted(names)) or key.name
     return (f"{what} is {' or '.join(said)}",) if said else ()
 
 
@@ -200,17 +206,36 @@ def notes_on_limits(relation: FirstGroups | FirstRows) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def notes_on_keys_handed_on(plan: Plan) -> tuple[str, ...]:
+    """Say which rows are in no group by keys that joins and subqueries hand on under other names."""
+    relation, keys = plan.question.selection.relation, plan.question.keys
+    nodes = [node for key in keys for node in walk(key.expression) if isinstance(node, ColumnReference)]
+    origins = [(node.name, origin(node, relation)) for node in nodes]
+    found = [(name, own.table.column(own.column)) for name, own in origins if own is not None]
+    handed_on = {name: column for name, column in found if column is not None and column.name != name}
+    said = list[str]()
+    for key in [key for key in keys if key.other is None and columns_of(key.expression) & handed_on.keys()]:
+        own = handed_on.get(key.expression.name) if isinstance(key.expression, ColumnReference) else None
+        if own is None or own.values is None or key.values is None or own.type == "boolean":
+            said += [f"rows whose {gap} are in no group" for gap in gaps_of(plan, key, handed_on)]
+        elif not (plan.question.where and is_required(key.expression, plan.question.where)):
+            shown = [*map(str, key.values[:MOST_SHOWN]), *(["…"] if len(key.values) > MOST_SHOWN else [])]
+            said += [f"{own.name} is only {', '.join(shown)}: rows with other or missing values are in no group"]
+    return (*(Note(text, UNLISTED_KEYS) for text in dict.fromkeys(said)), *notes_on_unmatched(plan))
+
+
 def notes_on_unmatched(plan: Plan) -> tuple[str, ...]:
     """Say which keys rows without a match in a LEFT JOIN lack, so that they are in no cell; elsewhere SQL has one."""
     wanted, notes = columns_of(plan.question.selection.where), list[str]()
     called = {output.value.key: output.name for output in plan.outputs if isinstance(output.value, KeyValue)}
     for relation in _within(plan.question.selection.relation):
-        if isinstance(relation, PublicJoin) and relation.kind == "left":
+        if isinstance(relation, PublicJoin | UnitJoin) and relation.kind == "left":
             added = {column.name for column in relation.added} - wanted
             keys = [key for key in plan.keys if nullable(key.expression) and columns_of(key.expression) & added]
             if lacking := [called.get(key, key.name) for key in keys]:
                 named = f"{' and '.join(lacking)}, and are in no cell: COALESCE gives them one"
-                text = f"rows that no row of {relation.other.table.name} matches have no {named}"
+                other = relation.other.table if isinstance(relation, PublicJoin) else table_of(relation.other.relation)
+                text = f"rows that no row of {other.name} matches have no {named}"
                 notes.append(Note(text, UNMATCHED))
     return tuple(notes)
 
