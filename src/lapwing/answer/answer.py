@@ -237,7 +237,7 @@ class Answer:
         from lapwing.answer.consistent import ConsistentAnswer, adjusted_numbers  # here: few answers are made so
 
         measures, changed = adjusted_numbers(self.plan.question, self._released.measures, self.mechanisms)
-        kept = replace(self._kept, measures={m: values[self._places_kept] for m, values in measures.items()})
+        kept = replace(self._released, measures=measures).taken(self._places_kept)
         rows = self._with_windows(kept).taken(self._places_shown)
         return ConsistentAnswer(self.plan, self._rows, rows, changed)
 

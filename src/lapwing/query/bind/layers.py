@@ -15,6 +15,7 @@ that aggregates over such is the question, bound as such (`from_clause.subquerie
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from sqlglot import exp
 
@@ -24,6 +25,7 @@ from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.result_aggregates import in_known_words
 from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.classify.inner_select import Inner
+from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute
 from lapwing.query.derivation.derived import KeyValue, measures_of
 from lapwing.query.derivation.node import Derived, Output, OutputOrder
@@ -104,7 +106,7 @@ class Layer:
         named = replace(scope, aliases={**{output.name.casefold(): output.value for output in outputs}, **inside})
         where = None if (node := clause("where")) is None else bind_where(node, scope, requests)
         chosen = [bind_qualify(node, named, requests) for name in ("qualify", "having") if (node := clause(name))]
-        conditions = chosen if one_of_group is None else [bind_output(one_of_group, scope, requests), *chosen]
+        conditions = chosen if one_of_group is None else [_one_row(bind_output(one_of_group, scope, requests)), *chosen]
         terms: tuple[OutputOrder, ...] = ()
         if (node := clause("order")) is not None:
             terms = bind_order(_placed(node, outputs, rows), outputs, named, requests)
@@ -242,6 +244,13 @@ def _as_case(node: exp.Expression, rows: RowScope) -> exp.Expression:
     call.set("this", exp.Case(ifs=[exp.If(this=node.expression.this.copy(), true=value)]))
     node.replace(call)
     return call
+
+
+def _one_row(condition: Derived) -> Derived:
+    """Return the condition that keeps one row of a group; of all rows, one that holds even if there are none."""
+    (number,) = over_in(condition)
+    one = ConstantValue(value=Fraction(1), shape="integer")
+    return condition if number.partition else compute("=", replace(number, of_all=True), one)
 
 
 def _placed(clause: exp.Expression, outputs: Sequence[Output], rows: RowScope) -> exp.Expression:

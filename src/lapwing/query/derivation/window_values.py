@@ -15,7 +15,7 @@ from typing import Literal as Choice
 import numpy as np
 
 from lapwing.exact.arrays import integer_array, largest
-from lapwing.query.derivation.columns import Column, IndexArray, Labels, Rationals, Shape, Value, mask_of
+from lapwing.query.derivation.columns import Column, IndexArray, Labels, Rationals, Shape, Value, mask_of, of_labels
 from lapwing.query.derivation.columns_of_values import of_numbers, of_values, taken_or_null
 from lapwing.query.derivation.comparing import sortable
 from lapwing.query.derivation.derive import degree_of
@@ -62,6 +62,7 @@ class WindowValue:
         span: Which of these rows it is over; `row_at` takes the first of them.
         separator: The text between two texts that are joined.
         distinct: Whether texts that are alike are joined once.
+        of_all: Whether it numbers the one row of aggregates without GROUP BY, which is there even if no row is left.
     """
 
     function: OverFunction
@@ -72,6 +73,7 @@ class WindowValue:
     span: RowSpan = RowSpan()
     separator: str = ""
     distinct: bool = False
+    of_all: bool = False
 
     parts: ClassVar[tuple[Part, ...]] = ()
     has_interval: ClassVar[bool] = False
@@ -103,7 +105,25 @@ def over_in(derived: Derived) -> list[WindowValue]:
 
 def with_over(cells: NoisyCells, windows: Iterable[WindowValue]) -> NoisyCells:
     """Return the rows of an answer with functions over them."""
+    windows = tuple(windows)
+    if not cells.size and any(over.of_all for over in windows):
+        return _of_no_rows(windows, cells)
     return replace(cells, over={over: _computed(over, cells).expanded(cells.size) for over in windows})
+
+
+_OF_NOTHING: Final = {"rows": Fraction(0), "values": Fraction(0), "distinct": Fraction(0), "row_number": Fraction(1)}
+"""Counts of no rows are 0, and the row that says so has the number 1. All other aggregates of no rows are NULL."""
+
+
+def _of_no_rows(windows: Sequence[WindowValue], cells: NoisyCells) -> NoisyCells:
+    """Return the one row that aggregates over no rows have; its columns are made of nothing else."""
+    return NoisyCells(
+        size=1,
+        measures={measure: integer_array([0]) for measure in cells.measures},
+        keys={name: of_labels([None]) for name in cells.keys},
+        margins=cells.margins,
+        over={over: of_values([_OF_NOTHING.get(over.function)], over.shape) for over in windows},
+    )
 
 
 def _computed(over: WindowValue, cells: NoisyCells) -> Column:
