@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import duckdb
 
-from lapwing.answer.notes import CLAMPED, NO_POSSIBLE_ROWS, UNLISTED_KEYS, UNMATCHED, code_of
+from lapwing.answer.notes import CLAMPED, CONSTANT_FOUND, NO_POSSIBLE_ROWS, UNLISTED_KEYS, UNMATCHED, code_of
 from lapwing.errors import LapwingError
 from tests.support.query.differing.worlds import DIRT, UNLISTED, Pair, moment
 
@@ -70,7 +70,7 @@ def judged(question: Question, pair: Pair) -> Verdict:
 
 def _sides(pair: Pair, codes: frozenset[str]) -> list[duckdb.DuckDBPyConnection]:
     """Return DuckDB over the rows as they are, and over others if a note says why."""
-    noted = pair.world.dirt is not None and DIRT[pair.world.dirt] in codes
+    noted = pair.world.dirt is not None and bool(codes & {DIRT[pair.world.dirt], CONSTANT_FOUND})
     return [pair.raw, pair.cleaned, pair.grouped] if noted else [pair.raw]
 
 

@@ -78,10 +78,10 @@ def over(chance: random.Random, _world: World) -> Question:
 def numbers_of_results(chance: random.Random, _world: World) -> Question:
     """Return expressions over the numbers and keys of a result."""
     numbers = (
-        "n", "s", "m", "n / s", "s % 7", "ABS(s - n)", "ROUND(m, 1)", "FLOOR(m)", "CEIL(m)", "SQRT(n)", "LN(n)",
-        "n * 1.5",
+        "n", "s", "m", "n / NULLIF(s, 0)", "s % 7", "ABS(s - n)", "ROUND(m, 1)", "FLOOR(m)", "CEIL(m)", "SQRT(n)",
+        "LN(n)", "n * 1.5",
         "COALESCE(NULLIF(n, 12), -1)", "GREATEST(n, s)", "LEAST(n, s, 20)", "SIGN(s)", "POWER(n, 2)",
-        "CAST(m AS INTEGER)",
+        "CAST(m * 1.0001 AS INTEGER)",
         "CASE WHEN n > 20 THEN s ELSE -n END", "n - 1 > s", "LENGTH(plan || site)", "m IS DISTINCT FROM n",
         "n IN (10, 12, 14)",
         "CAST(n AS VARCHAR) || plan", "UPPER(plan)", "SUBSTRING(plan, 2, 2)", "CAST(s AS DOUBLE) / 3",
