@@ -172,6 +172,14 @@ def test_rows_are_bounded_by_what_keys_say_is_equal(session: lw.Session, monkeyp
     assert plan.composition.most_rows == 972 * 81 * 3
     with refused_as("result_too_large", saying="76,527,504"):
         session.plan(by_plan, (), epsilon=1)
+    pairs = f"SELECT y.plan, y.site, y.age, z.n FROM ({EACH}) y JOIN ({EACH}) z USING (plan, site, age)"
+    plan = session.plan(f"SELECT u.n FROM ({EACH}) x JOIN ({pairs}) u USING (plan, site, age)", (), epsilon=1)
+    assert plan.composition is not None
+    assert plan.composition.most_rows == 972  # as many rows of a join are alike as of its first side, and meet
+    for kind in ("", "LEFT", "FULL"):
+        nested = f"SELECT y.plan AS p, z.n FROM a y {kind} JOIN a z ON y.plan = z.plan AND z.n > 3"
+        joined = f"SELECT u.n FROM a x {kind} JOIN ({nested}) u ON x.plan = u.p"
+        assert more_than_said(session.sql(with_all(joined), epsilon=0.5)) is None
     answer = session.sql(with_all("SELECT x.n FROM a x JOIN a y ON x.plan = y.plan"), epsilon=0.5)
     assert more_than_said(answer) is None
     monkeypatch.setattr(composition, "_most_alike", lambda *_: 1)

@@ -32,8 +32,8 @@ from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.relations.public_rows import Combinations, JoinedRows, PublicRows, as_read
 from lapwing.query.relations.relation import ProtectedRows, Selection
 
-MOST_PUBLIC: Final = 10_000
-"""Rows of a public table that stand in a plan at most."""
+MOST_PUBLIC: Final = 20_000
+"""Rows of a public table that stand in a plan at most: a calendar of fifty years has as many days."""
 _ONE: Final = Literal(value=Fraction(1), type=fixed(Fraction(1), 1, 1))
 
 

@@ -100,7 +100,7 @@ def _most_alike(plan: "Plan", values: Sequence[Derived]) -> int | None:
     """Return the most rows of a source that have the same values, as far as its public keys say; None for no limit."""
     keys, question = {value.key for value in values if isinstance(value, KeyValue)}, plan.question
     if plan.composition is not None:
-        alike = plan.composition.most_rows
+        alike = _most_alike_joined(plan.composition, values)
         if plan.composition.public and keys:
             alike = max(Counter(zip(*(key.domain for key in keys), strict=True)).values(), default=0)
     elif keys.issuperset(question.private_keys):
@@ -108,3 +108,22 @@ def _most_alike(plan: "Plan", values: Sequence[Derived]) -> int | None:
     else:
         return _most_rows(plan)
     return alike if plan.limit is None or alike is None else min(alike, plan.limit)
+
+
+def _most_alike_joined(composition: Composition, values: Sequence[Derived]) -> int | None:
+    """Return the most rows of joined sources that have the same values; None for no limit.
+
+    A value of the first source is not NULL in a row that equals anything, so that a row of that source is in it. There
+    are as many as are alike in the first source, and each of them meets as many of every other as are alike there.
+    """
+    first = [value.value for value in values if isinstance(value, SourceValue) and value.source == 0]
+    if not first or composition.joins is None:
+        return composition.most_rows
+    most = _most_alike(composition.sources[0], first)
+    for source, join in zip(composition.sources[1:], composition.joins, strict=True):
+        alike = _most_alike(source, [right.value for _, right in join.pairs])
+        if most is None or alike is None:
+            return composition.most_rows
+        most *= max(alike, 1)
+    rows = composition.most_rows
+    return most if rows is None or most is None else min(most, rows)
