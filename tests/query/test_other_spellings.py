@@ -189,6 +189,10 @@ PAIRS = [
     ("SELECT TOP 2 plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n", PLANS),
     ("SELECT TOP (2) plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n", PLANS),
     (
+        "SELECT COUNT(*) FROM visits WHERE plan IN (SELECT TOP (2) plan FROM visits GROUP BY plan ORDER BY COUNT(*))",
+        "SELECT COUNT(*) FROM visits WHERE plan IN (SELECT plan FROM visits GROUP BY plan ORDER BY COUNT(*) LIMIT 2)",
+    ),
+    (
         "SELECT TOP (2) [v 1].[plan], COUNT(*) AS [n] FROM [golden].[dbo].[visits] [v 1] GROUP BY plan ORDER BY n",
         PLANS,
     ),

@@ -101,6 +101,8 @@ SAME = [
     "SELECT SUM(x.n) FROM (SELECT region, COUNT(*) AS n FROM sites WHERE beds > 999 GROUP BY region) AS x",
     "SELECT COUNT(*) FROM northern WHERE beds < 25",
     "SELECT s.site FROM sites s LEFT JOIN regions r ON s.region = r.region AND r.head = 'A' WHERE r.head IS NULL",
+    "SELECT region, SUM(1) AS n, SUM(2.5) AS k FROM sites GROUP BY region",
+    "SELECT SUM(1) AS n FROM sites WHERE beds > 999",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Aggregates over the rows of a result, in the words of those that are computed: FILTER, COUNT_IF, BOOL_OR.
+"""Aggregates over the rows of a result, in the words of those that are computed: FILTER, COUNT_IF, BOOL_OR, SUM(1).
 
 These aggregates see only released numbers, so that other words for them are spellings. A condition becomes a CASE
 inside the aggregate. A group of a result has one row or more, so a sum of ones and zeros equals a count.
@@ -28,6 +28,10 @@ def in_known_words(node: exp.Expression, rows: RowScope) -> exp.Expression | Non
     if isinstance(node, exp.CountIf):
         rows.only(node, "this")
         return _number(node.this)
+    if isinstance(node, exp.Sum) and isinstance(node.this, exp.Literal) and not node.this.is_string:
+        rows.only(node, "this")
+        number = exp.Nullif(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))  # of no rows it is NULL
+        return exp.Mul(this=number, expression=node.this.copy())
     outermost = _TRUTHS.get(type(node))
     if outermost is None:
         return None

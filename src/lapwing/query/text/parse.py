@@ -244,7 +244,7 @@ def _require_one_select(tokens: list[Token], text: str) -> None:
     first, *others = tokens
     if first.token_type not in _BEGINS:
         raise not_a_question(first, text)
-    if others and others[0].text.upper() == "TOP":
+    if any(token.text.upper() == "TOP" for token in others):
         top_as_limit(tokens, text)
     previous = first
     for token in others:

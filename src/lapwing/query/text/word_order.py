@@ -16,6 +16,8 @@ _NAME: Final = re.compile(r"[^\W\d][\w $#@.:%&/+-]{0,127}|[$#@][\w $]{0,127}")
 _BEFORE_PLACE: Final = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET})
 _PLACES: Final = ("OFFSET", "SAFE_OFFSET", "ORDINAL", "SAFE_ORDINAL")
 
+_UNITES: Final = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})
+
 
 def is_list(tokens: Sequence[Token], place: int) -> bool:
     """Tell whether a bracket is one of UNNEST([1, 2]), or chooses from a list as x[OFFSET(2)] does."""
@@ -60,19 +62,36 @@ def _end_of_name(tokens: Sequence[Token], place: int, text: str) -> int | None:
 
 
 def top_as_limit(tokens: list[Token], text: str) -> None:
-    """Write LIMIT 3 at the end of a question for TOP 3, or TOP (3), at its beginning.
+    """Write LIMIT 3 at the end of a SELECT for TOP 3, or TOP (3), at its beginning.
 
     Raises:
         QueryRefused: For TOP 3 PERCENT and TOP 3 WITH TIES.
     """
-    kinds = [token.token_type for token in tokens[2:5]]
+    for place in range(len(tokens) - 2, 0, -1):  # inner ones first
+        if tokens[place].text.upper() == "TOP" and tokens[place - 1].token_type == TokenType.SELECT:
+            _move_top(tokens, place, text)
+
+
+def _move_top(tokens: list[Token], place: int, text: str) -> None:
+    kinds = [token.token_type for token in tokens[place + 1 : place + 4]]
     if kinds == [TokenType.L_PAREN, TokenType.NUMBER, TokenType.R_PAREN]:
-        tokens[2:5] = [tokens[3]]
+        tokens[place + 1 : place + 4] = [tokens[place + 2]]
     elif kinds[:1] != [TokenType.NUMBER]:
         return
-    _, top, number, *others = tokens
+    top, number, *others = tokens[place:]
     if others and (others[0].text.upper() == "PERCENT" or others[0].token_type == TokenType.WITH):
         raise top_refused(top, number, text)
     limit = Token(TokenType.LIMIT, top.text, top.line, top.col, top.start, top.end)
-    end = len(others) - 1 if others and others[-1].token_type == TokenType.SEMICOLON else len(others)
-    tokens[1:] = [*others[:end], limit, number, *others[end:]]
+    end = _end_of_select(others, outermost=place == 1)
+    tokens[place:] = [*others[:end], limit, number, *others[end:]]
+
+
+def _end_of_select(tokens: Sequence[Token], *, outermost: bool) -> int:
+    """Return where a SELECT ends: before the parenthesis around it, or what it is united with."""
+    depth = 0
+    for end, token in enumerate(tokens):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        united = not outermost and not depth and token.token_type in _UNITES
+        if depth < 0 or united or (token.token_type == TokenType.SEMICOLON and not depth):
+            return end
+    return len(tokens)
