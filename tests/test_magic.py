@@ -88,7 +88,7 @@ def test_what_is_wrong_is_said_without_a_trace(folder: Path) -> None:
         "%%lapwing --epsilon 0.5\nSELECT\n  SUM(weight) FROM rand_hie": "line 2, column 7",
         f"%%lapwing --epsilon none\n{COUNT}": "UsageError: --epsilon is 'none'; it must be a number",
         f"%%lapwing --epsilon -1\n{COUNT}": "UsageError: ",
-        f"%%lapwing\n{COUNT}": "UsageError: ",
+        f"%%lapwing\n{COUNT}": "%%lapwing --epsilon 0.5",
         f"%%lapwing --seed 1\n{COUNT}": "unrecognized arguments: --seed 1",
         f"%%lapwing --epsilon 1 a-b <<\n{COUNT}": "Write the name of a variable before <<",
         f"%%lapwing --epsilon 1 --value age\n{COUNT}": "there is no variable of this name",

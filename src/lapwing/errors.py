@@ -19,7 +19,8 @@ class LapwingError(Exception):
     that bounds were found and charged before this was raised (`release.searches`). `message` is what happened, and what
     anybody can do. `curator_remedy` is what only the curator can do: a verb and what follows. `command` is what the
     curator types for it, in backticks, or without a `curator_remedy` what anybody types. `str` has all three, and
-    `analyst_text` is for readers who have no command line.
+    `analyst_text` is for readers who have no command line. `missing` names a parameter that has to be given:
+    each door for people adds how that is done there.
     """
 
     code: ClassVar[str] = "error"
@@ -29,6 +30,7 @@ class LapwingError(Exception):
     message: str = ""
     curator_remedy: str = ""
     command: str = ""
+    missing: str = ""
 
     def __init__(self, message: str = "", *, curator_remedy: str = "", command: str = "") -> None:
         self.message, self.curator_remedy, self.command = message, curator_remedy, command

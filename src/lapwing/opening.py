@@ -128,7 +128,7 @@ def protect(
         privacy_unit: the column that says whose row it is, or "row".
         epsilon: the budget of everything ever asked; delta = 0 for pure differential privacy.
         delta: As `epsilon`.
-        max_rows_per_unit: rows of a unit beyond it do not exist for any question.
+        max_rows_per_unit: queries use no further rows of a unit.
         types: of columns of a CSV file, which holds none, or of a source: `integer`, `float`, `boolean`, `string`,
             `date`, `timestamp`, or `decimal:0.01` with its step. A column without one is text: no row is read to guess
             it. JSON lines do not even name columns before their rows: all that are to be seen are given here.

@@ -9,9 +9,10 @@ import pytest
 import lapwing as lw
 from lapwing.cli import answer_formats, commands
 from lapwing.cli.console import pointer
-from lapwing.cli.streams import complain_of
-from lapwing.errors import InvalidParameter
+from lapwing.cli.streams import COMMAND_LINE, NOTEBOOK, SHELL, Ways, coded, complain_of
+from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.machine.build import build_id
+from lapwing.query.pricing.missing_price import no_single_price
 from tests.support.cli.command import BY_PLAN, Outcome, Run
 from tests.support.effort import one_in
 
@@ -40,6 +41,25 @@ def test_numbers_that_are_none(visits: Path, run: Run, option: str, text: str) -
     require_plain(outcome, 2)
     assert option in outcome.err
     assert not (visits / "visits.lapwing.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("ways", "own"), [(COMMAND_LINE, " --epsilon"), (SHELL, "`.epsilon"), (NOTEBOOK, "%%lapwing --epsilon")]
+)
+def test_each_door_says_how_a_cost_is_given_there_and_nowhere_else(ways: Ways, own: str) -> None:
+    missing = no_single_price(both=False)
+    no_rows = QueryRefused("A mean is of some rows", cause=RefusalCause.ASSUMES_ROWS, remedy="Say how many.")
+    for said in (coded(missing, ways), coded(no_rows, ways)):
+        assert own in said
+        assert said.count("epsilon 0.5") == 1
+    assert "--" not in str(missing) + str(no_rows)
+
+
+def test_the_command_line_says_how_a_cost_is_given(visits: Path, run: Run) -> None:
+    outcome = run("query", COUNT)
+    require_plain(outcome, 2)
+    assert "--epsilon 0.5" in outcome.err
+    assert ".epsilon 0.5`" not in outcome.err
 
 
 @pytest.mark.parametrize("text", ["0", "1", "1.5", "-0.1", "nan", "x"])

@@ -47,7 +47,7 @@ CLOCKS = ("day", "hour")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The most that all answers together may reveal about one privacy unit.
+    """The most that all results together may reveal about one privacy unit.
 
     Args:
         epsilon: > 0.

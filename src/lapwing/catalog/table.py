@@ -157,7 +157,7 @@ class Table:
         source: An address, or a file, relative to the catalog's folder.
         text: How a CSV file is written, if not as its name says.
         privacy_unit: The column that says whose row it is, or "row" if each row is a unit. None in a linked table.
-        max_rows_per_unit: 1 or more; further rows of a unit do not exist for any question. 1 if the unit is the row.
+        max_rows_per_unit: 1 or more; queries use no further rows of a unit. 1 if the unit is the row.
         columns: Those that questions may use; all others are invisible.
         part: A column with values that splits the units into disjoint parts. A unit's part is the first of the values,
             in their order, among the unit's own rows. Its rows of another value, or of none, do not exist for any

@@ -26,7 +26,7 @@ from lapwing.cli.console import pointer, rendered
 from lapwing.cli.explain import as_page
 from lapwing.cli.figures import gauge
 from lapwing.cli.options import TOKEN, neighbouring_of, number, open_session
-from lapwing.cli.streams import coded
+from lapwing.cli.streams import NOTEBOOK, coded
 from lapwing.client import RemoteAnswer, RemoteSession
 from lapwing.errors import InvalidParameter, LapwingError, QueryRefused
 from lapwing.preview import Preview
@@ -175,6 +175,6 @@ def _plainly(cell: str) -> Iterator[None]:
         yield
     except QueryRefused as refused:
         shown = f"\n{pointer(cell, refused.position)}" if refused.position else ""
-        raise UsageError(f"{coded(refused)}{shown}") from refused
+        raise UsageError(f"{coded(refused, NOTEBOOK)}{shown}") from refused
     except LapwingError as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(coded(error, NOTEBOOK)) from error

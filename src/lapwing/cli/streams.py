@@ -3,9 +3,11 @@
 import shutil
 import sys
 import textwrap
+from collections.abc import Mapping
+from typing import Final
 
 from lapwing.cli.characters import visible
-from lapwing.errors import QueryRefused
+from lapwing.errors import LapwingError, QueryRefused, RefusalCause
 
 
 def on_terminal() -> bool:
@@ -32,14 +34,38 @@ def complain(message: str) -> None:
     sys.stderr.flush()
 
 
-def coded(error: Exception) -> str:
-    """Return the message of an error, and after a refusal its code, by which people find it in the reference."""
-    return f"{error} [{error.cause.value}]" if isinstance(error, QueryRefused) else str(error)
+Ways = Mapping[str, str]
+"""By the name of a parameter that is missing: how it is given at one door."""
+COMMAND_LINE: Final[Ways] = {
+    "epsilon": "Here: --epsilon 0.5, or --error 50.",
+    "assuming_count": "Here: --assuming-count 1000, or --epsilon 0.5.",
+}
+SHELL: Final[Ways] = {
+    "epsilon": "Here: `.epsilon 0.5`, or `.error 50`.",
+    "assuming_count": "The shell has no assuming_count; set `.epsilon 0.5`.",
+}
+NOTEBOOK: Final[Ways] = {
+    "epsilon": "Here: `%%lapwing --epsilon 0.5`, or `%%lapwing --error 50`.",
+    "assuming_count": "Cells have no assuming_count; write `%%lapwing --epsilon 0.5`.",
+}
 
 
-def complain_of(error: Exception) -> None:
+def coded(error: Exception, ways: Ways = COMMAND_LINE) -> str:
+    """Return the message of an error, and after a refusal its code, by which people find it in the reference.
+
+    Args:
+        ways: How what is missing is given where the message is read.
+    """
+    if isinstance(error, QueryRefused):
+        way = ways["assuming_count"] if error.cause is RefusalCause.ASSUMES_ROWS else ""
+        return " ".join(filter(None, (str(error), way, f"[{error.cause.value}]")))
+    missing = error.missing if isinstance(error, LapwingError) else ""
+    return " ".join(filter(None, (str(error), ways.get(missing, ""))))
+
+
+def complain_of(error: Exception, ways: Ways = COMMAND_LINE) -> None:
     """Write what was wrong on standard error, with what was added to it; for a person, broken between words."""
-    message = f"lapwing: {visible(coded(error))}"
+    message = f"lapwing: {visible(coded(error, ways))}"
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
         message = textwrap.fill(message, width, break_long_words=False, break_on_hyphens=False)

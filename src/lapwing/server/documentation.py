@@ -45,15 +45,15 @@ a { color: inherit; }
 QUESTION: Final = "SELECT COUNT(*) AS n FROM visits"
 
 HOME: Final = """<h1>Lapwing</h1>
-<p>This service answers SQL questions about sensitive tables with noisy numbers and error bars, so that no answer
-depends noticeably on any one person. Each result has a cost, which is charged to one budget for the whole data set,
-whoever asks. The same question again is free.</p>
-<p>To ask in a browser, <a href="/console">open the console</a>.</p>
+<p>This service answers SQL queries about sensitive tables with noisy numbers and error bars, so that no result
+depends noticeably on any one person. Each result has a cost. All costs are charged to one budget of the data set. The
+same query again is free.</p>
+<p>To query in a browser, <a href="/console">open the console</a>.</p>
 <p>Programs need a token. With a name and a password:</p>
 <pre>curl {base}/v1/login -H 'Content-Type: application/json' \\
   -d '{{"name": "…", "password": "…"}}'</pre>
 <p>or ask the curator for one. It is sent with every request, and nobody can read it back: keep it as you keep a
-password. Below, <code>visits</code> stands for a table that you may ask about.</p>
+password. Below, <code>visits</code> stands for a table that you may query.</p>
 <h2>From Python</h2>
 <pre>import lapwing as lw
 
@@ -64,6 +64,11 @@ question = "{question}"
 print(session.explain(question, epsilon=0.1).columns[0].half_width)
 print(session.sql(question, epsilon=0.1).rows())
 print(session.budget().share_spent)</pre>
+<h2>With psql and other clients of PostgreSQL</h2>
+<p>If the service has a port for them (<code>--postgres</code>), the token is the password:</p>
+<pre>PGPASSWORD=$LAPWING_TOKEN psql "host=HOST port=PORT dbname=NAME user=YOU"
+SET lapwing.epsilon = 0.1;
+{question};</pre>
 <h2>With curl</h2>
 <pre>curl {base}/v1/datasets -H "Authorization: Bearer $LAPWING_TOKEN"
 curl {base}/v1/datasets/NAME/query \\

@@ -240,6 +240,14 @@ def test_a_refusal_says_where_and_what_to_do(wired: Wired) -> None:
         assert told.statement_position == str("SELECT COUNT(*) AS n\nFROM visits\nWHERE nobody = 1".index("nobody") + 1)
         assert told.message_hint
         assert (told.message_detail or "").startswith("query_refused. ")
+        connection.execute("SET lapwing.error = 50")
+        with pytest.raises(psycopg.Error) as refused:
+            connection.execute(COUNT)
+        assert "SET lapwing.epsilon = ''" in (refused.value.diag.message_hint or "")
+        connection.execute("SET lapwing.epsilon = ''")
+        with pytest.raises(psycopg.Error) as refused:
+            connection.execute("SELECT AVG(cost) AS m FROM visits")
+        assert "SET lapwing.assuming_count" in (refused.value.diag.message_hint or "")
     with wired.connect(options="", autocommit=True) as connection, pytest.raises(psycopg.Error) as refused:
         connection.execute(COUNT)
     assert "lapwing.epsilon" in (refused.value.diag.message_hint or "")

@@ -14,7 +14,7 @@ from lapwing.cli.question import require_at_most_one
 from lapwing.cli.shell.shell import Settings, Shell
 from lapwing.cli.shell.statements import split
 from lapwing.cli.shell.terminal import piped, typed
-from lapwing.cli.streams import complain, complain_of
+from lapwing.cli.streams import SHELL, complain, complain_of
 from lapwing.errors import LapwingError
 
 EXAMPLE: Final = """\b
@@ -65,7 +65,7 @@ def _talk(shell: Shell) -> None:
         try:
             _answer(shell, [text])
         except LapwingError as refused:
-            complain_of(refused)
+            complain_of(refused, SHELL)
         except KeyboardInterrupt:
             complain("lapwing: Interrupted; nothing was charged.")
         complain("")

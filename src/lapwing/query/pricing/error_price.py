@@ -61,7 +61,7 @@ def at_error(
     if means and assuming_count is None:
         raise QueryRefused(
             "The error of a mean depends on how many rows it is of, which is not a public fact",
-            remedy="Say how many you assume, as in assuming_count=1000 or --assuming-count 1000, or give epsilon.",
+            remedy="Say how many you assume as assuming_count, for example 1000, or give epsilon.",
             cause=RefusalCause.ASSUMES_ROWS,
         )
     if plan.question.distributions:

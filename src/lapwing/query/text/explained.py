@@ -8,7 +8,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from lapwing.errors import RefusalCause
 from lapwing.query.text.positions import refused_at
 
-_EXPLAIN: Final = "Write EXPLAIN PRIVACY SELECT …: what a question would cost, and how exact its answer would be."
+_EXPLAIN: Final = "EXPLAIN PRIVACY SELECT … shows for free what a query would cost, and how exact its result would be."
 
 
 def explained(command: Token, text: str, tokens_of: Callable[[str, str], list[Token]]) -> list[Token]:

@@ -10,6 +10,8 @@ PRICE_HINT: Final = (
     "Say what queries of this connection may cost: SET lapwing.epsilon = 0.1, or SET lapwing.error = 50 for a wanted "
     "95 % half-width. Or connect with options='-c lapwing.epsilon=0.1', or set a default cost in your account."
 )
+BOTH_HINT: Final = "Keep one of them: SET lapwing.epsilon = '' or SET lapwing.error = ''."
+ROWS_HINT: Final = "Say how many you assume: SET lapwing.assuming_count = 1000. Or SET lapwing.epsilon = 0.1."
 STATES: Final[Mapping[type[errors.LapwingError], str]] = {
     errors.QueryRefused: "42501",
     errors.InvalidParameter: "22023",

@@ -41,7 +41,7 @@ from lapwing.server.pgwire.cursors import declared
 from lapwing.server.pgwire.default_price import TakenPrice, taken_price, was_charged
 from lapwing.server.pgwire.messages import Report
 from lapwing.server.pgwire.parameter_inference import as_texts, column_types, inferred
-from lapwing.server.pgwire.refusals import PRICE_HINT, STATES, Refusal
+from lapwing.server.pgwire.refusals import ROWS_HINT, STATES, Refusal
 from lapwing.server.pgwire.results import EXAMPLES, EXPLAINED, Portal, Prepared, Result, described, shown, with_ends
 from lapwing.server.pgwire.settings import VERSION_TEXT, Settings
 from lapwing.server.pgwire.statements import Statement, copy_of, parameter_types, split
@@ -145,8 +145,9 @@ class WireSession:
             if error.position is not None and text:
                 line, column = error.position
                 position = start + sum(len(one) + 1 for one in text.split("\n")[: line - 1]) + column
-        if isinstance(error, errors.InvalidParameter) and not self.settings.has_price:
-            hint = PRICE_HINT
+            hint = ROWS_HINT if error.cause is errors.RefusalCause.ASSUMES_ROWS else hint
+        if isinstance(error, errors.InvalidParameter) and self.settings.price_hint:
+            hint = self.settings.price_hint
         detail = f"{error.code}. {errors.charge_in_words(errors.was_charged(error))}{curator}"
         return Report(severity="ERROR", state=state, message=said, detail=detail, hint=hint, position=position)
 

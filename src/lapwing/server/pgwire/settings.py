@@ -6,7 +6,7 @@ from typing import Final, final
 
 from lapwing import __version__, errors
 from lapwing.privacy.amounts import read as read_amount
-from lapwing.server.pgwire.refusals import Refusal
+from lapwing.server.pgwire.refusals import BOTH_HINT, PRICE_HINT, Refusal
 
 VERSION: Final = "18.0"
 """The version of PostgreSQL whose protocol and types are spoken."""
@@ -83,6 +83,12 @@ class Settings:
     def has_price(self) -> bool:
         """Whether queries have a price."""
         return bool(self._values["lapwing.epsilon"] or self._values["lapwing.error"])
+
+    @property
+    def price_hint(self) -> str:
+        """Return what to do if queries have no price, or two; an empty text if they have one."""
+        epsilon, error = bool(self._values["lapwing.epsilon"]), bool(self._values["lapwing.error"])
+        return "" if epsilon != error else BOTH_HINT if epsilon else PRICE_HINT
 
     def prices(self) -> dict[str, str | int]:
         """Return what queries may cost, for the body of a query."""
