@@ -62,6 +62,10 @@ def rows_of(public: PublicCatalog, text: str, *given: object) -> list[list[Any]]
         ("SELECT has_table_privilege('visits', 'SELECT'), has_table_privilege('visits', 'INSERT')", [[True, False]]),
         ("SELECT s, array_upper(ARRAY[7, 8], 1) FROM pg_catalog.generate_series(1, 2) s", [[1, 2], [2, 2]]),
         ("WITH c AS (SELECT 1 AS x) SELECT E'a\\nb', x FROM c, pg_catalog.pg_am WHERE amname = 'heap'", [["a\nb", 1]]),
+        ("SELECT a[2] AS select, (parse_ident('Public.\"V x\"'))[2] FROM pg_am, string_to_array('p,q', ',') a "
+         "WHERE amname = 'heap'", [["q", "V x"]]),
+        ("SELECT CAST(CAST(format('%I.%I', 'public'::text, relname) AS regclass) AS oid) = oid, "
+         "format('%s%%', relnatts) FROM pg_class WHERE relname = 'codes'", [[True, "2%"]]),
         ("SELECT pg_total_relation_size(oid), reltuples FROM pg_class WHERE relname = 'visits'", [[None, -1.0]]),
     ],
 )  # fmt: skip

@@ -42,6 +42,7 @@ from lapwing.server.pgwire.catalog_limits import (
     require_flat,
 )
 from lapwing.server.pgwire.catalog_rewriting import Rewriter, column_names
+from lapwing.server.pgwire.catalog_texts import with_names_quoted
 from lapwing.tables.tables import quoted
 
 MOST_CATALOGS: Final = 16
@@ -175,8 +176,9 @@ class PublicCatalog:
         if len(text) > MOST_TEXT:
             raise NotAnswered(f"A statement about the catalog has at most {MOST_TEXT:,} characters.", "54000")
         try:
-            require_flat(sqlglot.tokenize(text, read="postgres"))
-            tree = sqlglot.parse_one(text, read="postgres")
+            tokens = sqlglot.tokenize(text, read="postgres")
+            require_flat(tokens)
+            tree = sqlglot.parse_one(with_names_quoted(text, tokens), read="postgres")
         except (SqlglotError, RecursionError):
             if demanded:
                 raise NotAnswered("This statement about the catalog cannot be read.", "42601") from None

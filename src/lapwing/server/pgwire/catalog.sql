@@ -384,6 +384,8 @@ CREATE MACRO pgf__pg_expandarray(a) AS unnest(list_transform(a, lambda x, i: {'x
 CREATE MACRO pgf_cardinality(a) AS len(a)::INT4;
 CREATE MACRO pgf_quote_ident(x) AS
     CASE WHEN regexp_matches(x, '^[a-z_][a-z0-9_$]*$') THEN x ELSE '"' || replace(x, '"', '""') || '"' END;
+CREATE MACRO pgf_relation_number(x) AS (SELECT max(oid) FROM facts.relations
+    WHERE x IN (name, pgf_quote_ident(name), 'public.' || pgf_quote_ident(name)));
 CREATE MACRO pgf_grants(p) AS regexp_matches(lower(p), '(^|,)\s*(select|usage|connect)\s*(,|$)');
 CREATE MACRO pgf_has_table_privilege(t, p) AS pgf_grants(p), (r, t, p) AS pgf_grants(p);
 CREATE MACRO pgf_has_any_column_privilege(t, p) AS pgf_grants(p), (r, t, p) AS pgf_grants(p);

@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from lapwing.server.pgwire.catalog_facts import CASTS, FIRST_OWN, NAMES_OF, OWNER, TYPES, Facts, type_name
 from lapwing.server.pgwire.catalog_limits import MOST_SERIES, MOST_TEXT, NotAnswered, is_array, require_small, short
+from lapwing.server.pgwire.catalog_texts import formatted, names_of, parts_of
 
 _PLAIN: Final = frozenset({"array_to_string", "generate_subscripts", "starts_with"})
 """Functions that DuckDB has as PostgreSQL has them, and that sqlglot does not know by a type of its own."""
@@ -204,6 +205,8 @@ class Rewriter:
             constant = self._constant(inner)
             if constant is not None:
                 number: exp.Expr = exp.Literal.number(self._object(kind, constant))
+            elif kind == "regclass" and isinstance(inner, exp.Left | exp.DPipe):  # a name that is put together
+                number = exp.Anonymous(this="pgf_relation_number", expressions=[inner])
             else:
                 number = inner
             outer = type_name(node.parent.to)[0] if isinstance(node.parent, exp.Cast) else ""
@@ -292,6 +295,10 @@ class Rewriter:
                 return short(node)
             case exp.Replace():
                 return _replaced(node)
+            case exp.StringToArray():
+                return parts_of(node.this, node.args.get("expression"))
+            case exp.Format():
+                return formatted(node)
             case exp.GroupConcat() if not isinstance(node.args.get("separator"), exp.Literal | None):
                 raise NotAnswered("The texts between others are constants here.")
             case exp.GenerateSeries() | exp.ExplodingGenerateSeries():
@@ -308,7 +315,7 @@ class Rewriter:
             return exp.Literal.string(plain[name])
         if name == "current_schemas":
             return _search_path()
-        if name in ("current_setting", "to_regclass", "to_regtype") and node.expressions:
+        if name in ("current_setting", "to_regclass", "to_regtype", "parse_ident") and node.expressions:
             constant = self._constant(node.expressions[0])
             if constant is None:
                 raise NotAnswered(f"{name} takes a constant here.")
@@ -351,6 +358,8 @@ class Rewriter:
         return node
 
     def _looked_up(self, name: str, constant: str) -> exp.Expr:
+        if name == "parse_ident":
+            return names_of(constant)
         if name == "current_setting":
             known = {one.lower(): value for one, value in self._settings.items()}
             value = known.get(constant.lower())
@@ -412,6 +421,9 @@ def _function_table(node: exp.Table) -> exp.Expr:
     alias = node.args.get("alias")
     if alias is not None and alias.this is not None and not alias.args.get("columns"):
         alias.set("columns", [alias.this.copy()])
+    if isinstance(node.this, exp.Array):  # one row with an array
+        name = alias.this if alias is not None and alias.this is not None else exp.to_identifier("array")
+        return exp.select(exp.alias_(node.this, name.copy())).subquery(name.copy())
     if not isinstance(node.this, exp.Explode):
         return node
     columns = alias.args.get("columns", []) if alias is not None else []

@@ -60,6 +60,7 @@ CatalogResult = tuple[Sequence[tuple[str, int]], Sequence[Sequence[values.Shown]
 LONG_TEXT: Final = 4_000
 """Characters of a text that is read in a thread."""
 Read = TypeVar("Read")
+NO_ROWS: Final = "free: LIMIT 0 shows no rows"
 _ENDED: Final = frozenset({"COMMIT", "END", "ROLLBACK", "ABORT"})
 
 
@@ -250,11 +251,12 @@ class WireSession:
     async def _describe_portal(self, portal: Portal, *, runs: bool) -> None:
         """Describe the columns of a portal.
 
-        If its run was sent already, it is run now: nothing can come between, and it is read and planned once. So is a
-        statement about the catalog, because it is free.
+        If the run of a query was sent already, it is run now: nothing can come between, and it is read and planned
+        once. So is a statement about the catalog, because it is free. A statement about the connection is not, because
+        it may end the portal: `ROLLBACK`, `DISCARD ALL`.
         """
         statement = portal.prepared.statement
-        if runs and portal.result is None:
+        if runs and portal.result is None and (statement is None or is_query(statement)):
             portal.result = await self._portal_result(portal)
         elif statement is not None and is_query(statement) and portal.result is None:
             portal.result = _of_catalog(await self._from_catalog(statement, portal.values))
@@ -318,6 +320,10 @@ class WireSession:
             return EXPLAINED
         if self.settings.is_on("intervals"):
             raise Refusal("0A000", "With lapwing.intervals, a query is described only together with its run.")
+        return await self._planned(statement, given)
+
+    async def _planned(self, statement: Statement, given: Sequence[object]) -> list[tuple[str, int]]:
+        """Return the columns of a query, by its plan: no row is read."""
         body = self._body(statement, given)
         caller, served = await self._found("read")
 
@@ -360,6 +366,8 @@ class WireSession:
         found = _of_catalog(await self._from_catalog(statement, given))
         if found is not None:
             return found
+        if statement.is_empty and not self._explains(statement) and not self.settings.is_on("intervals"):
+            return Result(tag="SELECT 0", columns=await self._planned(statement, given), notices=[NO_ROWS])
         if self._explains(statement):
             _, served = await self._found("read")
             return await self._explained(self._body(statement, given, await self._taken(statement, served)))

@@ -48,6 +48,7 @@ class Statement:
     Args:
         of_catalog: Whether a word of it may be a table or a function of the catalog of PostgreSQL.
         reads: Whether it has a FROM.
+        is_empty: Whether it ends with LIMIT 0, which holds for all of it, so it has no rows.
     """
 
     text: str
@@ -55,6 +56,7 @@ class Statement:
     tokens: tuple[Token, ...]
     of_catalog: bool = False
     reads: bool = False
+    is_empty: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -66,19 +68,24 @@ def split(text: str) -> list[Statement]:
     """Return the statements of a text, without those that are empty."""
     found: list[Statement] = []
     tokens: list[Token] = []
-    last, of_catalog, reads = 0, False, False
+    last, of_catalog, reads, ends = 0, False, False, ("", "")
     for token in (*_tokens(text), Token(text=";", kind="other", start=len(text), end=len(text))):
         if token.kind == "other" and token.text == ";":
             if tokens:
                 start = tokens[0].start
                 whole = text[start:last]
                 kept = tuple(tokens)
-                found.append(Statement(text=whole, start=start, tokens=kept, of_catalog=of_catalog, reads=reads))
-            tokens, of_catalog, reads = [], False, False
+                empty = ends == ("LIMIT", "0")
+                facts = {"of_catalog": of_catalog, "reads": reads, "is_empty": empty}
+                found.append(Statement(text=whole, start=start, tokens=kept, **facts))
+            tokens, of_catalog, reads, ends = [], False, False, ("", "")
             continue
         if len(tokens) < MOST_WORDS:
             tokens.append(token)
         last = token.end
+        ends = (ends[1], token.text)
+        if token.kind == "quoted" and text[token.start] == '"':  # a name
+            of_catalog = of_catalog or token.text.upper().startswith(_CATALOG)
         if token.kind == "word":
             of_catalog = of_catalog or token.text.startswith(_CATALOG)
             reads = reads or token.text in ("FROM", "TABLE")

@@ -1,0 +1,58 @@
+"""What BI tools send while they connect and list tables: each statement is answered, in both protocols, for free.
+
+The scripts in `tests/fixtures/pgwire/tools` have the statements that the tools' public sources write, spelt by us:
+Metabase (`metabase/driver/postgres.clj`), Superset (SQLAlchemy 1.4), Grafana (`postgresMetaQuery.ts`), Tableau (over
+JDBC) and Power BI (over Npgsql, `PostgresDatabaseInfo.cs`).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import psycopg
+import pytest
+from psycopg import pq
+
+from lapwing.server.pgwire.statements import split
+from tests.server.pgwire.test_clients import Wired, wired_in
+
+SCRIPTS: Final = sorted((Path(__file__).parents[2] / "fixtures" / "pgwire" / "tools").glob("*.sql"))
+
+
+@pytest.fixture(scope="module")
+def wired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wired]:
+    with wired_in(tmp_path_factory.mktemp("wired")) as running:
+        yield running
+
+
+def refused(done: pq.abc.PGresult) -> str | None:
+    if done.status != pq.ExecStatus.FATAL_ERROR:
+        return None
+    return (done.error_message or b"").decode()
+
+
+def rows_of(result: pq.abc.PGresult) -> list[list[bytes | None]]:
+    return [[result.get_value(row, column) for column in range(result.nfields)] for row in range(result.ntuples)]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_what_a_tool_sends_while_it_connects_is_answered(wired: Wired, script: Path) -> None:
+    statements = [one.text.encode() for one in split(script.read_text())]
+    with wired.connect(options="", autocommit=True) as connection:
+        wire = connection.pgconn
+        done = [(sent, wire.exec_(sent)) for sent in statements]
+        failed = {(sent, refused(result)) for sent, result in done}
+        failed |= {(sent, refused(wire.exec_params(sent, [], result_format=0))) for sent in statements}
+    assert {(sent, why) for sent, why in failed if why is not None} == set()
+    assert any(b"visits" in row or b"public" in row for _, result in done for row in rows_of(result))
+    assert wired.world.charges() == 0
+
+
+def test_no_rows_are_free_and_have_their_types(wired: Wired) -> None:
+    with wired.connect(options="", autocommit=True) as connection:
+        shown = connection.execute("SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan LIMIT 0")
+        assert [(one.name, one.type_code) for one in shown.description or ()] == [("plan", 25), ("n", 20)]
+        assert shown.fetchall() == []
+        with pytest.raises(psycopg.errors.InvalidParameterValue):  # a cost is missing
+            connection.execute("SELECT COUNT(*) AS n FROM (SELECT plan, 0 AS zero FROM visits) AS limit_0")
+    assert wired.world.charges() == 0
