@@ -130,6 +130,7 @@ SAME = [
     *("REGEXP_MATCHES(s, '^[a-z]+-')", "REGEXP_MATCHES(s, '^.{2,3}$')", "s ~ '[0-9]'", "s !~ '^a'"),
     *(r"REGEXP_MATCHES(s, '\d{2}|\bb')", "REGEXP_FULL_MATCH(s, 'a.*c')", "REGEXP_MATCHES(s, 'x$')"),
     *("REGEXP_EXTRACT(s, '([a-z])-([a-z])', 2)", "REGEXP_EXTRACT(s, '[a-c]+')", "REGEXP_EXTRACT(s, '(z)?b', 1)"),
+    *("a < CAST('5' AS INTEGER)", "a < '-1'::BIGINT", "a > '1.25'::DECIMAL(9, 2)", "q = CAST('True' AS BOOLEAN)"),
     *("CAST(a AS VARCHAR)", "CAST(q AS VARCHAR)", "CAST(i AS TEXT)", "TRY_CAST(s AS INTEGER)", "TRY_CAST(s AS BIGINT)"),
     *(
         "a % 4",

@@ -48,6 +48,23 @@ def test_what_a_tool_sends_while_it_connects_is_answered(wired: Wired, script: P
     assert wired.world.charges() == 0
 
 
+def test_a_cursor_is_described_as_a_portal_is(wired: Wired) -> None:
+    with wired.connect(options="") as connection, psycopg.ServerCursor(connection, "listed") as cursor:
+        cursor.execute("SELECT relname FROM pg_class WHERE relname = 'visits'")
+        assert [(one.name, one.type_code) for one in cursor.description or ()] == [("relname", 25)]
+        assert cursor.fetchall() == [("visits",)]
+
+
+def test_a_driver_that_writes_values_into_the_text_is_understood(wired: Wired) -> None:
+    written = ("code < ('5'::int4)", "cost < ('5.5'::double precision)", "code > ('-5'::int8)", "plan = ('a'::varchar)")
+    with wired.connect(autocommit=True) as connection:
+        for condition in written:
+            assert (
+                connection.execute(f"SELECT COUNT(*) AS n FROM visits WHERE {condition} LIMIT 0".encode()).fetchall()
+                == []
+            )
+
+
 def test_no_rows_are_free_and_have_their_types(wired: Wired) -> None:
     with wired.connect(options="", autocommit=True) as connection:
         shown = connection.execute("SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan LIMIT 0")

@@ -83,6 +83,8 @@ class Server:
                 machine.described_statement([20], COLUMNS)
             case protocol.DescribePortal():
                 machine.described(COLUMNS)
+            case protocol.DescribeCursor():
+                machine.fail(Report(severity="ERROR", state="34000", message="there is no cursor"))
             case protocol.Run():
                 rows = ROWS[event.portal.sent :][: event.rows or None]
                 machine.rows(rows)

@@ -60,6 +60,10 @@ def test_asyncpg(wired: Wired) -> None:
         assert isinstance(await connection.fetchval(f"{BELOW}$1", 5), int)
         listed = await connection.fetch("SELECT relname FROM pg_class WHERE relname = ANY($1::text[])", ["visits"])
         assert [tuple(row) for row in listed] == [("visits",)]
+        listed = await connection.fetch("SELECT relname FROM pg_class WHERE relname = ANY($1)", ["visits"])
+        assert [tuple(row) for row in listed] == [("visits",)]
+        numbers = await connection.fetch("SELECT ARRAY[1, 2] AS a FROM pg_class WHERE oid = ANY($1::oid[])", [1259])
+        assert numbers == await connection.fetch("SELECT conkey FROM pg_constraint")  # both have arrays of numbers
         async with connection.transaction():
             assert [tuple(row) async for row in connection.cursor(COUNT)] == expected
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
@@ -137,6 +141,7 @@ public class Asked {
         given.put("user", "alice");
         given.put("password", System.getenv("PGPASSWORD"));
         given.put("options", "-c lapwing.epsilon=0.5");
+        given.put("preferQueryMode", System.getenv("MODE"));
         String address = "jdbc:postgresql://127.0.0.1:" + System.getenv("PORT") + "/open";
         Connection c = DriverManager.getConnection(address, given);
         show(c.createStatement().executeQuery(System.getenv("COUNT")), 2);
@@ -176,10 +181,11 @@ public class Asked {
 
 
 @pytest.mark.skipif(not JDBC.exists() or shutil.which("java") is None, reason="pgjdbc is not installed")
-def test_pgjdbc(wired: Wired, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["extended", "simple"])
+def test_pgjdbc(wired: Wired, tmp_path: Path, mode: str) -> None:
     source = tmp_path / "Asked.java"
     source.write_text(JAVA)
-    lines = program(wired, ["java", "-cp", str(JDBC), str(source)], COUNT=COUNT)
+    lines = program(wired, ["java", "-cp", str(JDBC), str(source)], COUNT=COUNT, MODE=mode)
     counts = " ".join(str(n) for _, n in bought(wired))
     assert lines == [
         counts, "int8", "codes visits", "town plan age size day seen code cost", "information_schema pg_catalog public",

@@ -1,8 +1,10 @@
 """Casts that cannot fail: to a number with room for it, to a truth value, a text, a date, a timestamp.
 
-Those of texts are TRY_CASTs, NULL where the text is none; a plain CAST of them is refused, as it would raise.
+Those of texts are TRY_CASTs, NULL where the text is none; a plain CAST of them is refused, as it would raise. A text
+that stands in the query is read at once.
 """
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -50,6 +52,8 @@ _INTEGERS = {
 # The integers that a TRY_CAST reads from a text: those of at most 64 bits that fit a signed one.
 _INTEGERS_READ = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _PLAIN_DECIMAL = (18, 3)  # as in DuckDB
+_NUMBERS = frozenset((*_INTEGERS, exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL))
+_NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,18})?")
 _TIMES = {exp.DType.TIME: "TIME", exp.DType.TIMETZ: "TIME"}
 
 
@@ -67,6 +71,8 @@ def cast(argument: Expression, kind: object, parameters: list[int], *, attempt: 
     """
     if argument == logic.NULL_LITERAL:
         return argument
+    if not attempt:
+        argument = _read_constant(argument, kind, parameters)
     if attempt and argument.type == TEXT and kind in _INTEGERS:
         return try_integer(argument, _INTEGERS[kind][0])
     if kind in _INTEGERS:
@@ -90,6 +96,24 @@ def cast(argument: Expression, kind: object, parameters: list[int], *, attempt: 
         cause=RefusalCause.CAST_NOT_SUPPORTED,
         remedy=remedy,
     )
+
+
+def _read_constant(argument: Expression, kind: object, parameters: list[int]) -> Expression:
+    """Return the number or the truth value that a constant text is, as drivers write them: `'5'::int4`.
+
+    The text is a part of the query, so whether it is one depends on no row. If databases disagree about a text,
+    such as `'5.5'` for a whole number, the cast is refused.
+    """
+    if not isinstance(argument, Literal) or not isinstance(argument.value, str):
+        return argument
+    if kind == exp.DType.BOOLEAN and argument.value.lower() in ("true", "false"):
+        return Literal(value=argument.value.lower() == "true", type=BOOLEAN)
+    if kind not in _NUMBERS or not _NUMBER.fullmatch(argument.value):
+        return argument
+    value = Fraction(argument.value)
+    scale = (parameters or _PLAIN_DECIMAL)[1:] if kind == exp.DType.DECIMAL else ()
+    decimals = 18 if kind in (exp.DType.DOUBLE, exp.DType.FLOAT) else sum(scale)
+    return conversion.number(value) if (value * 10**decimals).denominator == 1 else argument
 
 
 def _to_temporal(argument: Expression, kind: Plain, *, attempt: bool) -> Expression:

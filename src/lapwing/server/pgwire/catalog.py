@@ -42,7 +42,7 @@ from lapwing.server.pgwire.catalog_limits import (
     require_flat,
 )
 from lapwing.server.pgwire.catalog_rewriting import Rewriter, column_names
-from lapwing.server.pgwire.catalog_texts import with_names_quoted
+from lapwing.server.pgwire.catalog_texts import readable
 from lapwing.tables.tables import quoted
 
 MOST_CATALOGS: Final = 16
@@ -178,7 +178,7 @@ class PublicCatalog:
         try:
             tokens = sqlglot.tokenize(text, read="postgres")
             require_flat(tokens)
-            tree = sqlglot.parse_one(with_names_quoted(text, tokens), read="postgres")
+            tree = sqlglot.parse_one(readable(text, tokens), read="postgres")
         except (SqlglotError, RecursionError):
             if demanded:
                 raise NotAnswered("This statement about the catalog cannot be read.", "42601") from None

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final
 
 from sqlglot import exp
@@ -13,21 +12,30 @@ from lapwing.server.pgwire.catalog_limits import NotAnswered, short
 MOST_PIECES: Final = 16
 """Values that `format` puts into one text."""
 _PIECE: Final = re.compile(r"%(?:(\d)\$)?(.)|[^%]+|%", re.DOTALL)
+_ELEMENTS: Final = {"oid": "int8", "regclass": "int8", "regtype": "int8", "name": "text"}
 _PART: Final = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\W\d][\w$]*))\s*(\.|$)')
 
 
-def with_names_quoted(text: str, tokens: Sequence[Token]) -> str:
-    """Return a statement whose names after AS are quoted where the parser takes them for the begin of a query.
+def readable(text: str, tokens: Sequence[Token]) -> str:
+    """Return a statement in words that the parser knows.
 
-    PostgreSQL lets any word stand there, such as `AS select`.
+    PostgreSQL lets any word stand after AS, such as `AS select`. The parser takes it for the begin of a query, unless
+    it is quoted. It also knows no arrays of `oid` and `name`, which here are arrays of numbers and of texts.
 
-    >>> text = "SELECT 1 AS select FROM (SELECT 2) AS t"
-    >>> with_names_quoted(text, sqlglot.tokenize(text, read="postgres"))
-    'SELECT 1 AS "select" FROM (SELECT 2) AS t'
+    >>> text = "SELECT 1 AS select FROM (SELECT $1::oid[]) AS t"
+    >>> readable(text, sqlglot.tokenize(text, read="postgres"))
+    'SELECT 1 AS "select" FROM (SELECT $1::int8[]) AS t'
     """
-    for before, token in reversed([*pairwise(tokens)]):
-        if before.token_type == TokenType.ALIAS and token.token_type in (TokenType.SELECT, TokenType.NOT):
-            text = f'{text[: token.start]}"{token.text.lower()}"{text[token.end + 1 :]}'
+    for place in reversed(range(len(tokens))):
+        token, after = tokens[place], tokens[place + 1 : place + 3]
+        named = place > 0 and tokens[place - 1].token_type == TokenType.ALIAS
+        other = _ELEMENTS.get(token.text.lower())
+        if named and token.token_type in (TokenType.SELECT, TokenType.NOT):
+            other = f'"{token.text.lower()}"'
+        elif [one.token_type for one in after] != [TokenType.L_BRACKET, TokenType.R_BRACKET]:
+            continue
+        if other is not None:
+            text = f"{text[: token.start]}{other}{text[token.end + 1 :]}"
     return text
 
 

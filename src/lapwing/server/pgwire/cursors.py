@@ -65,6 +65,16 @@ class Cursors:
         """
         return self._of(name).result
 
+    def portal(self, name: str) -> Result:
+        """Return the result of a cursor that a client describes like a portal.
+
+        Raises:
+            Refusal: If there is neither a portal nor a cursor of this name.
+        """
+        if name not in self._open:
+            raise Refusal("34000", f"There is no portal {name[:64]!r}.")
+        return self._open[name].result
+
     def fetch(self, name: str, most: int) -> Result:
         """Return the next rows of a cursor.
 

@@ -138,6 +138,14 @@ class DescribePortal(Generic[P]):
 
 @final
 @dataclass(frozen=True, slots=True)
+class DescribeCursor:
+    """Send the columns of a cursor of this name, which is no portal of the protocol: call `described`, or `fail`."""
+
+    name: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Run(Generic[P]):
     """Send this number of rows of a portal (0: all), and then call `suspended` or `completed`."""
 
@@ -156,6 +164,7 @@ Event = (
     | BindTo[S]
     | DescribeStatement[S]
     | DescribePortal[P]
+    | DescribeCursor
     | Run[P]
 )
 
@@ -366,6 +375,8 @@ class Protocol(Generic[S, P]):
             case messages.Describe(kind="S"):
                 statement = self._found(self._statements, sent.name, "prepared statement", "26000")
                 return None if statement is None else DescribeStatement(statement[0])
+            case messages.Describe() if sent.name and sent.name not in self._portals:
+                return DescribeCursor(sent.name)
             case messages.Describe():
                 portal = self._found(self._portals, sent.name, "portal", "34000")
                 return None if portal is None else DescribePortal(portal[0], self._runs_next(sent.name))

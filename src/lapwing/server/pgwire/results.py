@@ -8,7 +8,7 @@ from typing import Any, Final, final
 from lapwing.answer.python_values import Cell
 from lapwing.server.pgwire import messages, values
 from lapwing.server.pgwire.refusals import Refusal
-from lapwing.server.pgwire.statements import Copy, Statement
+from lapwing.server.pgwire.statements import ARRAYS, Copy, Statement
 
 EXPLAINED: Final = (("column", values.TEXT_TYPE), ("half_width", values.FLOAT8))
 """The columns of what a query would give."""
@@ -16,6 +16,7 @@ EXAMPLES: Final[Mapping[int, object]] = {
     **dict.fromkeys((values.INT2, values.INT4, values.INT8, values.OID), 0),
     **dict.fromkeys((values.FLOAT4, values.FLOAT8, values.NUMERIC), 0),
     values.BOOL: False,
+    **{array: [""] if element in (25, 1043) else [0] for element, array in ARRAYS.items() if element != values.BOOL},
     values.DATE: date(2000, 1, 1),
     **dict.fromkeys((values.TIMESTAMP, values.TIMESTAMPTZ), datetime(2000, 1, 1)),
 }

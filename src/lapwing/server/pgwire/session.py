@@ -108,6 +108,8 @@ class WireSession:
                     await self._describe_statement(event.statement)
                 case protocol.DescribePortal():
                     await self._describe_portal(event.portal, runs=event.runs)
+                case protocol.DescribeCursor():
+                    self.wire.described(described(self._own.cursors.portal(event.name).columns or (), ()))
                 case protocol.Run():
                     await self._run_portal(event.portal, event.rows)
         except Exception as error:

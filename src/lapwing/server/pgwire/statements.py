@@ -188,6 +188,7 @@ _CASTS: Final = {
     "DOUBLE": 701, "NUMERIC": 1700, "DECIMAL": 1700, "TEXT": 25, "VARCHAR": 1043, "BOOLEAN": 16, "BOOL": 16,
     "DATE": 1082, "TIMESTAMP": 1114, "TIMESTAMPTZ": 1184, "OID": 26, "NAME": 19,
 }  # fmt: skip
+_ANY: Final = ["ANY", "(", ")"]
 ARRAYS: Final = {16: 1000, 20: 1016, 21: 1005, 23: 1007, 25: 1009, 26: 1028, 1043: 1015}
 """The types of arrays, by the types of their elements."""
 
@@ -195,16 +196,20 @@ ARRAYS: Final = {16: 1000, 20: 1016, 21: 1005, 23: 1007, 25: 1009, 26: 1028, 104
 def parameter_types(text: str, declared: tuple[int, ...]) -> tuple[int, ...]:
     """Return the types of the parameters `$1`, `$2` … of a text, by number.
 
-    The client declares a type, or a cast stands right after the parameter; any other parameter has the type 0.
+    The client declares a type, or a cast stands right after the parameter; any other parameter has the type 0. In a
+    statement about the catalog, `ANY($1)` takes an array: of numbers beside an oid, and else of texts.
     """
     tokens = [*_tokens(text)]
     types = dict(enumerate(declared, 1))
+    of_catalog = any(token.text.upper().startswith(_CATALOG) for token in tokens)
     for place, (sign, number) in enumerate(pairwise(tokens)):
         if sign.text != "$" or sign.kind != "other" or number.start != sign.end or not number.text.isdecimal():
             continue
         cast = [token.text for token in tokens[place + 2 : place + 7]]
         known = _CASTS.get(cast[2], 0) if len(cast) >= 3 and cast[:2] == [":", ":"] else 0
         known = ARRAYS.get(known, 0) if cast[3:5] == ["[", "]"] else known
+        if of_catalog and [one.text for one in (*tokens[max(place - 2, 0) : place], *tokens[place + 2 :][:1])] == _ANY:
+            known = ARRAYS[26 if "OID" in tokens[max(place - 4, 0)].text.upper() else 25]
         key = int(number.text[:6])
         types[key] = types.get(key) or known
     most = max(types, default=0)
