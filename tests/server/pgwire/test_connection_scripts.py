@@ -1,6 +1,6 @@
 """What BI tools send while they connect and list tables: each statement is answered, in both protocols, for free.
 
-The scripts in `tests/fixtures/pgwire/tools` have the statements that the tools' public sources write, spelt by us:
+The scripts in `tests/fixtures/pgwire/tools` have the statements of the tools, spelt by us (of Metabase, Grafana and Npgsql from their sources):
 Metabase (`metabase/driver/postgres.clj`), Superset (SQLAlchemy 1.4), Grafana (`postgresMetaQuery.ts`), Tableau (over
 JDBC) and Power BI (over Npgsql, `PostgresDatabaseInfo.cs`).
 """
