@@ -1,6 +1,7 @@
 """What BI tools send while they connect and list tables: each statement is answered, in both protocols, for free.
 
-The scripts in `tests/fixtures/pgwire/tools` have the statements of the tools, spelt by us (of Metabase, Grafana and Npgsql from their sources):
+The scripts in `tests/fixtures/pgwire/tools` have the statements of the tools, spelt by us. We read the sources of
+Metabase, Grafana and Npgsql; the others are what the tools are known to send:
 Metabase (`metabase/driver/postgres.clj`), Superset (SQLAlchemy 1.4), Grafana (`postgresMetaQuery.ts`), Tableau (over
 JDBC) and Power BI (over Npgsql, `PostgresDatabaseInfo.cs`).
 """
