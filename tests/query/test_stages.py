@@ -215,6 +215,13 @@ def calls(node: ast.AST) -> list[ast.Call]:
     return [part for part in ast.walk(node) if isinstance(part, ast.Call)]
 
 
+def is_same(raised: ast.expr | None, name: str | None) -> bool:
+    """Tell whether what is raised is what was caught, or made of it: `refused.pointing_at(…)`."""
+    while isinstance(raised, ast.Call | ast.Attribute):
+        raised = raised.func if isinstance(raised, ast.Call) else raised.value
+    return raised is None or (isinstance(raised, ast.Name) and raised.id == name)
+
+
 def attempts(source: str) -> int:
     """Return how often a refusal is caught and neither raised again nor passed on, nor asked for its cause."""
     handlers = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ExceptHandler)]
@@ -222,7 +229,7 @@ def attempts(source: str) -> int:
         node.type is not None
         and "QueryRefused" in ast.unparse(node.type)
         and not any(isinstance(part, ast.Attribute) and part.attr in ("cause", "reason") for part in ast.walk(node))
-        and not any(isinstance(part, ast.Raise) and part.exc is None for part in node.body)
+        and not any(isinstance(part, ast.Raise) and is_same(part.exc, node.name) for part in node.body)
         and not any(isinstance(part, ast.Name) and part.id == node.name for call in calls(node) for part in call.args)
         for node in handlers
     )

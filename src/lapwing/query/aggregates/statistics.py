@@ -92,8 +92,7 @@ def _product(first: Expression, second: Expression, condition: Expression | None
     try:
         product = conversion.summable(arithmetic.multiply(_deviation(first), _deviation(second)))
     except QueryRefused as refused:
-        reason = "The square of the numbers is too fine or too large to be summed"
-        raise refused.pointing_at(None, reason) from None
+        raise refused.pointing_at(None, "The square of the numbers is too fine or too large to be summed") from None
     whole = cast(Fixed, product.type)
     return Sum(argument=logic.only_where(product, condition), origin=((whole.low or 0) + (whole.high or 0)) // 2)
 
