@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from lapwing.catalog.model import Budget
 from lapwing.guarantee import meaning
-from lapwing.guarantee.meaning import LEVELS, odds_factor_up, power_up, towards_group
+from lapwing.guarantee.meaning import LEVELS, odds_change_up, odds_factor_up, power_up, towards_group
 from lapwing.privacy.measures import GaussianDP
 
 DELTA = Fraction(1, 10**6)
@@ -99,3 +99,16 @@ def test_odds_are_rounded_up() -> None:
     assert odds_factor_up(Fraction(3)) >= math.exp(3)
     assert odds_factor_up(Fraction(3)) == pytest.approx(math.exp(3), rel=1e-15)
     assert odds_factor_up(Fraction(10_000)) == math.inf
+
+
+def test_the_odds_are_those_of_the_guarantee() -> None:
+    assert odds_change_up(Fraction(3), Fraction(0)) == (odds_factor_up(Fraction(3)), Fraction(0))
+    assert odds_change_up(Fraction(3), DELTA) == (2 * odds_factor_up(Fraction(3)), 3 * DELTA)
+    for mu in (0.3, 0.65, 1.2):  # two normal laws, and the ε of each at its δ
+        epsilon = brentq(lambda e, m=mu: delta_of(m, e) - 1e-6, 0, 100)
+        factor, chance = odds_change_up(Fraction(epsilon), DELTA)
+        edge = math.log(factor) / mu
+        beyond = max(
+            norm.sf(edge - mu / 2) + norm.cdf(-edge - mu / 2), norm.sf(edge + mu / 2) + norm.cdf(mu / 2 - edge)
+        )
+        assert 0 < beyond < chance

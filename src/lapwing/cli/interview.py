@@ -25,7 +25,7 @@ from lapwing.catalog.suggestions import meant
 from lapwing.catalog.text_files import ENCODINGS, seems_encoded
 from lapwing.cli.column_options import bounds_of, missing_of, types_line, types_of, values_of
 from lapwing.cli.console import Fitted, new_table, rendered, text
-from lapwing.cli.figures import delta
+from lapwing.cli.figures import delta, size
 from lapwing.cli.options import above_zero, part_of_one
 from lapwing.cli.streams import complain, complain_of
 from lapwing.errors import InvalidParameter, LapwingError
@@ -315,7 +315,8 @@ def _budget(said: Answers) -> Answers:
         epsilon = _ask(
             "How much may all results together reveal? (epsilon)",
             "After all queries, the odds that somebody is in the data change at most by a factor of e to the epsilon. "
-            "With 3 that is 20 times, with 1 it is 2.7 times. An epsilon of 10 hardly protects. A smaller one is more "
+            f"With 3 that is {_times(3)} times, with 1 it is {_times(1)} times. With a delta it is at most twice that, "
+            f"so {_times(3, USUAL_DELTA)} times with 3. An epsilon of 10 hardly protects. A smaller one is more "
             "private and less exact.",
             plain(USUAL_EPSILON),
             above_zero("Epsilon"),
@@ -375,6 +376,12 @@ def _show(source: Path, columns: "Sequence[FileColumn]") -> None:
     for column in columns:
         table.add_row(text(column.name), text(column.type or f"{column.stored_as}: left out"))
     _write(text(f"{source.name} has {len(columns)} columns", "bold"), Text(), Fitted(table))
+
+
+def _times(epsilon: int, delta: Fraction = Fraction(0)) -> str:
+    from lapwing.guarantee.meaning import odds_change_up  # here: only who is asked waits for it
+
+    return size(odds_change_up(Fraction(epsilon), delta)[0])
 
 
 def _ask(question: str, why: str, default: str | None, read: Callable[[str], Answer]) -> Answer:

@@ -105,7 +105,8 @@ def _family(promise: "Promise") -> str:
 ROWS: Final[tuple[tuple[str, Callable[["Promise"], str]], ...]] = (
     ("promise", _promise),
     ("in the ledger", lambda promise: figures.loss(promise.total)),
-    ("odds, at most, times", lambda promise: figures.size(promise.odds)),
+    ("odds, at most, times", lambda promise: figures.size(promise.change[0])),
+    ("but for a chance below", lambda promise: figures.delta(promise.change[1]) if promise.delta else "none"),
     ("four people together", _family),
 )
 

@@ -33,6 +33,17 @@ def odds_factor_up(epsilon: Fraction) -> float:
     return float_up(exp(epsilon).upper) if epsilon < 700 else math.inf
 
 
+def odds_change_up(epsilon: Fraction, delta: Fraction) -> tuple[float, Fraction]:
+    """Return the largest change of odds by all results, a factor, and the chance of a larger one; both rounded up.
+
+    With δ = 0, P(S)/Q(S) ≤ e^ε for every set S, hence so for odds. With δ > 0 let S be where ln(P/Q) > ε + ln 2:
+    P(S) ≤ e^ε·Q(S) + δ ≤ P(S)/2 + δ, so P(S) ≤ 2δ. Where ln(Q/P) > ε + ln 2, Q ≤ 2δ by the same and P ≤ e^(−ε)·δ.
+    Together less than 3δ. No test separates neighbours better.
+    """
+    factor = odds_factor_up(epsilon)
+    return (2 * factor, 3 * delta) if delta else (factor, Fraction(0))
+
+
 def towards_group(budget: Budget, total: Loss, people: int) -> Towards:
     """Return what the cap promises to so many people together.
 

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from lapwing.budget import raised_reading
 from lapwing.catalog.model import Budget, Catalog
-from lapwing.guarantee.meaning import Towards, odds_factor_up, towards_group
+from lapwing.guarantee.meaning import Towards, odds_change_up, odds_factor_up, towards_group
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.raising import raised_to, require_expected, require_raise
 from lapwing.ledger.registration import Registration
@@ -38,6 +38,11 @@ class Promise:
     odds: float
     family: Towards
     raised: Reading | None
+
+    @property
+    def change(self) -> tuple[float, Fraction]:
+        """The largest change of odds by all results, and the chance of a larger one."""
+        return odds_change_up(self.epsilon, self.delta)
 
 
 @final
@@ -144,12 +149,17 @@ class RaisedDocument(TypedDict):
 
 
 class PromiseDocument(TypedDict):
-    """What a budget promises; `odds` is e^ε, none beyond what a float holds."""
+    """What a budget promises; `odds` is e^ε, none beyond what a float holds.
+
+    Results change odds by a factor of `odds_at_most`, but for a chance below `odds_exception`.
+    """
 
     epsilon: str
     delta: str
     total: dict[str, str]
     odds: float | None
+    odds_at_most: float | None
+    odds_exception: str
     four_together: TogetherDocument | None
     raised: RaisedDocument | None
 
@@ -175,11 +185,14 @@ def raise_of(document: Mapping[str, Any]) -> Raise:
 def _promise_document(promise: Promise) -> PromiseDocument:
     """Return what a budget promises; `raised` is what holds whatever it was raised for, the rest if it was settled."""
     family, raised = promise.family, promise.raised
+    most, exception = promise.change
     return {
         "epsilon": written(promise.epsilon),
         "delta": written(promise.delta),
         "total": promise.total.to_record(),
         "odds": promise.odds if math.isfinite(promise.odds) else None,
+        "odds_at_most": most if math.isfinite(most) else None,
+        "odds_exception": written(exception),
         "four_together": None
         if family.epsilon is None
         else {"epsilon": family.epsilon, "delta": None if family.delta is None else written(family.delta)},

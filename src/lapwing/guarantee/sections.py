@@ -19,7 +19,7 @@ from lapwing.catalog.graph import Graph
 from lapwing.catalog.large_delta import delta_warnings
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
 from lapwing.catalog.protection import units_of
-from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_factor_up, power_up, towards_group
+from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_change_up, power_up, towards_group
 from lapwing.languages import ENGLISH, Figure, Language, Listed, Moment, Phrase, say, say_count
 from lapwing.ledger.state import State
 from lapwing.privacy import figures
@@ -214,13 +214,11 @@ def _in_parts(view: BudgetView) -> str:
 def _meaning(budget: Budget, total: Loss) -> PageSection:
     """Say what one presence changes.
 
-    With δ = 0, P(S)/Q(S) ≤ e^ε for every set S, hence so for odds. With δ > 0 let S be where ln(P/Q) > ε + ln 2:
-    P(S) ≤ e^ε·Q(S) + δ ≤ P(S)/2 + δ, so P(S) ≤ 2δ; and where ln(Q/P) > ε + ln 2, Q ≤ 2δ by the same and P ≤ e^(−ε)·δ.
-    Together less than 3δ. Neighbours are told apart no better. Under add_remove two data sets that differ in what one
-    unit's rows hold are two steps apart, by way of the one without it: what holds for them is what holds for two units.
+    `odds_change_up` has the proof. Under add_remove two data sets that differ in what one unit's rows hold are two
+    steps apart, by way of the one without it: what holds for them is what holds for two units.
     """
-    factor, delta = odds_factor_up(budget.epsilon), budget.delta
-    if not delta:
+    factor, chance = odds_change_up(budget.epsilon, budget.delta)
+    if not chance:
         changed = say(
             "All results together change the odds of that by a factor of at most {times}.", times=_factor(factor)
         )
@@ -228,8 +226,8 @@ def _meaning(budget: Budget, total: Loss) -> PageSection:
         changed = say(
             "All results together change the odds of that by a factor of at most {times} (2·e^ε), except with a "
             "probability of less than {chance} (3δ).",
-            times=_factor(2 * factor),
-            chance=Figure(figures.delta(3 * delta)),
+            times=_factor(factor),
+            chance=Figure(figures.delta(chance)),
         )
     odds = _sentences(
         WONDERED[budget.neighbouring],
