@@ -402,3 +402,12 @@ def test_a_column_called_row_makes_the_unit_ambiguous(tmp_path: Path) -> None:
         CatalogError, match=r'tables\.visits\.privacy_unit: "row" makes each row a unit of its own, but'
     ):
         drafted(path, privacy_unit="row", max_rows_per_unit=None)
+
+
+def test_a_note_has_names_as_they_are(tmp_path: Path) -> None:
+    names = pa.table({"id": [1], "Größe": ["L"], "Rabatt %": ["9"], "a, b": ["x"], "c\nd": ["y"]})
+    pa.parquet.write_table(names, tmp_path / "names.parquet")
+    notes = draft(
+        tmp_path / "names.parquet", privacy_unit="id", max_rows_per_unit=1, epsilon=Fraction(3), delta=Fraction(0)
+    ).notes
+    assert any('Größe, Rabatt %, "a, b", "c\\nd".' in note for note in notes)

@@ -112,6 +112,7 @@ def test_what_was_given_is_not_asked(folder: Path, typed: Typed) -> None:
         [
             (0, "agee=integer", "Did you mean 'age'?"),
             (0, "age=number", "number"),
+            (0, "Kunden", "'Kunden' corrects no type"),
             (1, "idd", "Did you mean 'id'?"),
             (2, "many", "'many' is no whole number of 1 or more"),
             (2, "0", "'0' is no whole number"),
@@ -130,6 +131,7 @@ def test_what_was_given_is_not_asked(folder: Path, typed: Typed) -> None:
 def test_what_is_wrong_is_asked_again(file: Path, typed: Typed, place: int, answer: str, words: str) -> None:
     outcome = typed([*ANSWERS[:place], answer, *ANSWERS[place:]], "people.csv")
     assert (outcome.status, words in outcome.err) == (0, True), outcome.err
+    assert outcome.err.count("To leave, press Ctrl-C") == 1
     assert load(file.parent / "lapwing.toml").budget.epsilon == 2
 
 

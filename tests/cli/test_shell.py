@@ -328,6 +328,9 @@ def test_a_chart_is_drawn_where_no_file_is_named(visits: Path, piped: Piped, run
     assert "█" in piped(f".epsilon 1\n{by_plan};\n.plot").err
     outcome = run("query", by_plan, "--epsilon", "1", "--plot", "--format", "csv")
     assert (outcome.status, "█" in outcome.out, "█" in outcome.err) == (0, False, True), visits
+    assert "is drawn" not in outcome.err
+    both = by_plan.replace("AS n", "AS n, AVG(cost) AS mean")
+    assert "only n is drawn" in run("query", both, "--epsilon", "1", "--plot").err
     assert [path.name for path in visits.iterdir() if path.name.startswith("-")] == []
     assert run("account", "3 laplace epsilon=0.1", "--delta", "1e-6", "--plot", "-v").status == 2
 

@@ -111,7 +111,7 @@ def test_a_mark_that_cannot_be_written_is_logged_once(people: str, tmp_path: Pat
 
 ACTS: Any = (
     ("POST", "/v1/datasets/open/accept", None, "accept_data", "acceptance of data begun"),
-    ("POST", "/v1/datasets/open/resume", None, "resume", "look at faults begun"),
+    ("POST", "/v1/datasets/open/resume", None, "resume", "resume begun"),
     ("PUT", "/v1/datasets/open/closed", {"closed": True}, "close_for_ever", "closing for ever begun"),
     ("PUT", "/v1/datasets/open/cap", {"was": {"epsilon": 100, "delta": 1e-3}, "epsilon": 101, "delta": 1e-3,
      "confirmed": True}, "raise_budget", "budget raise begun"),

@@ -405,19 +405,24 @@ def _table_notes(table: Table, columns: Sequence[FileColumn], delta_keys: Fracti
             f"The first line has {odd}, like a row. A CSV file begins with the names of its columns, which are "
             f"public. If the line is a row, put a line of names before it and start again."
         )
-    left_out = [f"{spelling.key(column.name)} ({column.stored_as})" for column in columns if column.type is None]
+    left_out = [f"{_in_list(column.name)} ({column.stored_as})" for column in columns if column.type is None]
     if left_out:
         yield f"Left out, because catalogs do not have their type: {', '.join(left_out)}."
-    untyped = [spelling.key(column.name) for column in columns if column.untyped]
+    untyped = [_in_list(column.name) for column in columns if column.untyped]
     if untyped:
         yield f"Text, because the file holds no types and none was given: {', '.join(untyped)}."
     asked = [column for column in table.columns if column.name != table.privacy_unit]
-    unbounded = [spelling.key(column.name) for column in asked if column.numeric and not column.bounded]
+    unbounded = [_in_list(column.name) for column in asked if column.numeric and not column.bounded]
     if unbounded:
         yield f"Without bounds, so not available for SUM and AVG: {', '.join(unbounded)}."
-    unlisted = [spelling.key(column.name) for column in asked if column.type == "string" and column.values is None]
+    unlisted = [_in_list(column.name) for column in asked if column.type == "string" and column.values is None]
     if unlisted and not delta_keys:
         yield f"Without values, so not available for GROUP BY unless delta_keys is above 0: {', '.join(unlisted)}."
+
+
+def _in_list(name: str) -> str:
+    """Return a column's name for a list in a sentence: in quotes only where it would not be seen to be one name."""
+    return name if name.isprintable() and name.strip() and "," not in name else spelling.text(name)
 
 
 def _delta_notes(delta: Fraction, people: int | None) -> Iterable[str]:

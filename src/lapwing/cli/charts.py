@@ -85,6 +85,8 @@ def make_chart(answer: Drawable, file: Path, confidence: Fraction) -> None:
         draw_chart(answer, confidence)
     else:
         write_chart(answer.plot(confidence=confidence), file)
+        if len(answer.interval(confidence)) > 1:
+            note("note", "the chart shows only the first noisy number of the result")
 
 
 def draw_chart(answer: Drawable, confidence: Fraction) -> None:
@@ -104,6 +106,8 @@ def draw_chart(answer: Drawable, confidence: Fraction) -> None:
         marks = ASCII
     lines = drawn(bars[:MOST_BARS], page_width(stream), marks)
     more = [f"… and {len(bars) - MOST_BARS:,} more rows"] if len(bars) > MOST_BARS else []
+    if len(answer.interval(confidence)) > 1:
+        more.append(f"only {name} is drawn, the first noisy number")
     key = f"{marks[1]} ends at the number, {marks[0]} and {marks[2]} at the ends of its {level(confidence)} interval"
     page = [text(""), text(name, "bold"), *map(text, lines), *(text(line, "dim") for line in (*more, key))]
     stream.write(rendered(stream, *page))

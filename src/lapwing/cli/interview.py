@@ -155,6 +155,11 @@ def ask_types(source: Path, said: Answers) -> Answers:
 
 
 def _checked_types(answer: str, known: Mapping[str, str]) -> dict[str, str]:
+    if "=" not in answer:
+        raise InvalidParameter(
+            f"{answer[:80]!r} corrects no type. Press Enter to accept the types, or write COLUMN=TYPE, like "
+            "age=integer."
+        )
     types = types_of([answer])
     _require_known(types, [*known])
     for kind in types.values():
@@ -415,6 +420,7 @@ def _answer(label: str, default: str | None, read: Callable[[str], Answer]) -> A
             return read(answer or default or "")
         except LapwingError as error:
             complain_of(error)
+            complain("Please answer again. To leave, press Ctrl-C; then nothing is written.")
 
 
 def _write(*parts: RenderableType) -> None:

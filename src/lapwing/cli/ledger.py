@@ -55,7 +55,7 @@ def verify(
     print_text(f"{visible(described.ledger_path.name)}: {entries:,} entries, an unbroken chain.\n")
 
 
-@app.command(epilog=examples("lapwing ledger export visits.ledger.jsonl"))
+@app.command(epilog=examples("lapwing ledger export visits.ledger.jsonl"), short_help="Write all entries to a file.")
 def export(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Standard output unless given.")] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
@@ -74,7 +74,9 @@ def export(
     note("written", f"{state.sequence:,} entries to {file}, the newest {state.hash}")
 
 
-@app.command(epilog=examples("lapwing ledger backup visits.ledger.jsonl"))
+@app.command(
+    epilog=examples("lapwing ledger backup visits.ledger.jsonl"), short_help="Copy the ledger, and check the copy."
+)
 def backup(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="The command replaces an older copy of the same ledger.")
@@ -89,7 +91,9 @@ def backup(
     note("written", f"{state.sequence:,} entries to {file}, the newest {state.hash}")
 
 
-@app.command(epilog=examples("lapwing ledger restore visits.ledger.jsonl"))
+@app.command(
+    epilog=examples("lapwing ledger restore visits.ledger.jsonl"), short_help="Restore a lost ledger from a copy."
+)
 def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A copy from `lapwing ledger backup`.")],
     newest: Annotated[

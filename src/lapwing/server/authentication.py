@@ -18,7 +18,7 @@ from fastapi import Request
 from lapwing.documents.people_document import Right
 from lapwing.errors import NotAuthorised, TooManyRequests
 from lapwing.server.listing import require_known_parameters
-from lapwing.server.people import MEANINGS, UNKNOWN, Caller, People
+from lapwing.server.people import MEANINGS, RIGHTS_OF, UNKNOWN, Caller, People
 
 INSIDE: Final = "lapwing.caller"
 """The key of a request's scope under which this process says who asks, if it has found that out itself."""
@@ -178,7 +178,8 @@ def require_right(caller: Caller, right: Right) -> Caller:
         NotAuthorised: If they do not have it.
     """
     if not caller.may(right):
-        raise NotAuthorised(f"You need the right `{right}`: to {MEANINGS[right]}.")
+        who = " or ".join(sorted(role for role, rights in RIGHTS_OF.items() if right in rights))
+        raise NotAuthorised(f"You need the right `{right}` (of the role {who}): to {MEANINGS[right]}.")
     return caller
 
 

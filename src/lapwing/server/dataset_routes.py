@@ -336,7 +336,7 @@ def faults(service: OfService, dataset: str, request: Request, page: PageOf, cal
 def resume(service: OfService, dataset: str, caller: Caller = CURATOR) -> SeenFaults:
     """Say that the faults were looked at; nothing is refunded."""
     served = service.datasets.visible(caller, dataset)
-    _note_begun(service.store, caller, "look at faults begun", served.name)
+    _note_begun(service.store, caller, "resume begun", served.name)
     count = served.session.acting_for(caller.name).resume()
     with service.store.transaction() as connection:
         audit_log.note(connection, caller.name, "faults looked at", served.name, faults=count)
