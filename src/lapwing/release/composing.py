@@ -138,7 +138,7 @@ def source_columns(plan: Plan, value: Derived) -> Iterator[tuple[Plan, Derived]]
 
 def notes_on_empty(plan: Plan) -> list[str]:
     """Say why a result is empty, or one that it is made of."""
-    words = "no row can have a value of {}, whatever the data are: look at WHERE, and at what public tables hold"
+    words = "the result is empty in any data: WHERE or a joined public table leaves no value of {}"
     return [Note(words.format(named), NO_POSSIBLE_ROWS) for named in impossible_in(plan)]
 
 

@@ -249,7 +249,7 @@ def _within(relation: Relation) -> Iterator[Relation]:
 def notes_on_shared(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say how rows that several units share are truncated, at which levels, and for what part of the price."""
     units = plan.question.units_of_row
-    notes = [f"{units} units share a row; what each adds is limited by a linear program, which leaves out little"]
+    notes = [f"one row can be of {units} units. Lapwing limits what each unit adds, so the result may be too small"]
     terms = {term.measure: term for term in priced.terms}
     for output in plan.outputs:
         levels = measures_of(output.value)

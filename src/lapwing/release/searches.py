@@ -167,8 +167,8 @@ def _note_of_level(search: Search, finding: ApproximateBounds) -> str:
         return f"{said}, the most that is tried"
     lacking = _plain(finding.beyond * search.total.step)
     return (
-        f"{said}, and the excess is cut off. With 95 % probability, in all groups together, this cuts off at most "
-        f"{lacking} more than twice the bound would"
+        f"{said}, and the excess is cut off, so the result may be too small. With 95 % probability, a limit twice as "
+        f"large would keep at most {lacking} more, in all groups together"
     )
 
 
