@@ -212,6 +212,8 @@ def _cast(node: exp.Expression, row: Row) -> Value:
         return at
     if isinstance(value, bool):
         return Near(Fraction(int(value)))
+    if isinstance(value, str) and isinstance(node.this, exp.Literal):  # a constant, which is read while it is bound
+        return value.lower() == "true" if kind == exp.DType.BOOLEAN else Near(Fraction(value))
     assert value is None or isinstance(value, Near)
     return _stepped(value, Fraction(1), Fraction(1, 2)) if node.args["to"].this == exp.DType.INT else value
 
