@@ -16,6 +16,7 @@ from typing_extensions import Unpack
 from lapwing.answer.column_facts import ColumnFacts
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell
+from lapwing.documents.answer_document import AnswerShown
 from lapwing.documents.dbapi.exceptions import InterfaceError, NotSupportedError, as_database_errors
 from lapwing.documents.dbapi.options import Options, QueryOptions
 from lapwing.errors import LapwingError
@@ -34,31 +35,12 @@ Described: TypeAlias = tuple[str, str, None, None, None, None, bool]
 """A column: name, type, display size, internal size, precision, scale, and whether it may be NULL."""
 
 
-class Result(Protocol):
+class Result(AnswerShown, Protocol):
     """An answer, as far as a cursor reads it."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
 
     @property
     def types(self) -> Mapping[str, str]:
         """The type of each column."""
-
-    @property
-    def cost(self) -> Loss:
-        """The charge."""
-
-    @property
-    def stored(self) -> bool:
-        """Whether it was bought before."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Public facts that a reader should know."""
-
-    def rows(self) -> list[dict[str, Cell]]:
-        """Return a list of dicts."""
 
     def interval(self, confidence: Number = ..., /) -> Mapping[str, tuple[EndArray, EndArray]]:
         """Return the ends of an interval for each noisy column."""

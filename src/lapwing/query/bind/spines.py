@@ -154,7 +154,7 @@ class _Split:
         return None not in values and len({type(value) for value in values}) == 1 and len(set(values)) == len(values)
 
     def _replaced(self, outer: bool) -> bool:
-        """Write columns of the answer in the place of aggregates; tell whether all are over the rows alone."""
+        """Write columns of the answer in the place of aggregates; tell whether all of them read only the rows."""
         select = self._select
         clauses = [*select.expressions, select.args.get("having"), select.args.get("order")]
         for clause in clauses:

@@ -32,6 +32,8 @@ _ONE = Literal(value=Fraction(1), type=fixed(Fraction(1), 1, 1))
 
 def with_determined_keys(select: exp.Select, within: Scope) -> exp.Select | None:
     """Return a SELECT that is also grouped by what its keys determine and it shows; None if there is nothing."""
+    if select.find(exp.Group) is None:
+        return None
     new, changed = select.copy(), False
     for one in new.find_all(exp.Select):
         group = one.args.get("group")
@@ -45,7 +47,7 @@ def with_determined_keys(select: exp.Select, within: Scope) -> exp.Select | None
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """What stands in FROM: its name there, its columns if the catalog knows them, and the public table that it is."""
+    """One relation of FROM: its name there, its columns if the catalog knows them, and its public table."""
 
     name: str
     columns: frozenset[str] | None
