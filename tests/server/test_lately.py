@@ -111,27 +111,37 @@ LATELY = "SELECT plan, COUNT(*) AS n FROM visits WHERE day < CURRENT_DATE GROUP 
 TODAY = "SELECT COUNT(*) AS n, CURRENT_DATE AS today FROM visits"
 
 
+FREE_TODAY = "SELECT tier, CURRENT_DATE AS today FROM codes"
+
+
+def on_day(day: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Session, "moment", lambda _: datetime(2026, 1, day))
+
+
 def test_another_day_is_seen_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     session = world.session()
     session.catalog = replace(session.catalog, public_tables=())
-    monkeypatch.setattr(Session, "moment", lambda _: datetime(2026, 1, 2))
+    on_day(2, monkeypatch)
     kept = [asked(world, sql=LATELY) for _ in range(3)][-1]
     assert kept["stored"]
     assert asked(world, sql=LATELY) == kept
-    monkeypatch.setattr(Session, "moment", lambda _: datetime(2026, 1, 3))
+    on_day(3, monkeypatch)
     assert not asked(world, sql=LATELY)["stored"]
     assert world.charges() == 2
 
 
-def test_a_free_answer_shows_the_day_on_which_it_is_asked(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("text", "charges"), [(TODAY, 1), (FREE_TODAY, 0)])
+def test_a_free_answer_shows_the_day_on_which_it_is_asked(
+    world: World, monkeypatch: pytest.MonkeyPatch, text: str, charges: int
+) -> None:
     """The clock stands beside the numbers alone: they are the same on both days, and the day is not."""
-    monkeypatch.setattr(Session, "moment", lambda _: datetime(2026, 1, 2))
-    first = [asked(world, sql=TODAY) for _ in range(3)][-1]
-    monkeypatch.setattr(Session, "moment", lambda _: datetime(2026, 1, 3))
-    second = [asked(world, sql=TODAY) for _ in range(3)]
-    assert [row["today"] for row in first["rows"]] == ["2026-01-02"]
-    assert [row["today"] for answer in second for row in answer["rows"]] == ["2026-01-03"] * 3
-    assert world.charges() == 1
+    on_day(2, monkeypatch)
+    first = [asked(world, sql=text) for _ in range(3)][-1]
+    on_day(3, monkeypatch)
+    second = [asked(world, sql=text) for _ in range(3)]
+    assert {row["today"] for row in first["rows"]} == {"2026-01-02"}
+    assert {row["today"] for answer in second for row in answer["rows"]} == {"2026-01-03"}
+    assert world.charges() == charges
 
 
 def test_data_that_were_not_accepted_are_seen_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,3 +210,18 @@ def test_only_the_latest_are_remembered(world: World, monkeypatch: pytest.Monkey
         asked(world, confidence=0.9)
     assert asked(world)["id"] != before["id"]
     assert len(world.service.executor._recent._recent) == 1
+
+
+# ---- free, as all of it is public ------------------------------------------------------------------------------------
+
+PUBLIC = "SELECT tier, COUNT(*) AS n FROM codes GROUP BY tier"
+
+
+def test_a_free_result_is_stored_once(world: World) -> None:
+    first = asked(world, sql=PUBLIC)
+    assert [asked(world, sql=PUBLIC) for _ in range(2)] == [first, first]
+    assert world.ask("GET", f"/v1/answers/{first['id']}", "alice").document["rows"] == first["rows"]
+    assert asked(world, sql=PUBLIC, confidence=0.9)["id"] != first["id"]
+    assert asked(world, "carol", sql=PUBLIC)["id"] != first["id"]
+    assert len(world.ask("GET", "/v1/datasets/open/answers", "alice").document) == 2
+    assert world.charges() == 0

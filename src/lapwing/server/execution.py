@@ -551,6 +551,9 @@ class QuestionExecutor:
             )
             for request, answer in zip(requests, answers, strict=True)
         ]
+        shown = None if recent is None or not self._answers.is_kept(recent.record) else recent.shown_again(new[0])
+        if shown is not None:
+            return (shown,)
 
         def claimed(connection: StoreConnection, id_: str) -> None:
             if claim is not None and not claim(connection, id_):

@@ -18,24 +18,28 @@ next request look again, and none can be overlooked. Rights, rates and whether t
 remembered: callers look at them each time.
 
 Of an answer that does not stand, its record still saves writing: an answer that rests on the same entries and the same
-catalog says the same, so it is not kept once more.
+catalog says the same, so it is not kept once more. No entry pays for an answer over only public rows. It is made each
+time. If its document and its stream equal the earlier ones byte for byte, the earlier record is returned. Only a digest
+of them is held here, however large they are.
 
 Bounds: `MOST` answers, each with at most `LARGEST` bytes of its stream; the one asked for the longest ago goes first.
 What one person asked is remembered for that person alone, so how long a question takes tells nobody what others asked.
 """
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from hashlib import sha256
 from typing import Final, final
 
 from lapwing.answer import Answer
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import LapwingError
 from lapwing.release.versions import current_digests
-from lapwing.server.answer_store import AnswerRecord
+from lapwing.server.answer_store import AnswerRecord, NewAnswer
 from lapwing.session import Session, access_of
 
 MOST: Final = 1024
@@ -53,6 +57,7 @@ class RecentAnswer:
     Args:
         seal: Of the ledger in which it was looked for, if known.
         moment: The values of its looks at the clock, if it looked there.
+        digest: Of its document and stream, if no entry paid for it. Then its record has neither.
     """
 
     record: AnswerRecord
@@ -61,10 +66,18 @@ class RecentAnswer:
     tables: Sequence[Table]
     seal: str | None
     moment: datetime | None
+    digest: bytes | None = None
 
     def says_what(self, answer: Answer, catalog: Catalog) -> bool:
-        """Tell whether another answer to the same request says the same."""
-        return self.entries == answer.entries and self.catalog is catalog and self.moment == _moment_of(answer)
+        """Tell whether another answer to the same request says the same, as far as ledger and catalog can tell."""
+        same = self.entries == answer.entries and self.catalog is catalog and self.moment == _moment_of(answer)
+        return bool(answer.entries) and same
+
+    def shown_again(self, new: NewAnswer) -> AnswerRecord | None:
+        """Return the earlier record of an answer that no charge paid for, if both show the same; None if not."""
+        if self.digest is None or self.digest != _digest(new):
+            return None
+        return replace(self.record, document=new.document, arrow=new.arrow)
 
     def stands(self, session: Session, seal: str | None) -> bool:
         """Tell whether the request would be answered so again; seal: of the ledger now, as `seal_of` says it."""
@@ -91,22 +104,28 @@ class RecentAnswers:
 
     def note(self, name: Name, answer: Answer, catalog: Catalog, record: AnswerRecord, seal: str | None) -> None:
         """Remember a free answer as it was kept; seal: of the ledger before it was looked for, None if not known."""
-        if not answer.stored or not answer.entries or len(record.arrow) > LARGEST:
+        free = not catalog.graphs and not answer.entries
+        if not free and (not answer.stored or not answer.entries or len(record.arrow) > LARGEST):
             return
         tables = () if catalog.graphs else answer.plan.question.lineage  # answers about graphs have other plans
         recent = RecentAnswer(
-            record=record,
+            record=replace(record, document={}, arrow=b"") if free else record,
             entries=answer.entries,
             catalog=catalog,
             tables=tables,
-            seal=seal,
+            seal=None if free else seal,
             moment=_moment_of(answer),
+            digest=_digest(record) if free else None,
         )
         with self._lock:
             self._recent[name] = recent
             self._recent.move_to_end(name)
             while len(self._recent) > MOST:
                 self._recent.popitem(last=False)
+
+
+def _digest(answer: AnswerRecord | NewAnswer) -> bytes:
+    return sha256(json.dumps(answer.document, sort_keys=True).encode() + b"\0" + answer.arrow).digest()
 
 
 def _moment_of(answer: Answer) -> datetime | None:
