@@ -225,6 +225,12 @@ PAIRS = [
         "SELECT COUNT(*) AS n FROM visits AS v LEFT JOIN (SELECT person AS p, COUNT(*) AS k FROM visits WHERE age > 3 "
         "GROUP BY person) AS s ON s.p = v.person WHERE COALESCE(s.k, 0) = 0",
     ),
+    (  # ANDs in parentheses
+        "SELECT COUNT(*) AS n FROM visits AS v, LATERAL (SELECT COUNT(*) AS k FROM visits WHERE (person = v.person "
+        "AND age > 3) AND member) AS s WHERE s.k = 0",
+        "SELECT COUNT(*) AS n FROM visits AS v LEFT JOIN (SELECT person AS p, COUNT(*) AS k FROM visits WHERE age > 3 "
+        "AND member GROUP BY person) AS s ON s.p = v.person WHERE COALESCE(s.k, 0) = 0",
+    ),
     (  # a count that is named without its table
         "SELECT COUNT(*) AS n FROM visits AS v, LATERAL (SELECT COUNT(*) AS k FROM visits WHERE person = v.person "
         "AND age > 3) AS s WHERE k = 0",

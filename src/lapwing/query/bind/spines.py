@@ -16,7 +16,9 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.query.classify.kinds import Kind, Kinds, visible_in
+from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.listed_values import has_only
+from lapwing.query.from_clause.select_list import placed
 from lapwing.query.normalise.without_rows import ZERO, is_null, passes_over
 from lapwing.query.text.parse import Parsed
 
@@ -74,7 +76,7 @@ class _Split:
             return None
         where = select.args.get("where")
         outside, kept = list[exp.Expression](), side
-        for node in [] if where is None else _conjuncts(where.this):
+        for node in [] if where is None else conjuncts(where.this):
             if self._is_of_list(node):
                 outside.append(node)
             elif self._is_of_rows(node) and (not side or is_null(node)):
@@ -117,7 +119,7 @@ class _Split:
     def _on(self) -> tuple[exp.Expression, exp.Expression, list[exp.Expression]] | None:
         """Return what of the rows equals a column of the list, that column, and other conditions on the rows."""
         found, inside = None, list[exp.Expression]()
-        for node in _conjuncts(self._join.args["on"]):
+        for node in conjuncts(self._join.args["on"]):
             sides = [node.this, node.expression] if isinstance(node, exp.EQ) else []
             pair = (
                 next(((a, b) for a, b in (sides, sides[::-1]) if self._is_list_column(b) and self._is_of_rows(a)), None)
@@ -136,11 +138,8 @@ class _Split:
         """Return the columns of the list that are grouped by; none if anything else is."""
         names = list[str]()
         for node in group.expressions if has_only(group, "expressions") else ():
-            items, key = self._select.expressions, node
-            if isinstance(node, exp.Literal) and not node.is_string and node.this.isdecimal():
-                place = int(node.this)
-                key = items[place - 1] if 1 <= place <= len(items) else node
-            elif isinstance(node, exp.Column) and not node.table and not self._is_list_column(node):
+            items, key = self._select.expressions, placed(node, self._select.expressions) or node
+            if isinstance(node, exp.Column) and not node.table and not self._is_list_column(node):
                 key = next((item for item in items if type(item) is exp.Alias and item.alias == node.name), node)
             key = key.this if type(key) is exp.Alias else key
             if not self._is_list_column(key):
@@ -198,11 +197,6 @@ class _Split:
 
     def _is_of_rows(self, node: exp.Expression) -> bool:
         return not any(map(self._is_list_column, node.find_all(exp.Column))) and node.find(exp.Query) is None
-
-
-def _conjuncts(node: exp.Expression) -> list[exp.Expression]:
-    parts = node.flatten() if type(node) is exp.And else [node.unnest()]
-    return [part for part in parts if isinstance(part, exp.Expression)]
 
 
 def _plain(node: exp.Expression) -> Fraction | str | date | None:

@@ -16,6 +16,7 @@ from lapwing.query.classify.kinds import Kind, Kinds, tables_of_with
 from lapwing.query.expressions.rows import is_column, same_name
 from lapwing.query.from_clause.common_tables import bare, named_before, tables_of, with_named
 from lapwing.query.from_clause.scope import Scope
+from lapwing.query.from_clause.select_list import placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +137,9 @@ def only_key(query: exp.Expression) -> str | None:
     group = query.args.get("group") if isinstance(query, exp.Select) else None
     if group is None or len(group.expressions) != 1 or any(v for k, v in group.args.items() if k != "expressions"):
         return None
-    by: exp.Expression = group.expressions[0]
-    items = list(query.expressions)
-    if isinstance(by, exp.Literal) and not by.is_string and by.name.isdecimal() and 0 < int(by.name) <= len(items):
-        by = items[int(by.name) - 1].unalias()
+    items, first = list(query.expressions), group.expressions[0]
+    item = placed(first, items)
+    by: exp.Expression = first if item is None else item.this if type(item) is exp.Alias else item
     found = [item.alias_or_name for item in items if is_column(by) and item.unalias() == by]
     return found[0] if len(found) == 1 else None
 

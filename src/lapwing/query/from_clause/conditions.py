@@ -1,6 +1,5 @@
 """Conditions on rows: what stands after WHERE, HAVING, QUALIFY, ON and FILTER, and how they are joined."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -50,18 +49,18 @@ def filtered(selection: Selection, where: Expression | None) -> Selection:
     return replace(selection, where=conjunction(selection.where, where))
 
 
-def conjuncts(node: exp.Expression, rows: RowScope) -> Sequence[exp.Expression]:
-    """Return the conditions that a chain of ANDs joins."""
-    parts: list[exp.Expression] = []
-    pending = [node]
+def conjuncts(node: exp.Expression, rows: RowScope | None = None) -> list[exp.Expression]:
+    """Return the conditions that a chain of ANDs joins.
+
+    Args:
+        rows: Refuses ANDs and parentheses that say anything else, as none does that sqlglot parses.
+    """
+    parts, pending = list[exp.Expression](), [node]
     while pending:
         part = pending.pop()
-        if type(part) is exp.And:
-            rows.only(part, "this", "expression")
-            pending += [part.expression, part.this]
-        elif type(part) is exp.Paren:
-            rows.only(part, "this")
-            pending.append(part.this)
-        else:
-            parts.append(part)
+        inside = ("this", "expression") if type(part) is exp.And else ("this",) if type(part) is exp.Paren else ()
+        if rows is not None and inside:
+            rows.only(part, *inside)
+        pending += [part.args[name] for name in reversed(inside)]
+        parts += [] if inside else [part]
     return parts

@@ -131,14 +131,23 @@ def named(node: exp.Expression, rows: RowScope) -> tuple[exp.Expression, str | N
 # ---- aliases --------------------------------------------------------------------------------------------------------
 
 
+def placed(node: exp.Expression | None, items: Sequence[exp.Expression]) -> exp.Expression | None:
+    """Return the item of a SELECT list of which a node gives the place, as in GROUP BY 1; None if there is none."""
+    if not isinstance(node, exp.Literal) or node.is_string or not str(node.this).isdecimal():
+        return None
+    place = int(node.this)
+    return items[place - 1] if 1 <= place <= len(items) else None
+
+
 def chosen(node: exp.Expression, select: exp.Select, rows: RowScope) -> exp.Expression:
     """Resolve GROUP BY 1 and GROUP BY alias to what the SELECT list says there; columns come before aliases."""
     items = select.expressions
     if isinstance(node, exp.Literal) and not node.is_string:
         rows.only(node, "this")
-        if not str(node.this).isdecimal() or not 1 <= int(node.this) <= len(items):
+        item = placed(node, items)
+        if item is None:
             raise rows.refusal(node, RefusalCause.UNKNOWN_COLUMN, f"There is no column {node.this} in the SELECT list")
-        return named(items[int(node.this) - 1], rows)[0]
+        return named(item, rows)[0]
     return _aliased(node, items, rows) or node
 
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from lapwing.query.expressions.rows import is_column
 from lapwing.query.from_clause.listed_values import has_only
+from lapwing.query.from_clause.select_list import placed
 
 
 def with_first_rows(select: exp.Expression) -> exp.Expression | None:
@@ -38,8 +39,7 @@ def _meant(node: exp.Expression, select: exp.Expression) -> exp.Expression | Non
     """Return what a key or a term of the order means: a place in the SELECT list, the name of an item, or itself."""
     items = select.expressions
     if isinstance(node, exp.Literal):
-        place = int(node.this) if not node.is_string and node.this.isdecimal() else 0
-        item = items[place - 1] if 1 <= place <= len(items) else None
+        item = placed(node, items)
         return item.this if type(item) is exp.Alias else None if isinstance(item, exp.Star) else item
     if is_column(node) and node.args.get("table") is None:
         named = [

@@ -12,6 +12,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.normalise.without_rows import NULL, ZERO
 
@@ -90,9 +91,7 @@ def _keys(
     Every column that looks outside must say so by the name of its table.
     """
     where = inner.args.get("where")
-    conditions = (
-        [] if where is None else list(where.this.flatten() if isinstance(where.this, exp.And) else [where.this])
-    )
+    conditions = [] if where is None else conjuncts(where.this)
     keys, rest = list[tuple[exp.Expression, exp.Expression]](), list[exp.Expression]()
     for node in conditions:
         sides = _sides(node, inside, outside)
