@@ -182,6 +182,13 @@ REFUSED = {
         "subquery_not_supported",
         0,
     ),
+    # a number of rows that another list or number chooses
+    f"WITH t AS (SELECT * FROM sales WHERE plan IN ({BIG})) {COUNTED}age > (SELECT AVG(age) FROM t)": (
+        "subquery_not_supported",
+        0,
+    ),
+    "WITH t AS (SELECT * FROM sales WHERE age > (SELECT AVG(age) FROM sales)) SELECT COUNT(*) AS n FROM t "
+    "WHERE age < (SELECT MAX(age) FROM t)": ("subquery_not_supported", 0),
     f"{COUNTED}age > (SELECT AVG(s.age) FROM sales AS s WHERE s.town = sales.town)": ("values_not_public", 0),
     f"{COUNTED}person IN (SELECT person FROM sales GROUP BY plan HAVING COUNT(*) > 9)": ("privacy_unit_as_value", 0),
 }

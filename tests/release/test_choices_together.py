@@ -10,7 +10,7 @@ import lapwing as lw
 from lapwing.errors import AnswerFault, InvalidParameter
 from lapwing.mechanisms.additive import CHOICES
 from lapwing.query.pricing import joint_price
-from lapwing.release import composing, searching
+from lapwing.release import composing
 from tests.support.effort import only
 from tests.support.release.small import PURE, opened, row
 
@@ -133,8 +133,7 @@ def test_what_was_found_makes_two_questions_one_of_numbers(tmp_path: Path, every
 
 
 def test_twin_numbers_read_off_a_choice_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place in (searching, composing):
-        monkeypatch.setattr(place, "found_together", lambda _plans, priced, _budget: tuple(priced))
+    monkeypatch.setattr(composing, "found_together", lambda _plans, priced, _budget: tuple(priced))
     with pytest.raises((AssertionError, InvalidParameter)):
         check_found(tmp_path)
 

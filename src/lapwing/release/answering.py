@@ -34,8 +34,8 @@ def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...
     """
     for request in requests:
         try_showing(request.plan, request.priced)
-    if any(request.priced.sources for request in requests):
-        from lapwing.release.composing import answer_composed  # here: few questions are over the answers to others
+    if any(request.priced.sources or request.priced.searches for request in requests):
+        from lapwing.release.composing import answer_composed  # here: few questions are of several
 
         return answer_composed(requests, access)
     if not access.timing.trusted:
@@ -47,10 +47,6 @@ def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...
     if not notes or any(isinstance(note, Note) and note.code == TOO_WIDE for said in notes for note in said):
         require_usable(requests, access)
     access = replace(access, wording=wordings_of(requests))
-    if any(request.priced.searches for request in requests):
-        from lapwing.release.searching import answers_after_searches  # here: most questions leave no bounds to be found
-
-        return answers_after_searches(requests, access)
     numbers = released(requests, access)
     return answers_of(requests, notes or [notes_of(one, access) for one in requests], numbers, {}, access)
 

@@ -1,18 +1,23 @@
-"""Questions over the answers to others: what is asked in their place, and what they are answered with."""
+"""Questions over the answers to others, or after searches and constants: what is asked, and how it is answered.
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+Searches for bounds and constants are asked first. They may leave a question no cell. Then its result is empty in any
+data, so that it is not asked, and costs only what was asked first.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from lapwing.answer import Answer, Note
 from lapwing.answer.notes import NO_POSSIBLE_ROWS
+from lapwing.catalog.model import Budget
 from lapwing.errors import QueryRefused
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.derived import values_in
 from lapwing.query.derivation.node import Derived
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
-from lapwing.query.plan.composition import impossible_in
+from lapwing.query.plan.composition import impossible_in, plans_asked
 from lapwing.query.plan.plan import Plan, Question
-from lapwing.query.pricing.joint_price import calibrate_found, found_together
+from lapwing.query.pricing.joint_price import calibrate_found, composed_of, found_together
 from lapwing.query.pricing.quote import Quote
 from lapwing.release.answering import (
     answer_all,
@@ -41,42 +46,118 @@ def answer_composed(requests: Sequence[Request], access: Access) -> tuple[Answer
     """
     asked = [tuple(in_place_of(request)) for request in requests]
     if any(leaf.priced.searches for leaves in asked for leaf in leaves):
-        requests, answers = _answered_after_searches(requests, asked, access)
+        requests, answers, empty = _answered_after_searches(requests, asked, access)
     else:
         every = [leaf for leaves in asked for leaf in leaves]
-        answers = answer_all(every, access) if every else ()  # over only public rows, no question is asked
+        answers, empty = answer_all(every, access) if every else (), ()  # of only public rows, no question is asked
     each = iter(answers)
-    return tuple(_made(request.plan, each, request.priced.loss.nothing())[0] for request in requests)
+    return tuple(_made(request.plan, each, request.priced.loss.nothing(), empty)[0] for request in requests)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a plan, once all that it was to be asked with was found: a leaf, or one that constants left no cell.
+
+    Args:
+        before: The leaves that stood there before.
+    """
+
+    before: tuple[Request, ...]
+    plan: Plan
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is asked no more."""
+        return self.plan.composition is not None
+
+
+def _parts(before: Plan, leaves: Iterator[Request], after: Plan) -> Iterator[_Part]:
+    """Yield the parts of a plan whose bounds and constants were found.
+
+    Args:
+        leaves: Of the plan before that.
+    """
+    if before.composition is not None and after.composition is not None and plans_asked(after):
+        for sources in zip(before.composition.sources, after.composition.sources, strict=True):
+            yield from _parts(sources[0], leaves, sources[1])
+        return
+    stood = tuple(next(leaves) for _ in _leaves(before))
+    if stood:
+        yield _Part(stood, after)
 
 
 def _answered_after_searches(
     requests: Sequence[Request], asked: Sequence[Sequence[Request]], access: Access
-) -> tuple[list[Request], tuple[Answer, ...]]:
-    """Return questions with the bounds and constants that were found for them, and the answers in their place."""
+) -> tuple[list[Request], Sequence[Answer], Sequence[Plan]]:
+    """Return questions with the bounds and constants that were found for them, and the answers to their parts.
+
+    Returns:
+        Also the parts that are empty, as the constants left them no cell.
+    """
     before = [leaf for leaves in asked for leaf in leaves]
     if not access.timing.trusted:
         require_bounded_work(before, access)
     require_usable(before, access)
+    if access.timing.pays:  # whatever could go wrong here costs nothing
+        for leaf in before:
+            notes_of(leaf, access)
     access = replace(access, wording=wordings_of(before))
     found = searched([leaf.priced for leaf in before], access)
     with after_searches(found.values()):
         known = [_settled(request, leaves, found, access) for request, leaves in zip(requests, asked, strict=True)]
         for request in known:
             try_showing(request.plan, request.priced)
+        parts = [
+            part
+            for request, leaves, after in zip(requests, asked, known, strict=True)
+            for part in _parts(request.plan, iter(leaves), after.plan)
+        ]
+        first = [part.before[0] for part in parts if not part.is_empty]
         settled = [leaf for request in known for leaf in in_place_of(request)]
         plans, quotes = [leaf.plan for leaf in settled], [leaf.priced for leaf in settled]
         together = found_together(plans, quotes, access.catalog.budget)
         settled = [replace(leaf, priced=quote) for leaf, quote in zip(settled, together, strict=True)]
         notes = [
-            (*notes_of(leaf, access), *notes_after(first.plan, found))
-            for leaf, first in zip(settled, before, strict=True)
+            (*notes_of(leaf, access), *notes_after(earlier.plan, found))
+            for leaf, earlier in zip(settled, first, strict=True)
         ]
-        numbers = released(settled, replace(access, wording=wordings_of(settled)))
+        numbers = released(settled, replace(access, wording=wordings_of(settled))) if settled else ()
+    # With the searches of each again, of which settled questions know nothing: they are a part of its cost.
     paid = [
-        replace(leaf, priced=replace(leaf.priced, searches=first.priced.searches))
-        for leaf, first in zip(settled, before, strict=True)
+        replace(leaf, priced=replace(leaf.priced, searches=earlier.priced.searches))
+        for leaf, earlier in zip(settled, first, strict=True)
     ]
-    return known, answers_of(paid, notes, numbers, found, access)
+    each, charged = iter(answers_of(paid, notes, numbers, found, access)), {one.question for one in _searches_of(paid)}
+    answers = []
+    for part in parts:
+        answers.append(_empty(part, found, charged, access.catalog.budget) if part.is_empty else next(each))
+        charged |= {one.question for one in _searches_of(part.before)}
+    return known, answers, [part.plan for part in parts if part.is_empty]
+
+
+def _searches_of(requests: Sequence[Request]) -> list[Quote]:
+    return [search for request in requests for search in request.priced.searches]
+
+
+def _empty(part: _Part, found: Mapping[Question, Release], charged: Collection[Question], budget: Budget) -> Answer:
+    """Return the answer to a part that was left no cell: it costs what was asked first, unless that is charged."""
+    questions = dict.fromkeys(search.question for search in _searches_of(part.before))
+    mine = [found[question] for question in questions if question not in charged]
+    nothing = part.before[0].priced.loss.nothing()
+    said = [note for leaf in part.before for note in notes_after(leaf.plan, found)]
+    sources = () if part.plan.composition is None else part.plan.composition.sources
+    return Answer(
+        plan=part.plan,
+        mechanisms=(),
+        values=(),
+        keys=(),
+        cost=sum_of([nothing, *(release.cost for release in mine)]),
+        stored=all(release.stored for release in mine),
+        notes=tuple(dict.fromkeys([*said, *notes_on_empty(part.plan)])),
+        entries=sorted({found[question].sequence for question in questions}),
+        sources=[_made(source, iter(()), nothing)[0] for source in sources],
+        delta=budget.delta - budget.delta_keys,
+    )
 
 
 def _settled(request: Request, leaves: Sequence[Request], found: Mapping[Question, Release], access: Access) -> Request:
@@ -84,17 +165,11 @@ def _settled(request: Request, leaves: Sequence[Request], found: Mapping[Questio
     if not any(leaf.priced.searches for leaf in leaves):
         return request
     plan, budget = rebound(request, [leaf.plan for leaf in leaves], found, access), access.catalog.budget
-    plans = list(_leaves(plan))
-    each = [calibrate_found(one, budget, before.priced) for one, before in zip(plans, leaves, strict=True)]
-    found_quotes = iter(found_together(plans, each, budget))
-
-    def quote(plan: Plan) -> Quote:
-        if plan.composition is None:
-            return next(found_quotes)
-        sources = tuple(map(quote, plan.composition.sources))
-        return Quote(question=plan.question, terms=(), loss=request.priced.loss.nothing(), sources=sources)
-
-    return replace(request, plan=plan, priced=quote(plan))
+    parts = [part for part in _parts(request.plan, iter(leaves), plan) if not part.is_empty]
+    each = [calibrate_found(part.plan, budget, part.before[0].priced) for part in parts]
+    found_quotes = iter(found_together([part.plan for part in parts], each, budget))
+    priced = composed_of(plan, lambda _: next(found_quotes), request.priced.loss.nothing())
+    return replace(request, plan=plan, priced=priced)
 
 
 def settled_if_stored(request: Request, access: Access) -> Request:
@@ -142,12 +217,14 @@ def notes_on_empty(plan: Plan) -> list[str]:
     return [Note(words.format(named), NO_POSSIBLE_ROWS) for named in impossible_in(plan)]
 
 
-def _made(plan: Plan, answers: Iterator[Answer], nothing: Loss) -> tuple[Answer, list[Answer]]:
-    """Return the answer to a plan, and those to its leaves: public rows have none, and cost nothing."""
-    if plan.composition is None:
+def _made(
+    plan: Plan, answers: Iterator[Answer], nothing: Loss, empty: Sequence[Plan] = ()
+) -> tuple[Answer, list[Answer]]:
+    """Return the answer to a plan, and those to its parts: public rows have none, and cost nothing."""
+    if plan.composition is None or any(plan is part for part in empty):
         answer = next(answers)
         return answer, [answer]
-    made = [_made(source, answers, nothing) for source in plan.composition.sources]
+    made = [_made(source, answers, nothing, empty) for source in plan.composition.sources]
     leaves = [leaf for _, of_source in made for leaf in of_source]
     answer = Answer(
         plan=plan,

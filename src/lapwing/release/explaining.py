@@ -16,6 +16,7 @@ from lapwing.privacy.measures import GaussianDP, Loss, PureDP
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.node import Output
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
+from lapwing.query.plan.composition import plans_asked
 from lapwing.query.plan.measure_names import measure_names
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.pricing.calibrate import calibrate
@@ -51,8 +52,9 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
         QueryRefused: If its answer would be refused to somebody whose time is not trusted.
         AnswerFault: If it could not be shown.
     """
-    if request.priced.sources:
-        request = settled_if_stored(request, access)
+    if request.priced.sources or request.plan.constants:
+        found = settled_if_stored(request, access)
+        request = found if request.priced.sources or not plans_asked(found.plan) else request
     asked = tuple({asked_by(leaf.plan): leaf for leaf in in_place_of(request)}.values())
     if not asked:
         return _free_preview(request, state, access)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.conversion import DECLARE_BOUNDS
+from lapwing.query.plan.composition import plans_asked
 from lapwing.query.plan.plan import Plan
 from lapwing.release.request import Access, Release, Request
 from lapwing.release.searches import settled, stored_searches
@@ -42,4 +43,6 @@ def is_stored(request: Request, access: Access) -> bool:
         if len(bounds) < len({search.question for search in request.priced.searches}):
             return False
         request, _ = settled(request, bounds, access)
+    if not plans_asked(request.plan):  # constants left it no cell
+        return True
     return isinstance(look_up(request.priced, access.ledger.answers, access), Release)

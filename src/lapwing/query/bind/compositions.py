@@ -51,6 +51,7 @@ from lapwing.query.plan.composition import (
     Composition,
     JoinKind,
     SourceJoin,
+    impossible_in,
     plans_asked,
 )  # fmt: skip
 from lapwing.query.plan.plan import Plan, Question
@@ -274,7 +275,7 @@ class _Composer:
 
     def _composed(self, composition: Composition, outputs: Sequence[Output]) -> Plan:
         rows, options = composition.most_rows, self._parsed.options
-        asked = [bool(plans_asked(source)) for source in composition.sources]
+        asked = [bool(plans_asked(source) or impossible_in(source)) for source in composition.sources]
         most = MOST_ROWS if all(asked) else MOST_ROWS_BESIDE_PUBLIC if any(asked) else MOST_FREE_ROWS
         if rows is not None and rows > most:
             reason = f"The result would be made of up to {rows:,} rows, and at most {most:,} are joined"

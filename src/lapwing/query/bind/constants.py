@@ -12,8 +12,10 @@ Guarantee:
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import partial
 from math import isfinite
 from typing import Final
+from typing import Literal as Choice
 
 from sqlglot import exp
 
@@ -21,7 +23,7 @@ from lapwing.errors import RefusalCause
 from lapwing.query.bind.constant_lists import likely, plan_of_list, written
 from lapwing.query.bind.no_cells import require_possible
 from lapwing.query.bind.outer_keys import compared_with_outer, restricted
-from lapwing.query.bind.released_columns import likely_rows, plan_of_join, replace_join
+from lapwing.query.bind.released_columns import likely_of_join, plan_of_join, replace_join
 from lapwing.query.classify.asked_constants import members_in, numbers_in
 from lapwing.query.classify.kinds import Kind, Kinds
 from lapwing.query.classify.released_joins import ReleasedJoin, released_joins
@@ -35,6 +37,7 @@ from lapwing.query.from_clause.common_tables import bare, common_tables, with_na
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.scope import Scope
+from lapwing.query.plan.composition import impossible_in, plans_asked
 from lapwing.query.plan.plan import Plan
 from lapwing.query.text.literals import literal
 from lapwing.query.text.parse import Parsed
@@ -47,6 +50,35 @@ Constants = Sequence[tuple[Plan, Rows]]
 MOST_GROUPS: Final = 1_000
 """Groups of each of which a condition may have a constant of its own."""
 _TYPICAL: Final[Mapping[Shape, object]] = {"date": date(2000, 1, 1), "timestamp": datetime(2000, 1, 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Guess:
+    """What stands in the place of constants until they are asked for.
+
+    Args:
+        place: Where numbers and dates are between the ends that they may have.
+        all_listed: Whether lists are whole, or empty.
+    """
+
+    place: Choice["low", "middle", "high"] = "middle"
+    all_listed: bool = True
+
+    def number(self, value: Derived) -> object:
+        """Return a number or a date."""
+        if self.place == "middle" and value.shape in _TYPICAL:
+            return _TYPICAL[value.shape]
+        if value.shape in _TYPICAL:
+            year = 1800 if self.place == "low" else 2200
+            return datetime(year, 1, 1) if value.shape == "timestamp" else date(year, 1, 1)
+        low, high = value.total.type.interval() if isinstance(value, Average) else (None, None)
+        if low is None or high is None:
+            return {"low": 0, "middle": 1, "high": 10**9}[self.place]
+        return float({"low": low, "middle": (low + high) / 2, "high": high}[self.place])
+
+
+_GUESSES: Final = (_Guess(), _Guess(all_listed=False), _Guess(place="low"), _Guess(place="high"))
+"""In this order, until one leaves the query a cell: by that its work and price are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +109,20 @@ def with_constants(
     Raises:
         QueryRefused: If one of them is no question for a number.
     """
+    for guess in _GUESSES:
+        node, asked, outer = _bound(parsed, whole, within, known, kinds, guess)
+        if outer.composition is None or not (asked or plans_asked(outer)):  # what was asked may leave no cell
+            return replace(outer, constants=(*asked, *outer.constants))
+        if not impossible_in(outer):
+            break
+    reason = "A query over results takes no number in a condition on rows"
+    raise within.nowhere.refusal(node, RefusalCause.SUBQUERY_NOT_SUPPORTED, reason, "Ask for it first.")
+
+
+def _bound(
+    parsed: Parsed, whole: Callable[[Parsed], Plan], within: Scope, known: Constants, kinds: Kinds, guess: _Guess
+) -> tuple[exp.Expression, Sequence[Plan], Plan]:
+    """Return a question with constants, what is asked for first that is not known, and where the first stands."""
     select, rows = parsed.select.copy(), RowScope(text=within.text)
     alone = replace(parsed, options=replace(parsed.options, epsilon=None, delta=None), explain=False)
 
@@ -84,73 +130,73 @@ def with_constants(
         return whole(of_query(alone, query, rows.text))
 
     asked = list[Plan]()
+
+    def answered(plan: Plan, likely_rows: Callable[[], Rows]) -> Rows:
+        found = next((answer for other, answer in known if other == plan), None)
+        if found is None:
+            asked.append(plan)
+        return likely_rows() if found is None else found
+
     joins = list[ReleasedJoin]()
     while after := released_joins(select, kinds, within):  # what one equals may be named by the next
         joined = after[0]
         joins.append(joined)
         plan = plan_of_join(joined, asked_alone, rows)
-        found = next((answer for other, answer in known if other == plan), None)
-        if found is None:
-            asked.append(plan)
-            found = likely_rows(plan, _middle)
+        found = answered(plan, partial(likely_of_join, plan, guess.number))
         replace_join(joined, plan, found, select, rows, _written)
-    nodes = list(numbers_in(select))
+    # All of them are bound before any is written: what is asked first never reads a guess at another.
     members = [(node, plan_of_list(node, select, asked_alone, rows)) for node in members_in(select, kinds)]
+    numbers = [(node, *_plan_of_number(node, select, asked_alone, within, kinds)) for node in numbers_in(select)]
     for member, plan in members:
-        found = next((answer for other, answer in known if other == plan), None)
-        if found is None:
-            asked.append(plan)
-            found = likely(plan)
+        found = answered(plan, partial(likely, plan) if guess.all_listed else list)
         values = [literal(value) for (value,) in found if value is not None]
         member.replace(written(member, values, has_null=len(values) < len(found)))
+    for node, key, plan in numbers:
+        found = answered(plan, partial(_likely, plan, rows, node, guess))
+        node.replace(_written(found, key, plan.outputs[-1].value.shape))
     if members or joins:  # what only the lists and joins named is named no more
         before = common_tables(select)
         select.set("with_", None)
         select = with_named(select, before)
-    for node in nodes:
-        rows.only(node, "this")
-        number = _number(node, select, within)
-        if kinds.of(number.query) is Kind.PROTECTED:
-            reason = "A subquery is not supported here that has a number for each unit"
-            raise rows.refusal(
-                node,
-                RefusalCause.MIXES_UNITS,
-                reason,
-                "Join a subquery that groups by the unit, and compare the columns.",
-            )
-        plan = asked_alone(number.query)
-        require_possible(plan, node, rows)
-        if number.narrower is not None and _groups(plan) is None:
-            plan = asked_alone(number.narrower)
-        if plan.composition is not None or plan.constants or plan.searches or not plan.question.measures:
-            raise rows.refusal(
-                node,
-                RefusalCause.SUBQUERY_NOT_SUPPORTED,
-                "A number in a condition must come from a single query",
-                "Ask for it by itself first.",
-            )
-        if len(plan.outputs) != 1 + (number.key is not None) or plan.outputs[-1].value.shape not in NUMERIC + TEMPORAL:
-            raise rows.refusal(
-                node,
-                RefusalCause.SUBQUERY_NOT_ONE_COLUMN,
-                "A subquery in the place of a number has one column",
-                "Show one number or date.",
-            )
-        found = next((answer for other, answer in known if other == plan), None)
-        if found is None:
-            asked.append(plan)
-            found = _likely(plan, rows, node)
-        node.replace(_written(found, number.key, plan.outputs[-1].value.shape))
-    outer = whole(of_query(parsed, select, rows.text))
-    if outer.composition is not None:
-        reason = "A query over results takes no number in a condition on rows"
+    first = numbers[0][0] if numbers else members[0][0] if members else select
+    return first, asked, whole(of_query(parsed, select, rows.text))
+
+
+def _plan_of_number(
+    node: exp.Subquery, select: exp.Select, asked: Callable[[exp.Select], Plan], within: Scope, kinds: Kinds
+) -> tuple[exp.Expression | None, Plan]:
+    """Return the column by whose values there are numbers, if there is one, and the plan that gives them.
+
+    Raises:
+        QueryRefused: If it is no single query for a number.
+    """
+    rows = RowScope(text=within.text)
+    rows.only(node, "this")
+    number = _number(node, select, within)
+    if kinds.of(number.query) is Kind.PROTECTED:
+        reason = "A subquery is not supported here that has a number for each unit"
         raise rows.refusal(
-            nodes[0] if nodes else members[0][0] if members else select,
-            RefusalCause.SUBQUERY_NOT_SUPPORTED,
-            reason,
-            "Ask for it first.",
+            node, RefusalCause.MIXES_UNITS, reason, "Join a subquery that groups by the unit, and compare the columns."
         )
-    return replace(outer, constants=(*asked, *outer.constants))
+    plan = asked(number.query)
+    require_possible(plan, node, rows)
+    if number.narrower is not None and _groups(plan) is None:
+        plan = asked(number.narrower)
+    if plan.composition is not None or plan.constants or plan.searches or not plan.question.measures:
+        raise rows.refusal(
+            node,
+            RefusalCause.SUBQUERY_NOT_SUPPORTED,
+            "A number in a condition must come from a single query",
+            "Ask for it by itself first.",
+        )
+    if len(plan.outputs) != 1 + (number.key is not None) or plan.outputs[-1].value.shape not in NUMERIC + TEMPORAL:
+        raise rows.refusal(
+            node,
+            RefusalCause.SUBQUERY_NOT_ONE_COLUMN,
+            "A subquery in the place of a number has one column",
+            "Show one number or date.",
+        )
+    return number.key, plan
 
 
 def _number(node: exp.Subquery, select: exp.Select, within: Scope) -> _Number:
@@ -191,9 +237,9 @@ def _number(node: exp.Subquery, select: exp.Select, within: Scope) -> _Number:
 # ---- what stands in their place -------------------------------------------------------------------------------------
 
 
-def _likely(plan: Plan, rows: RowScope, node: exp.Expression) -> Rows:
+def _likely(plan: Plan, rows: RowScope, node: exp.Expression, guess: _Guess) -> Rows:
     """Return numbers as the answer might have them, by which work and price are known before it is there."""
-    number = _middle(plan.outputs[-1].value)
+    number = guess.number(plan.outputs[-1].value)
     if len(plan.outputs) == 1:
         return [(number,)]
     values = _groups(plan)
@@ -211,13 +257,6 @@ def _groups(plan: Plan) -> Sequence[object] | None:
         return None
     (key,) = keys
     return None if key.private or key.other is not None or len(key.domain) > MOST_GROUPS else key.domain
-
-
-def _middle(value: Derived) -> object:
-    if value.shape in _TYPICAL:
-        return _TYPICAL[value.shape]
-    low, high = value.total.type.interval() if isinstance(value, Average) else (None, None)
-    return float((low + high) / 2) if low is not None and high is not None else 1
 
 
 def _written(found: Rows, key: exp.Expression | None, shape: Shape) -> exp.Expression:

@@ -56,7 +56,7 @@ def plan_of_join(joined: ReleasedJoin, asked: Callable[[exp.Select], Plan], rows
     return replace(plan, asked=replace(plan.asked, numbers=True))
 
 
-def likely_rows(plan: Plan, middle: Callable[[Derived], object]) -> Rows:
+def likely_of_join(plan: Plan, middle: Callable[[Derived], object]) -> Rows:
     """Return all rows that the result may have, with values that might be theirs."""
     (key,) = plan.question.keys
     values = [output.value for output in plan.outputs]

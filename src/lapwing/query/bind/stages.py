@@ -43,7 +43,8 @@ def planned(parsed: Parsed, within: Scope, bound: OverRows, outputs: Outputs, kn
     plan = _Stages(bound, outputs, within, known).plan(parsed)
     if plan.composition is None:
         return plan
-    require_little(plan)
+    if not known:  # what was asked first is paid: nothing is refused after it
+        require_little(plan)
     return without_unread_measures(plan)
 
 

@@ -140,7 +140,12 @@ def calibrate_sources(
 
 
 def calibrate_found(plan: Plan, budget: Budget, priced: Quote) -> Quote:
-    """Price a plan with the bounds that its searches gave, at the price of before: the charge does not change."""
+    """Price a plan with the bounds and constants that were found, at the price of before: the charge does not change.
+
+    If the constants leave no cell, nothing is asked, and nothing more is charged.
+    """
+    if not plans_asked(plan):
+        return free_quote(plan, budget)
     if all(term.instead is None for term in priced.terms):
         plan = of_numbers(plan)  # nor does it become a choice, which others that read the numbers do not make
     return at_loss(plan, bounds_of(plan.question, budget), priced.loss, budget, priced.delta)
