@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from lapwing.errors import TooManyRequests as TooManyRequests
     from lapwing.opening import connect as connect
     from lapwing.opening import protect as protect
+    from lapwing.opening import refresh_data as refresh_data
     from lapwing.preview import Preview as Preview
     from lapwing.privacy.measures import ApproxDP as ApproxDP
     from lapwing.privacy.measures import ApproximateGaussianDP as ApproximateGaussianDP
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from lapwing.privacy.measures import PureDP as PureDP
     from lapwing.privacy.measures import ZeroConcentratedDP as ZeroConcentratedDP
     from lapwing.privacy.renyi import RenyiDP as RenyiDP
-    from lapwing.refreshing import refresh_data as refresh_data
     from lapwing.session import Session as Session
 
 __version__ = "0.2.0.dev0"
@@ -88,8 +88,7 @@ _HOMES = {
     "privacy.renyi": "RenyiDP",
     "budget": "BudgetView",
     "cli.magic": "load_ipython_extension",
-    "opening": "connect protect",
-    "refreshing": "refresh_data",
+    "opening": "connect protect refresh_data",
     "session": "Session",
     "errors": (
         "AllowanceExhausted AnswerDropped AnswerFault BudgetExhausted CatalogError CatalogMismatch DataChanged "

@@ -1,4 +1,4 @@
-"""How a session is opened: by a catalog, or by protecting a file."""
+"""How a session is opened: by a catalog, or by protecting a file; and how its data are taken anew."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, overload
 
 from lapwing.catalog.column_checks import default_length
 from lapwing.catalog.condition import in_words
-from lapwing.catalog.model import Catalog
+from lapwing.catalog.model import SPARK, Catalog
 from lapwing.catalog.reading import Reading
 from lapwing.catalog.source_address import is_address, name_of
 from lapwing.catalog.source_names import catalog_beside, holds_no_types
@@ -86,6 +86,37 @@ def connect(
             "https://dp.example.org."
         )
     return open_session(load(Path(catalog)))
+
+
+def refresh_data(catalog: str | Path | Catalog = "lapwing.toml", *, unreadable: str | None = None) -> int:
+    """Fetch what the sources of a catalog hold now, and make it the current version; return its number.
+
+    The curator's act, which a schedule may run. Only what was delivered whole, and passes the checks of every version,
+    becomes the current one. Until then queries are answered from the version before. The number stays as it is if the
+    rows are the same, or no protected table comes from a source. Public tables have no versions, and later sessions
+    read the new ones. Spending stays with the people.
+
+    Args:
+        catalog: The path of a catalog, or one that was read.
+        unreadable: "null" accepts values that are not of their declared type, which count as NULL or are rounded.
+
+    Guarantee:
+        Nothing is charged; on any error the version before stays the current one, and answers.
+
+    Raises:
+        DataFault: For a source that does not deliver, or rows that are not accepted: `lapwing data check` says which
+            values they are.
+        InvalidParameter: If no table comes from a source.
+    """
+    from lapwing.sources import fetch, tables_of  # here: few sessions fetch their data
+
+    described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
+    if described.engine != SPARK:  # which reads files where they are
+        fetch(described)
+    with open_session(described) as session:
+        if not tables_of(described):
+            return session.budget(history=False).version
+        return session.accept_data(unreadable=unreadable)
 
 
 def protect(

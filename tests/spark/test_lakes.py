@@ -14,8 +14,8 @@ from lapwing.catalog.toml import loads
 from lapwing.engines.spark.cluster import Cluster
 from lapwing.engines.spark.engine import Spark
 from lapwing.errors import CatalogError, DataFault
+from lapwing.opening import refresh_data
 from lapwing.query.bind.bind import bind
-from lapwing.refreshing import refresh_data
 from tests.support.engines import spark
 from tests.support.sources import rows
 
