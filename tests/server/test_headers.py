@@ -13,7 +13,7 @@ from argon2 import extract_parameters
 
 from lapwing.errors import TooManyRequests
 from lapwing.server import credentials, listener, middleware
-from lapwing.server.authentication import _network
+from lapwing.server.authentication import network_of
 from lapwing.server.service import ServiceSettings
 from tests.server.test_authorisation import MATRIX
 from tests.support.effort import is_long, one_in, some
@@ -169,9 +169,9 @@ def test_behind_a_proxy_the_last_address_counts(tmp_path: Path, monkeypatch: pyt
 
 
 def test_an_ipv6_address_counts_by_its_network() -> None:
-    assert _network("2001:db8:1:2:3::4") == _network("2001:db8:1:2:ffff::1") != _network("2001:db8:1:3::4")
-    assert _network("192.0.2.1") == _network("::ffff:192.0.2.1") != _network("192.0.2.2")
-    assert _network("unix socket") == "unix socket"
+    assert network_of("2001:db8:1:2:3::4") == network_of("2001:db8:1:2:ffff::1") != network_of("2001:db8:1:3::4")
+    assert network_of("192.0.2.1") == network_of("::ffff:192.0.2.1") != network_of("192.0.2.2")
+    assert network_of("unix socket") == "unix socket"
 
 
 def test_passwords_do_not_wait_without_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -362,8 +362,6 @@ def command(
         grace=operation.grace,
         postgres=listening.postgres,
     )
-    if listening.postgres is not None and foundation.workers > 1:
-        raise InvalidParameter("One process answers PostgreSQL clients. Serve with --workers 1.")
     settings = _settings(foundation, limits, operation)
     if operation.openid is not None and endpoint.callers_address == listener.UNSAID:
         raise InvalidParameter(

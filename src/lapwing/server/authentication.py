@@ -122,11 +122,11 @@ class Callers:
         Raises:
             TooManyRequests: If there are too many requests.
         """
-        self.strangers.take(_network(address))
+        self.strangers.take(network_of(address))
 
     def no_stranger_at(self, address: str) -> None:
         """Do not count an attempt from an address after all, because somebody has proven who they are."""
-        self.strangers.give_back(_network(address))
+        self.strangers.give_back(network_of(address))
 
     def of_token(self, token: str, right: Right, dataset: str) -> Caller:
         """Return the caller whose token has an id, with the rights of this moment, and count a request of theirs.
@@ -188,10 +188,10 @@ def address_of(request: Request) -> str:
     return request.client.host[:100] if request.client else ""
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """Return what an address counts as: an IPv6 address as its first 64 bits, another one or a name as itself.
 
-    >>> _network("2001:db8::1") == _network("2001:db8::2"), _network("::ffff:192.0.2.1"), _network("")
+    >>> network_of("2001:db8::1") == network_of("2001:db8::2"), network_of("::ffff:192.0.2.1"), network_of("")
     (True, '192.0.2.1', '')
     """
     try:

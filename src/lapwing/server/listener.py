@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, final
 from weakref import WeakKeyDictionary
@@ -24,6 +25,7 @@ from lapwing.server.application import application
 from lapwing.server.collecting import with_collectors
 from lapwing.server.log import log, open_log
 from lapwing.server.middleware import Application
+from lapwing.server.pgwire.cancel_lines import CancelLines
 from lapwing.server.problems import place_of
 from lapwing.server.service import Service
 
@@ -108,7 +110,7 @@ def run(service: Service, place: Endpoint, collectors: Mapping[str, Collector] |
     """
     keep_threads_quiet()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises it again when all is closed
-    with listening(place) as door, _wire_door(place) as wire_door:
+    with listening(place) as door, wire_listening(place) as wire_door:
         here = place.at(door)
         running = server(service, here, collectors=collectors, wire_door=wire_door)
         if here.certificate is not None:
@@ -153,7 +155,7 @@ def require_free(place: Endpoint) -> None:
         listening(replace(place, port=port)).close()
 
 
-def _wire_door(place: Endpoint) -> AbstractContextManager[socket.socket | None]:
+def wire_listening(place: Endpoint) -> AbstractContextManager[socket.socket | None]:
     """Return the socket for clients of the PostgreSQL protocol, None if there is to be none."""
     return nullcontext() if place.postgres is None else listening(replace(place, port=place.postgres))
 
@@ -166,6 +168,7 @@ def server(
     ready: Callable[[], Awaitable[None]] | None = None,
     collectors: Mapping[str, Collector] | None = None,
     wire_door: socket.socket | None = None,
+    lines: CancelLines | None = None,
 ) -> uvicorn.Server:
     """Return the server of a service.
 
@@ -174,6 +177,7 @@ def server(
         ready: Is called when it takes connections, and every now and then.
         collectors: As of `run`.
         wire_door: The socket for clients of the PostgreSQL protocol.
+        lines: To the other workers, for their cancel requests.
     """
     open_log(worker)
     encrypted = place.certificate is not None
@@ -185,7 +189,8 @@ def server(
             return
         from lapwing.server.pgwire.listener import WireListener  # here: most services speak HTTP only
 
-        clients = WireListener(service, wire_door, lambda: config.ssl, lambda: served_certificate(config, place))
+        certificate = partial(served_certificate, config, place)
+        clients = WireListener(service, wire_door, lambda: config.ssl, certificate, lines or CancelLines())
         await clients.start()
         try:
             yield

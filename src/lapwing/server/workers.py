@@ -1,7 +1,7 @@
 """The processes of a service: what each opens, and the parent of several that serve one socket and replaces the dead.
 
-Theory of operation. The parent has the socket, and nothing else of the service: it opens no data, answers nobody, and
-starts workers (`work`) that take connections from it. They are spawned, never forked, so each opens ledger,
+Theory of operation. The parent has the sockets, and nothing else of the service: it opens no data, answers nobody, and
+starts workers (`work`) that take connections from them. They are spawned, never forked, so each opens ledger,
 data and store for itself; what must hold between them is held there. A worker that dies is replaced at once if it had
 been up for a while, and after a growing pause if not. One that dies soon after its start for the fifth time in a row
 will not do better at the sixth, so then the service ends. While a worker is missing, the others take its connections,
@@ -37,6 +37,7 @@ from lapwing.server.deadline.cost import require_counted
 from lapwing.server.deadline.process import QuestionProcess, shares
 from lapwing.server.listener import Endpoint
 from lapwing.server.log import log, open_log
+from lapwing.server.pgwire.cancel_lines import CancelLines, cancel_lines
 from lapwing.server.problems import place_of
 from lapwing.server.service import Service, ServiceSettings
 
@@ -101,6 +102,26 @@ def opened(config: ProcessConfig, worker: int | None = None, *, asking: bool = T
         yield service
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doors:
+    """Where workers take connections: for HTTP, and for PostgreSQL clients, if there are any.
+
+    Args:
+        lines: For cancel requests of PostgreSQL clients: what each worker has of them, in order.
+    """
+
+    http: socket.socket
+    wire: socket.socket | None = None
+    lines: tuple[CancelLines, ...] = ()
+
+    def close(self) -> None:
+        """Take no more connections here."""
+        self.http.close()
+        if self.wire is not None:
+            self.wire.close()
+
+
 def pause(soon: int) -> float:
     """Return the seconds before a worker starts that died so many times in a row soon after its start."""
     return min(PAUSE * 2**soon, LONGEST_PAUSE) if soon else 0.0
@@ -116,14 +137,17 @@ def run_workers(config: ProcessConfig, number: int) -> None:
     with (
         TemporaryDirectory(prefix="lapwing-") as counts,
         listener.listening(config.endpoint) as door,
+        listener.wire_listening(config.endpoint) as wire_door,
         _signals(renewals=config.endpoint.certificate is not None) as signals,
     ):
         os.environ[metrics.FOLDER] = counts  # the workers inherit it
-        crew = _Crew(replace(config, endpoint=config.endpoint.at(door)), door, signals)
+        lines = cancel_lines(0 if wire_door is None else number)
+        doors = Doors(http=door, wire=wire_door, lines=tuple(lines))
+        crew = _Crew(replace(config, endpoint=config.endpoint.at(door)), doors, signals)
         try:
             crew.serve(number)
         finally:
-            door.close()
+            doors.close()
             crew.end()
     log("ended")
 
@@ -164,8 +188,8 @@ class _Signals:
 
 @final
 class _Crew:
-    def __init__(self, config: ProcessConfig, door: socket.socket, signals: _Signals) -> None:
-        self._config, self._door, self._signals = config, door, signals
+    def __init__(self, config: ProcessConfig, doors: Doors, signals: _Signals) -> None:
+        self._config, self._doors, self._signals = config, doors, signals
         self._workers: list[_Worker] = []
         self._listening = False
 
@@ -207,7 +231,7 @@ class _Crew:
         worker.line, theirs = context.Pipe()
         worker.starts, worker.ready = time.monotonic(), False
         worker.process = context.Process(
-            target=work, args=(self._config, worker.number, self._door, theirs), name=f"worker {worker.number}"
+            target=work, args=(self._config, worker.number, self._doors, theirs), name=f"worker {worker.number}"
         )
         worker.process.start()
         theirs.close()
@@ -284,7 +308,7 @@ def _signals(*, renewals: bool) -> Iterator[_Signals]:
                 signal.signal(number, handler)
 
 
-def work(config: ProcessConfig, number: int, door: socket.socket, parent: Connection) -> None:
+def work(config: ProcessConfig, number: int, doors: Doors, parent: Connection) -> None:
     """Serve as one of several workers, until told to end or until the parent has died.
 
     It leaves the parent's process group, so that Ctrl-C on a terminal reaches the parent alone, which passes it on.
@@ -306,11 +330,14 @@ def work(config: ProcessConfig, number: int, door: socket.socket, parent: Connec
     try:
         with opened(config, number) as service:
             service.executor.start()
-            server = listener.server(service, config.endpoint, worker=number, ready=ready)
+            lines = doors.lines[number - 1] if doors.lines else None
+            server = listener.server(
+                service, config.endpoint, worker=number, ready=ready, wire_door=doors.wire, lines=lines
+            )
             if config.endpoint.certificate is not None:
                 signal.signal(signal.SIGHUP, lambda *_: listener.renew_certificate(server.config, config.endpoint))
             with long_lived_objects_frozen():
-                server.run(sockets=[door])
+                server.run(sockets=[doors.http])
     except LapwingError as error:
         log("not opened", code=error.code, detail=str(error))
         sys.exit(1)

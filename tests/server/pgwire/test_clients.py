@@ -30,6 +30,7 @@ from lapwing.server.bodies import MOST_SQL
 from lapwing.server.deadline.process import Order, Outcome
 from lapwing.server.pgwire import listener as wire_listener
 from lapwing.server.pgwire import session, sign_in
+from lapwing.server.pgwire.cancel_lines import CancelLines
 from lapwing.server.pgwire.listener import WireListener
 from lapwing.server.pgwire.tools import tool_of
 from lapwing.server.service import Service, ServiceSettings
@@ -441,7 +442,7 @@ def test_tls_is_demanded_and_the_sign_in_is_bound_to_it(tmp_path: Path, certific
     start = WireListener.__init__
 
     def encrypted(self: WireListener, service: Service, door: socket.socket, *_: object) -> None:
-        start(self, service, door, lambda: context, chain.read_bytes)
+        start(self, service, door, lambda: context, chain.read_bytes, CancelLines())
 
     with patch.object(WireListener, "__init__", encrypted), wired_in(tmp_path) as own:
         with own.connect(sslmode="require", channel_binding="require") as connection:

@@ -4,7 +4,9 @@ import asyncio
 import os
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,12 +16,14 @@ from unittest.mock import patch
 import psycopg
 import pytest
 
+from lapwing.errors import TooManyRequests
 from lapwing.server import authentication
-from lapwing.server.authentication import Callers
+from lapwing.server.authentication import Callers, TokenBuckets
 from lapwing.server.listener import Endpoint, served_certificate
 from lapwing.server.people import People
 from lapwing.server.pgwire import listener as wire_listener
 from lapwing.server.pgwire import sign_in
+from lapwing.server.pgwire.sign_in_attempts import Attempts
 from tests.server.pgwire.test_clients import Wired, wired_in
 from tests.support.server import wire
 from tests.support.server.world import QUICK
@@ -66,6 +70,67 @@ def test_a_stranger_over_the_limit_causes_no_work(strict: Wired) -> None:
     with patch.object(People, "scram_salt", side_effect=AssertionError):
         assert "Try again later" in refused(strict)
     assert strict.world.ask("GET", "/v1/me").status == 429  # the limit is that of HTTP
+
+
+async def at_once(good: int, bad: int, together: int) -> int:
+    """Begin so many attempts of an address at once, the good ones last, and return how many are let try."""
+    callers = Callers(None, rate=1.0, strangers=1.0)  # type: ignore[arg-type]  # nobody is looked up
+    callers.strangers = TokenBuckets(1e-9, float(together))
+    attempts, tried = Attempts(callers), 0
+
+    async def attempt(*, is_good: bool) -> None:
+        nonlocal tried
+        await attempts.begin("192.0.2.1")
+        tried += 1
+        for _ in range(3):
+            await asyncio.sleep(0)  # others have their turn meanwhile
+        attempts.end("192.0.2.1", good=is_good)
+
+    work = [attempt(is_good=place >= bad) for place in range(bad + good)]
+    done = await asyncio.gather(*work, return_exceptions=True)
+    assert all(one is None or isinstance(one, TooManyRequests) for one in done)
+    return tried
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "tried"), [(60, 0, 60), (0, 60, 20), (60, 19, 79), (60, 20, 20), (200, 10, 210)]
+)
+def test_good_attempts_at_once_are_not_limited_and_bad_ones_are(good: int, bad: int, tried: int) -> None:
+    assert asyncio.run(at_once(good, bad, 20)) == tried
+
+
+def test_twin_attempts_that_do_not_wait_are_found() -> None:
+    """Planted: whoever finds no room is refused at once, as it was."""
+    with patch.object(Attempts, "begin", lambda self, address: _begin_at_once(self, address)):
+        assert asyncio.run(at_once(60, 0, 20)) == 20
+
+
+async def _begin_at_once(self: Attempts, address: str) -> None:
+    self._callers.stranger_at(address)
+    self._under_way[address] += 1
+
+
+def test_a_pool_that_connects_at_once_is_let_in(strict: Wired) -> None:
+    door = threading.Barrier(8)
+
+    def connect(_: int) -> None:
+        door.wait(60)
+        strict.connect().close()
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(connect, range(8)))
+    assert "is wrong" in refused(strict)
+
+
+def test_attempts_that_are_never_finished_count_as_wrong(tmp_path: Path) -> None:
+    settings = replace(QUICK, strangers=1e-6, request_seconds=0.2)
+    with patch.object(authentication, "PATIENT", 2.0), wired_in(tmp_path, settings) as own:
+        for _ in range(2):
+            with socket.create_connection(("127.0.0.1", own.port), timeout=30) as half:
+                half.sendall(wire.startup("alice"))
+                while half.recv(1 << 16):
+                    pass
+        assert "Try again later" in refused(own, password=None)
 
 
 def test_twin_good_sign_ins_that_count_are_found(strict: Wired) -> None:

@@ -27,6 +27,7 @@ from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.postgres import presence
 from lapwing.server import workers
+from lapwing.server.execution import QuestionExecutor
 from lapwing.server.log import log
 from lapwing.server.people import DAY, RIGHTS_OF, People
 from lapwing.server.policies import Policies
@@ -69,6 +70,12 @@ class Crew:
     def port(self) -> int:
         """Where it listens."""
         return int(self.wait_for("listening")[0]["port"])
+
+    @property
+    def wire_port(self) -> int:
+        """Where it answers PostgreSQL clients."""
+        self.wait_for("listening")
+        return int(self.wait_for("listening for PostgreSQL clients")[0]["port"])
 
     @property
     def workers(self) -> list[int]:
@@ -319,6 +326,26 @@ def _be_stubborn() -> None:
     DuckDB.run = stubborn  # type: ignore[method-assign]
 
 
+def _hold_queries_of_the_wire() -> None:
+    """No bug: as above; and the log says when a query arrives, from when on it can be cancelled."""
+    _hold_questions()
+    ask = QuestionExecutor.ask
+
+    async def noted(self: QuestionExecutor, *given: Any) -> Any:
+        log("a query arrived")
+        return await ask(self, *given)
+
+    QuestionExecutor.ask = noted  # type: ignore
+
+
+def _keep_cancel_requests() -> None:
+    """Take a cancel request for another worker, and pass it on to nobody."""
+    from lapwing.server.pgwire.cancel_lines import CancelLines
+
+    _hold_queries_of_the_wire()
+    CancelLines.pass_on = lambda self, request: request.process % len(self.doors) != self.place  # type: ignore
+
+
 PLANTS: Final[Mapping[str, Callable[[], None]]] = {
     "decide before charging": _decide_before_charging,
     "die at once": _die_at_once,
@@ -327,6 +354,8 @@ PLANTS: Final[Mapping[str, Callable[[], None]]] = {
     "be stubborn": _be_stubborn,
     "believe deaths soon": _believe_deaths_soon,
     "hold questions": _hold_questions,
+    "hold queries of the wire": _hold_queries_of_the_wire,
+    "keep cancel requests": _keep_cancel_requests,
     "hold questions on Spark": _hold_questions_on_spark,
     "answer from the newest": _answer_from_the_newest,
 }

@@ -5,8 +5,9 @@ there are no more than `MOST_STRANGERS` such connections. After that, another ta
 few parts. So a client that hangs up is noticed while its query is under way, and a client that sends much is not read
 from. A client that does not read its results is waited for, for a limited time.
 
-Of one person there are at most `MOST_OF_PERSON` connections, and `MOST_CONNECTIONS` in all. When all are taken, the one
-that has been idle the longest makes room, as over HTTP. A connection ends after it was idle for `IDLE_SECONDS`.
+Of one person there are at most `MOST_OF_PERSON` connections, and `MOST_CONNECTIONS` in all; with several workers, at
+each of them, as over HTTP. When all are taken, the one that has been idle the longest makes room. A connection ends
+after it was idle for `IDLE_SECONDS`.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from lapwing.errors import LapwingError, NotAuthorised
 from lapwing.exact.entropy import SystemEntropy, read_exactly
 from lapwing.server.log import log
 from lapwing.server.pgwire import protocol
+from lapwing.server.pgwire.cancel_lines import CancelLines
 from lapwing.server.pgwire.catalog import PublicCatalogs
 from lapwing.server.pgwire.connection_statements import Wire
 from lapwing.server.pgwire.protocol import Protocol
@@ -32,6 +34,7 @@ from lapwing.server.pgwire.results import Portal, Prepared
 from lapwing.server.pgwire.session import FLUSHED, WireSession
 from lapwing.server.pgwire.settings import REPORTED, options_of, spelt
 from lapwing.server.pgwire.sign_in import SignIn
+from lapwing.server.pgwire.sign_in_attempts import Attempts
 from lapwing.server.problems import place_of, told
 from lapwing.server.service import Service
 
@@ -53,6 +56,7 @@ class WireListener:
     Args:
         tls: Returns the context of the service's certificate, None without TLS.
         certificate: Returns the certificate that clients are shown, as PEM; None without TLS.
+        lines: To the other workers of the service, for cancel requests.
     """
 
     def __init__(
@@ -61,10 +65,13 @@ class WireListener:
         door: socket.socket,
         tls: Callable[[], ssl.SSLContext | None],
         certificate: Callable[[], bytes | None],
+        lines: CancelLines,
     ) -> None:
         self._service, self._door, self._tls, self._certificate = service, door, tls, certificate
-        self._numbers = 0
+        self._lines = lines
+        self._count = 0
         self._catalogs = PublicCatalogs()
+        self._attempts = Attempts(service.callers)
         self._strangers: dict[asyncio.Task[None], None] = {}
         self._sessions: dict[int, WireSession] = {}
         self._idle: dict[int, asyncio.Timeout] = {}
@@ -75,6 +82,7 @@ class WireListener:
     async def start(self) -> None:
         """Begin to take connections."""
         self._certificate()  # is read now, before its file can change
+        self._lines.start(self._stop)
         self._server = await asyncio.start_server(self._connected, sock=self._door, limit=PART)
         log("listening for PostgreSQL clients", port=self._door.getsockname()[1])
 
@@ -82,6 +90,7 @@ class WireListener:
         """Take no more connections, and end those that are open once their query has ended."""
         if self._server is not None:
             self._server.close()
+            self._lines.close()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -113,11 +122,11 @@ class WireListener:
         opened = writer.transport.get_extra_info("socket")
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self._numbers = self._numbers % (2**31 - 1) + 1
+        number, self._count = self._lines.number(self._count), self._count + 1
         wire: Wire = Protocol[Prepared, Portal](
             tls=self._tls() is not None,
             most_bytes=self._service.settings.most_bytes,
-            process=self._numbers,
+            process=number,
             key=read_exactly(SystemEntropy(), 32),
         )
 
@@ -194,7 +203,16 @@ class WireListener:
     ) -> WireSession | None:
         """Let somebody sign in; None if the connection ends without."""
         peer = writer.get_extra_info("peername")
-        attempt = SignIn(self._service, wire, str(peer[0])[:100] if peer else "", self._certificate)
+        address = str(peer[0])[:100] if peer else ""
+        attempt = SignIn(self._service, wire, address, self._attempts, self._certificate)
+        try:
+            return await self._attempted(attempt, wire, reader, writer, flush)
+        finally:
+            attempt.end()
+
+    async def _attempted(
+        self, attempt: SignIn, wire: Wire, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flush: Flush
+    ) -> WireSession | None:
         while not wire.is_closed:
             event = wire.next_event()
             await flush()
@@ -291,6 +309,11 @@ class WireListener:
         return self._service.datasets.visible(caller, wanted).name
 
     def _cancel(self, event: protocol.Cancel) -> None:
+        """Let the worker stop what a connection does that has the connection."""
+        if not self._lines.pass_on(event):
+            self._stop(event)
+
+    def _stop(self, event: protocol.Cancel) -> None:
         """Stop what a connection does, if the key is its key; nobody is told whether it was."""
         session = self._sessions.get(event.process)
         key = b"\0" * 32 if session is None else session.wire.cancel_key

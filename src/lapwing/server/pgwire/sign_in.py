@@ -1,8 +1,8 @@
 """The sign-in of a PostgreSQL client, by SCRAM with the API tokens of a person.
 
 Theory of operation. An attempt is counted when it begins, by the limiter of logins over HTTP, and given back once
-somebody has proven who they are. So a stranger who is over the limit makes the service do no work, and a dashboard that
-opens many connections is not held up.
+somebody has proven who they are (`sign_in_attempts`). So a stranger who is over the limit makes the service do no work.
+A dashboard that opens many connections at once is not refused.
 
 Nothing shows whether a name exists. Until the client sends its proof, the server computes the salt of the name, and
 looks up nothing. Then it looks up the verifiers of the name and compares as many for every name (`scram`). A refusal
@@ -27,12 +27,14 @@ from lapwing.exact.entropy import SystemEntropy, read_exactly
 from lapwing.server.pgwire import protocol, scram
 from lapwing.server.pgwire.connection_statements import Wire
 from lapwing.server.pgwire.refusals import fatal
+from lapwing.server.pgwire.sign_in_attempts import Attempts
 from lapwing.server.problems import told
 from lapwing.server.service import Service
 
 STEP: Final = 0.25
 """Seconds."""
 WRONG: Final = "The name or the token is wrong, or the token is no longer valid."
+TOO_MANY: Final = "Too many attempts to sign in came from this network without the right token. Try again later."
 OLDER: Final = (
     "The password is an API token of this person. Tokens that were issued before this service spoke PostgreSQL's "
     "protocol do not work here: issue a new one."
@@ -41,14 +43,18 @@ OLDER: Final = (
 
 @final
 class SignIn:
-    """One attempt to sign in, from an address.
+    """One attempt to sign in, from an address; `end` is called when its connection signs in or ends.
 
     Args:
+        attempts: Those of all connections.
         certificate: Returns the certificate that clients are shown, as PEM; None without TLS.
     """
 
-    def __init__(self, service: Service, wire: Wire, address: str, certificate: Callable[[], bytes | None]) -> None:
+    def __init__(
+        self, service: Service, wire: Wire, address: str, attempts: Attempts, certificate: Callable[[], bytes | None]
+    ) -> None:
         self._service, self._wire, self._address, self._certificate = service, wire, address, certificate
+        self._attempts, self._is_counted = attempts, False
         self._binding = b""
         self._event: protocol.SignIn | None = None
         self._exchange: scram.Exchange | None = None
@@ -60,10 +66,11 @@ class SignIn:
     async def begin(self, event: protocol.SignIn) -> None:
         """Ask somebody for a proof, by the same steps whoever they are."""
         try:
-            self._service.callers.stranger_at(self._address)
+            await self._attempts.begin(self._address)
+            self._is_counted = True
             salt = await run_in_threadpool(self._service.people.scram_salt, event.user)
-        except TooManyRequests as error:
-            self._wire.close(fatal("53000", str(error)))
+        except TooManyRequests:
+            self._wire.close(fatal("53000", TOO_MANY))
             return
         except LapwingError as error:
             self._wire.close(fatal("58000", str(told(error, None, None))))
@@ -89,13 +96,20 @@ class SignIn:
             known = await run_in_threadpool(self._service.people.scram_verifiers, self._event.user)
             place, proof = self._exchange.final(event.data, [verifier for _, verifier in known])
         except scram.Refused:
+            self.end()
             await self._refuse(self._event.user[:100], arrived)
             return None
         except LapwingError as error:
             self._wire.close(fatal("58000", str(told(error, None, None))))
             return None
-        self._service.callers.no_stranger_at(self._address)
+        self.end(good=True)
         return self._event, known[place][0], proof
+
+    def end(self, *, good: bool = False) -> None:
+        """Note whether somebody has proven who they are; what comes later changes nothing."""
+        if self._is_counted:
+            self._is_counted = False
+            self._attempts.end(self._address, good=good)
 
     async def _refuse(self, user: str, arrived: float) -> None:
         try:
