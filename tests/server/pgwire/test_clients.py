@@ -187,6 +187,17 @@ def test_a_wrong_number_of_formats_is_refused_and_says_what_was_charged(wired: W
     assert (wired.world.charges() != before) == ("D" in refused.fields) == (intervals == "on")
 
 
+def test_formats_of_a_cursor_are_refused_before_it_costs_anything(wired: Wired) -> None:
+    run = wire.parse("DECLARE c CURSOR WITH HOLD FOR SELECT COUNT(*) AS n FROM visits WHERE size > 5")
+    before = wired.world.charges()
+    with wired.connect(autocommit=True) as connection:
+        (refused,) = [
+            one for one in sent_raw(connection, run + wire.bind(results=[0, 0]) + wire.execute()) if one.kind == "E"
+        ]
+    assert refused.fields["C"] == "08P01"
+    assert wired.world.charges() == before
+
+
 def test_a_portal_that_was_sent_whole_has_no_more_rows(wired: Wired) -> None:
     run = wire.parse("SELECT 1") + wire.bind() + wire.execute() + wire.execute()
     with wired.connect(autocommit=True) as connection:
@@ -350,6 +361,36 @@ def test_results_are_copied(wired: Wired) -> None:
         with connection.cursor().copy(f"COPY ({COUNT}) TO STDOUT (FORMAT binary)") as copy:
             copy.set_types(["text", "int8"])
             assert list(copy.rows()) == rows
+
+
+WIDE: Final = "SELECT plan, COUNT(*) * 1000000000000000000 * 100 AS n FROM visits GROUP BY plan ORDER BY plan"
+
+
+def test_an_integer_beyond_bigint_is_numeric_unless_it_was_described_as_bigint(wired: Wired) -> None:
+    with wired.connect(autocommit=True) as connection:
+        for binary in (False, True):  # described with its result
+            cursor = connection.cursor(binary=binary).execute(WIDE)
+            assert [one.type_code for one in cursor.description or ()] == [25, 1700]
+            assert all(n % 10**20 == 0 for _, n in cursor.fetchall())
+        rows = connection.execute(WIDE).fetchall()
+        assert min(abs(n) for _, n in rows) > 2**63
+        plain = connection.pgconn.exec_(WIDE.encode())
+        assert [plain.ftype(place) for place in (0, 1)] == [25, 1700]
+        assert [int(plain.get_value(row, 1) or b"") for row in range(plain.ntuples)] == [n for _, n in rows]
+        with connection.cursor().copy(f"COPY ({WIDE}) TO STDOUT") as copy:
+            assert b"".join(copy).decode().split() == [str(cell) for row in rows for cell in row]
+        connection.execute(f"DECLARE wide CURSOR WITH HOLD FOR {WIDE}")
+        for row in rows:
+            assert connection.execute("FETCH 1 FROM wide").fetchall() == [row]
+        charges = wired.world.charges()
+        for sent in (
+            wire.parse(WIDE) + wire.describe("S") + wire.bind(results=[1]) + wire.execute(),
+            wire.parse(f"COPY ({WIDE}) TO STDOUT (FORMAT binary)") + wire.bind() + wire.execute(),
+        ):
+            (refused,) = [one for one in sent_raw(connection, sent) if one.kind == "E"]
+            assert refused.fields["C"] == "22003"
+            assert "stored" in refused.fields["M"]
+        assert wired.world.charges() == charges
 
 
 def test_rows_come_in_parts_and_pipelines_work(wired: Wired) -> None:

@@ -14,6 +14,7 @@ from psycopg.adapt import PyFormat, Transformer
 
 from lapwing.server.pgwire import values
 from lapwing.server.pgwire.messages import BINARY, TEXT
+from lapwing.server.pgwire.results import Result, widened
 from lapwing.server.pgwire.values import (
     BOOL,
     DATE,
@@ -75,6 +76,26 @@ def test_an_integer_that_does_not_fit_is_no_other_number() -> None:
                 written(value, INT8, format_)
             assert refused.value.state == "22003"
     assert written("a\0b\ud800", TEXT_TYPE, TEXT) == "a\ufffdb?".encode() == written("a\0b\ud800", TEXT_TYPE, BINARY)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "type_"),
+    [
+        ([2**63 - 1, -(2**63), None], INT8),
+        ([2**63, 0], NUMERIC),
+        ([None, -(2**63) - 1], NUMERIC),
+        ([2**63, 10**1000], INT8),  # too long to be sent at all
+        ([], INT8),
+    ],
+)
+def test_a_column_is_as_wide_as_its_integers(numbers: list[int | None], type_: int) -> None:
+    columns = [("k", TEXT_TYPE), ("n", INT8)]
+    result = widened(Result(tag="", columns=columns, rows=[("a", number) for number in numbers]))
+    assert result.columns == [("k", TEXT_TYPE), ("n", type_)]
+    if type_ == NUMERIC:
+        sent = [written(number, NUMERIC, BINARY) for number in numbers]
+        loader = Transformer().get_loader(NUMERIC, pq.Format.BINARY)
+        assert [None if one is None else int(loader.load(one)) for one in sent] == numbers
 
 
 GIVEN: Final[list[Any]] = [

@@ -1,7 +1,7 @@
 """Prepared statements, portals and results, and results in the form that messages have."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Final, final
 
@@ -12,6 +12,8 @@ from lapwing.server.pgwire.statements import ARRAYS, Copy, Statement
 
 EXPLAINED: Final = (("column", values.TEXT_TYPE), ("half_width", values.FLOAT8))
 """The columns of what a query would give."""
+MOST_INTEGER: Final = 10**1000
+"""Integers of results are below half of it."""
 EXAMPLES: Final[Mapping[int, object]] = {
     **dict.fromkeys((values.INT2, values.INT4, values.INT8, values.OID), 0),
     **dict.fromkeys((values.FLOAT4, values.FLOAT8, values.NUMERIC), 0),
@@ -70,6 +72,28 @@ def described(columns: Sequence[tuple[str, int]], formats: Sequence[int]) -> lis
         messages.Column(name=name, type=type_, size=values.SIZES.get(type_, -1), format=kind)
         for (name, type_), kind in zip(columns, kinds, strict=True)
     ]
+
+
+def widened(result: Result) -> Result:
+    """Return a result in which a column of integers is `numeric` where `bigint` does not hold one of them.
+
+    This is for a result that is described when it is there. A client that described the query before has seen `bigint`,
+    and reads nothing else. Neither does the reader of a binary COPY, which has no types. The type of a column follows
+    only from released numbers.
+    """
+    if result.columns is None or (result.copy is not None and result.copy.form == "binary"):
+        return result
+    columns = [
+        (name, values.NUMERIC if type_ == values.INT8 and _is_wide(result.rows, place) else type_)
+        for place, (name, type_) in enumerate(result.columns)
+    ]
+    return replace(result, columns=columns)
+
+
+def _is_wide(rows: Sequence[Sequence[values.Shown]], place: int) -> bool:
+    """Tell whether integers of a column go beyond `bigint`, and none beyond what is sent at all."""
+    sizes = [abs(2 * row[place] + 1) for row in rows if isinstance(row[place], int)]  # type: ignore[operator]
+    return 2**64 < max(sizes, default=0) < MOST_INTEGER
 
 
 def shown(result: Result) -> Sequence[tuple[str, int]] | None:

@@ -42,7 +42,17 @@ from lapwing.server.pgwire.default_price import TakenPrice, taken_price, was_cha
 from lapwing.server.pgwire.messages import Report
 from lapwing.server.pgwire.parameter_inference import as_texts, column_types, inferred
 from lapwing.server.pgwire.refusals import ROWS_HINT, STATES, Refusal
-from lapwing.server.pgwire.results import EXAMPLES, EXPLAINED, Portal, Prepared, Result, described, shown, with_ends
+from lapwing.server.pgwire.results import (
+    EXAMPLES,
+    EXPLAINED,
+    Portal,
+    Prepared,
+    Result,
+    described,
+    shown,
+    widened,
+    with_ends,
+)
 from lapwing.server.pgwire.settings import VERSION_TEXT, Settings
 from lapwing.server.pgwire.statements import Statement, copy_of, parameter_types, split
 from lapwing.server.pgwire.tools import tool_of
@@ -170,6 +180,7 @@ class WireSession:
         for statement in statements:
             try:
                 result = await self._result(statement, ())
+                result = widened(result) if is_query(statement) else result
                 self._notify(result)
                 if result.columns is not None and result.copy is None:
                     self.wire.described(described(result.columns, ()))
@@ -259,7 +270,7 @@ class WireSession:
         """
         statement = portal.prepared.statement
         if runs and portal.result is None and (statement is None or is_query(statement)):
-            portal.result = await self._portal_result(portal)
+            portal.result = widened(await self._portal_result(portal))
         elif statement is not None and is_query(statement) and portal.result is None:
             portal.result = _of_catalog(await self._from_catalog(statement, portal.values))
         columns = await self._columns(portal.prepared, portal.values) if portal.result is None else shown(portal.result)
@@ -269,8 +280,8 @@ class WireSession:
         statement = portal.prepared.statement
         if statement is None:
             return Result(tag="")
-        several = len(portal.formats) > 1 and is_query(statement) and not statement.of_catalog
-        ends = self.settings.is_on("intervals")
+        several = len(portal.formats) > 1 and not statement.of_catalog
+        ends = self.settings.is_on("intervals") and is_query(statement)
         try:
             if several and not ends:  # before it runs, because it may cost something
                 described(await self._columns(portal.prepared, portal.values) or (), portal.formats)
@@ -348,14 +359,14 @@ class WireSession:
                 hint = "Write COPY (SELECT …) TO STDOUT, WITH (FORMAT csv, HEADER) if need be."
                 raise Refusal("0A000", "Only the result of a query can be copied, and only to the client.", hint)
             result = await self._asked(copy.query, given)
-            return Result(tag=f"COPY {len(result.rows)}", columns=result.columns, rows=result.rows, copy=copy)
+            return widened(Result(tag=f"COPY {len(result.rows)}", columns=result.columns, rows=result.rows, copy=copy))
         if is_query(statement):
             return await self._asked(statement, given)
         if first == "DECLARE":
             name, query, held = declared(statement)
             self._own.cursors.require_room(name)
             result = await self._asked(query, given)
-            self._own.cursors.open(name, result, held=held)
+            self._own.cursors.open(name, widened(result), held=held)
             return Result(tag="DECLARE CURSOR", notices=result.notices)
         return self._own.carry_out(statement)
 

@@ -1,7 +1,8 @@
 """Values on the wire: results as the types of PostgreSQL, and parameters of prepared statements from them.
 
 The type of a column follows from its query, before any value is known. So a client may ask for it at any time. An
-integer is `int8`. A released one that does not fit is an error (`BadValue`), and never becomes another number. A
+integer is `int8`. Where a released one does not fit, a column that was not described before is `numeric`
+(`results.widened`). Else it is an error (`BadValue`), and never becomes another number. A
 parameter becomes a Python value that the service takes next to the text of a query; it never passes through the text.
 
 Source:
