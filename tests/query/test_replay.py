@@ -148,6 +148,8 @@ def test_another_unit_where_the_number_of_people_is_known(
 
 WINDOWED = "SELECT SUM(c) AS s FROM (SELECT COUNT(*) OVER (PARTITION BY person) AS c FROM visits)"
 JOINED = "SELECT COUNT(*) AS n FROM visits JOIN codes USING (plan)"
+RANGED = "SELECT COUNT(*) AS n FROM codes JOIN visits ON visits.age >= codes.factor"
+COMPUTED = "SELECT COUNT(*) AS n FROM visits JOIN codes ON visits.age = 0 * codes.factor + 110"
 
 
 @pytest.mark.long
@@ -158,11 +160,14 @@ def test_a_window_over_all_units_is_found(folders: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.long
-def test_a_join_that_multiplies_more_than_is_said_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [row(1), row(1, age=1), row(2)]
-    assert found(folders, rows, JOINED) == []
-    monkeypatch.setattr(PublicData, "multiplicity", lambda *_: 1)
-    assert found(folders, rows, JOINED)
+@pytest.mark.parametrize(("question", "fact"), [(JOINED, "multiplicity"), (RANGED, "overlap"), (COMPUTED, "overlap")])
+def test_a_join_that_multiplies_more_than_is_said_is_found(
+    folders: Path, question: str, fact: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [row(1), row(1, age=110), row(2)]
+    assert found(folders, rows, question) == []
+    monkeypatch.setattr(PublicData, fact, lambda *_: 1)
+    assert found(folders, rows, question)
 
 
 PAIRED = "SELECT COUNT(*) AS n FROM visits AS a JOIN visits AS b ON a.person = b.person AND a.age <= b.age"

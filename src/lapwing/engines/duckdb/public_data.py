@@ -30,13 +30,14 @@ from lapwing.engines.duckdb.cleaned import Location, clean
 from lapwing.engines.duckdb.combinations import combinations, constants, every_row, is_showable
 from lapwing.engines.duckdb.database import Database
 from lapwing.engines.duckdb.files import File
+from lapwing.engines.duckdb.intervals import overlap
 from lapwing.engines.duckdb.stamps import Stamp
 from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.query.expressions.expression import ColumnReference, Constant, column_type
 from lapwing.query.expressions.types import Fixed, Real
 from lapwing.query.measures.measures import constant
-from lapwing.query.relations.public_rows import Combinations
+from lapwing.query.relations.public_rows import Combinations, Interval
 
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0
@@ -99,6 +100,7 @@ class PublicData:
         self._tables = {table.name: table for table in catalog.public_tables}
         self._read: dict[str, _Read] = {}
         self._combined: dict[str, tuple[tuple[tuple[Constant, ...], ...] | None]] = {}
+        self._overlaps: dict[str, int] = {}
         self._lock = RLock()
         self._database: Database | None = None
 
@@ -141,6 +143,18 @@ class PublicData:
             if key not in read.repetitions:
                 read.repetitions[key] = self._multiplicity(read, key) if key else read.rows
             return read.repetitions[key]
+
+    def overlap(self, wanted: Interval) -> int:
+        """Return the most public rows in whose intervals one value is."""
+        with self._lock:
+            read = self._opened(wanted.rows.table)
+            query = overlap(wanted, self._located)
+            if query not in self._overlaps:
+                if len(self._overlaps) >= MOST_REMEMBERED:
+                    del self._overlaps[next(iter(self._overlaps))]
+                ((most,),) = self.fetch(read, query)
+                self._overlaps[query] = int(most or 0)
+            return self._overlaps[query]
 
     def combinations(self, wanted: Combinations, limit: int) -> tuple[tuple[Constant, ...], ...] | None:
         """Return combinations of public values in order; None if there are more than `limit`."""

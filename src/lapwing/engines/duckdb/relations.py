@@ -287,8 +287,9 @@ def _joined(node: "PublicJoin", carried: Sequence[str]) -> str:
     shown = [f"ours.{name}" for name in own] + [f"theirs.{identifier(column.name)}" for column in node.added]
     if node.kind == "not_in":
         return f"(SELECT {_items(shown)} FROM {ours} WHERE {shared}0 NOT IN (SELECT {shared}0 FROM {theirs}))"
-    on = " AND ".join(f"ours.{shared}{i} = theirs.{shared}{i}" for i in range(len(node.on)))
-    return f"(SELECT {_items(shown)} FROM {ours} {node.kind.upper()} JOIN {theirs} ON {on})"
+    on = [f"ours.{shared}{i} = theirs.{shared}{i}" for i in range(len(node.on))]
+    on += [] if node.condition is None else [f"({expression(node.condition)})"]
+    return f"(SELECT {_items(shown)} FROM {ours} {node.kind.upper()} JOIN {theirs} ON {' AND '.join(on)})"
 
 
 def _joined_by_unit(node: "UnitJoin", unit: str) -> str:

@@ -187,9 +187,10 @@ def _joined(node: PublicJoin) -> str:
     shown = [f"ours.{name}" for name in own] + [f"theirs.{identifier(column.name)}" for column in node.added]
     if node.kind == "not_in":
         return f"(SELECT {_items(shown)} FROM {ours} WHERE {shared}0 NOT IN (SELECT {shared}0 FROM {theirs}))"
-    on = " AND ".join(f"ours.{shared}{i} = theirs.{shared}{i}" for i in range(len(node.on)))
+    on = [f"ours.{shared}{i} = theirs.{shared}{i}" for i in range(len(node.on))]
+    on += [] if node.condition is None else [f"({expression(node.condition)})"]
     kind = _KINDS.get(node.kind, node.kind.upper())
-    return f"(SELECT {_items(shown)} FROM {ours} {kind} JOIN {theirs} ON {on or 'TRUE'})"
+    return f"(SELECT {_items(shown)} FROM {ours} {kind} JOIN {theirs} ON {' AND '.join(on) or 'TRUE'})"
 
 
 _KINDS: Final = {"semi": "LEFT SEMI", "anti": "LEFT ANTI"}

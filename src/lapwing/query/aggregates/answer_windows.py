@@ -46,6 +46,9 @@ def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
         node = node.copy()
         node.set("this", other)
         inner = other
+    if type(inner) is exp.LastValue and clause is not None and (spec := node.args.get("spec")) is not None:
+        node = _from_the_end(node, spec, clause, rows)
+        inner, clause = node.this, node.args["order"]
     if clause is not None:
         rows.only(clause, "expressions")
     partition = tuple(derived(part) for part in node.args.get("partition_by") or ())
@@ -69,6 +72,19 @@ def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
     if span == RowSpan():  # all rows, in whatever order
         order = order if function in ("row_at", *_RANKS.values()) else ()
     return WindowValue(function=function, argument=argument, partition=partition, order=order, shape=shape, span=span)
+
+
+def _from_the_end(node: exp.Expression, spec: exp.Expression, clause: exp.Expression, rows: RowScope) -> exp.Expression:
+    """Return the last value of all rows of a part as the first value in the other order."""
+    if not _is_whole(spec, rows):
+        return node
+    other = node.copy()
+    other.set("this", exp.FirstValue(this=node.this.this.copy()))
+    other.this.meta.update(node.this.meta)
+    for term, turned in zip(clause.expressions, other.args["order"].expressions, strict=True):
+        turned.set("desc", not term.args.get("desc"))
+        turned.set("nulls_first", not term.args.get("nulls_first"))
+    return other
 
 
 def _span(node: exp.Expression, ordered: bool, rows: RowScope) -> RowSpan:

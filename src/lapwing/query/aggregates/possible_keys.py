@@ -228,8 +228,22 @@ class _Finder:
         while left:
             part = self._connected(columns_of(self._values[left[0]]))
             left = [key for key in left if key not in part.keys]
-            if self._says_more(part) and self._is_small(part):
-                yield part
+            if self._says_more(part):
+                known = part if self._is_small(part) else self._of_tables(part)
+                if known is not None:
+                    yield known
+
+    def _of_tables(self, part: _Part) -> _Part | None:
+        """Return what public rows alone say of keys that have no values otherwise; None if there are none, or many."""
+        names = {variable.name for table in part.tables for variable in table.variables}
+        known = replace(
+            part,
+            keys=tuple(key for key in part.keys if columns_of(self._values[key]) <= names),
+            tables=tuple(t if _columns_of_all(t.on) <= names else replace(t, on=(), kind="maybe") for t in part.tables),
+            lists=(),
+            conditions=tuple(condition for condition in part.conditions if columns_of(condition) <= names),
+        )
+        return known if any(key.values is None for key in known.keys) and self._is_small(known) else None
 
     def _connected(self, names: frozenset[str]) -> _Part:
         """Return all that variables are connected with."""

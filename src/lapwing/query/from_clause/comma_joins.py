@@ -5,9 +5,9 @@ kept by joining one table after the other on those conditions of WHERE that name
 inner joins may be made in any order, and a condition of a conjunction may be asked wherever its columns are there.
 
 So the tables are joined in an order that works: the first protected one, then, again and again, the first of the others
-that is connected to those already joined. A public table is connected by equality of columns, a protected one by a
-condition that says that the rows are of one unit. A table without a connection would be paired with everybody's rows,
-and is refused.
+that is connected to those already joined. A public table is connected by equality of columns, or if none is, by a
+comparison (`range_joins`). A protected one is connected by a condition that says that the rows are of one unit.
+A table without a connection would be paired with everybody's rows, and is refused.
 
 Where rows of different units may meet (`shared_joins`), tables connected in this way form a cluster, each row of which
 is of one unit. A table without a connection begins a cluster of its own; IN and EXISTS are asked of the first cluster
@@ -29,6 +29,7 @@ from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.equalities import sides_of
 from lapwing.query.from_clause.public_joins import bind_join
+from lapwing.query.from_clause.range_joins import ranges
 from lapwing.query.from_clause.scope import Binder, Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.shared_joins import bind_shared_join, meet
 from lapwing.query.from_clause.unit_joins import compares_units, connects, not_of_one_unit
@@ -189,24 +190,34 @@ def _begun(select: exp.Select, items: list[Joined], scope: Scope) -> tuple[Input
 def _next(
     items: Sequence[Joined], bound: Input, conditions: Sequence[exp.Expression], scope: Scope
 ) -> tuple[int | None, list[exp.Expression]]:
-    """Return which table comes next, and what it is joined on; of joins that say it, only the first in the list."""
-    for place, (join, other) in enumerate(items):
-        if not is_listed(join):
-            return (place, []) if place == 0 else (None, [])
-        on = _connecting(bound, other, conditions, scope)
-        if on:
-            return place, on
+    """Return which table comes next, and what it is joined on; of joins that say it, only the first in the list.
+
+    Tables that are joined by comparisons alone come after all others.
+    """
+    for ranged in (False, True):
+        for place, (join, other) in enumerate(items):
+            if not is_listed(join):
+                if place == 0:
+                    return place, []
+                break
+            on = _connecting(bound, other, conditions, scope, ranged=ranged)
+            if on:
+                return place, on
     return None, []
 
 
 def _connecting(
-    bound: Input, other: Input | PublicInput, conditions: Sequence[exp.Expression], scope: Scope
+    bound: Input, other: Input | PublicInput, conditions: Sequence[exp.Expression], scope: Scope, *, ranged: bool
 ) -> list[exp.Expression]:
-    """Return the conditions that compare two inputs, if they are enough to join them; none otherwise."""
+    """Return the conditions that compare two inputs, if they are enough to join them; none otherwise.
+
+    Args:
+        ranged: Whether comparisons with a public table are looked for, and not equalities.
+    """
     ours, theirs = rows_of(bound, scope), rows_of(other, scope)
     equal = [part for part in conditions if sides_of(part, ours, theirs) is not None]
     if isinstance(other, PublicInput):
-        return equal
+        return [part for part in conditions if ranges([part], ours, theirs)[0]] if ranged else equal
     units = [part for part in conditions if part not in equal and compares_units(part, ours, theirs)]
     on = [*equal, *units]
     return on if on and connects(bound, other, on, scope) else []

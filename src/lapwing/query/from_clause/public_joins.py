@@ -2,7 +2,7 @@
 
 What a row is joined with depends on that row and on public data alone. How many rows it becomes is bounded by how often
 the compared values repeat in the public table: for a given row every compared value is one, so that at most as many
-public rows match as share one combination of the columns compared.
+public rows match as share one combination of the columns compared. Without an equality see `range_joins`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,20 +11,22 @@ from dataclasses import replace
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.query.expressions import logic
 from lapwing.query.expressions.as_read import as_read
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
 from lapwing.query.expressions.rows import RowScope, TableReference
 from lapwing.query.expressions.types import Fixed, Type
 from lapwing.query.from_clause.conditions import bound_condition, conjunction, conjuncts, filtered
-from lapwing.query.from_clause.equalities import Pairs, binds, column_called, equal, pairs_in_order, separated
+from lapwing.query.from_clause.equalities import Pairs, all_of, binds, column_called, equal, pairs_in_order, separated
 from lapwing.query.from_clause.full_joins import bind_full_join, bind_right_join
+from lapwing.query.from_clause.range_joins import Comparison, most_met, ranges
 from lapwing.query.from_clause.scope import Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.shared_joins import bind_shared_join
 from lapwing.query.from_clause.unit_joins import bind_unit_join, connects, join_using
 from lapwing.query.relations.fresh_columns import names_in
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.public_join import JoinKind, PublicJoin
-from lapwing.query.relations.public_rows import PublicRows
+from lapwing.query.relations.public_rows import Interval, PublicRows
 from lapwing.query.relations.relation import Selection, unscaled
 
 # Rows without a unit do not exist, so that a RIGHT JOIN to a public table keeps what an inner one keeps: `outer_joins`.
@@ -92,16 +94,20 @@ def _bound_join(node: exp.Expression, bound: Input, public: Input | PublicInput,
             "A join without ON would pair every row with every public row",
             "Write ON or USING.",
         )
-    pairs, conditions = equalities(conjuncts(node.args["on"], rows), bound, public, scope)
+    pairs, conditions = separated(conjuncts(node.args["on"], rows), rows, rows_of(public, scope))
     outside, public = split(conditions, bound, public, scope)
-    if outside and join != "inner":
+    compared = list[Comparison]()
+    if not pairs:
+        compared, outside = ranges(outside, rows, rows_of(public, scope))
+        _require(pairs or compared, node.args["on"], rows)
+    if (outside or compared) and join not in ("inner", "left"):
         reason = f"{join.upper()} JOIN takes equalities and conditions on the public table"
-        raise rows.refusal(outside[0], RefusalCause.JOIN_CONDITION_NOT_SUPPORTED, reason, "Use WHERE.")
-    result = joined(bound, public, join, pairs, scope)
-    for condition in outside:
-        where = bound_condition(condition, rows_of(result, scope), "ON")
-        result = replace(result, selection=filtered(result.selection, where))
-    return result
+        raise rows.refusal(node.args["on"], RefusalCause.JOIN_CONDITION_NOT_SUPPORTED, reason, "Use JOIN or LEFT JOIN.")
+    result = joined(bound, public, join, pairs, scope, compared)
+    where = all_of(outside, rows_of(result, scope))
+    if where is None or join == "inner":
+        return replace(result, selection=filtered(result.selection, where))
+    return replace(result, selection=_matching(result.selection, where))
 
 
 def _of_units(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> Input:
@@ -167,13 +173,15 @@ def equalities(
     """Separate the equalities between a row and a public row from other conditions."""
     private_rows = rows_of(bound, scope)
     pairs, rest = separated(conditions, private_rows, rows_of(public, scope))
-    if not pairs:
-        raise private_rows.refusal(
-            conditions[0],
-            RefusalCause.JOIN_CONDITION_MISSING,
-            "A join needs an equality with a column of the public table",
-        )
+    _require(pairs, conditions[0], private_rows)
     return pairs, rest
+
+
+def _require(found: Sequence[object], node: exp.Expression, rows: RowScope) -> None:
+    """Refuse a join that pairs every row with every public row."""
+    if not found:
+        reason = "A join needs an equality with a column of the public table, or a comparison by <, <=, > or >="
+        raise rows.refusal(node, RefusalCause.JOIN_CONDITION_MISSING, reason)
 
 
 def split(
@@ -194,11 +202,24 @@ def split(
 # ---- the relation ---------------------------------------------------------------------------------------------------
 
 
-def joined(bound: Input, public: PublicInput, kind: JoinKind, pairs: Pairs, scope: Scope) -> Input:
-    """Return rows joined on pairs of equal values."""
+def joined(
+    bound: Input,
+    public: PublicInput,
+    kind: JoinKind,
+    pairs: Pairs,
+    scope: Scope,
+    compared: Sequence[Comparison] = (),
+) -> Input:
+    """Return rows joined on pairs of equal values; without such, on comparisons."""
     keys = [_injective(right) for _, right in pairs]
-    compared = sorted({key.name for key in keys if key is not None})
-    multiplicity = _multiplicity(public.rows, compared, scope)
+    names = sorted({key.name for key in keys if key is not None})
+    multiplicity = (
+        most_met(compared, public.rows, scope.facts) if compared else _multiplicity(public.rows, names, scope)
+    )
+    for (left, right), key in zip(pairs, keys, strict=True):
+        if key is None and multiplicity > 1:  # values that are computed repeat as often as there are equal ones
+            same = Interval(rows=public.rows, value=left.type, ends=((">=", right), ("<=", right)))
+            multiplicity = min(multiplicity, scope.facts.overlap(same))
     shows = kind in ("inner", "left")
     added = _added(public.rows, bound.selection.relation) if shows else ()
     relation = PublicJoin(
@@ -208,10 +229,14 @@ def joined(bound: Input, public: PublicInput, kind: JoinKind, pairs: Pairs, scop
         on=pairs_in_order(pairs),
         multiplicity=multiplicity,
         added=added,
+        compared=scope.facts.multiplicity(public.rows.table, ()) if compared else 0,
     )
     if not shows:
         return replace(bound, selection=Selection(relation=relation))
     places = dict(zip(public.rows.columns, added, strict=True))
+    for one in compared:
+        condition = logic.compare(one.symbol, one.row, _in_places(one.public, places))
+        relation = replace(relation, condition=conjunction(relation.condition, condition))
     if kind == "left" and not all(isinstance(column, ColumnReference) for column in public.source.columns.values()):
         reason = f"'{public.source.name}' computes columns, which are NULL where no row of it matches"
         raise QueryRefused(
@@ -224,6 +249,14 @@ def joined(bound: Input, public: PublicInput, kind: JoinKind, pairs: Pairs, scop
         selection=Selection(relation=relation),
         sources=(*bound.sources, TableReference(name=public.source.name, columns=named)),
     )
+
+
+def _matching(selection: Selection, where: Expression) -> Selection:
+    """Return a join in which a row meets only public rows for which a condition is true of both."""
+    relation = selection.relation
+    if not isinstance(relation, PublicJoin):
+        raise TypeError(f"{relation.construct} is no join to public rows")
+    return replace(selection, relation=replace(relation, condition=conjunction(relation.condition, where)))
 
 
 def _in_places(expression: Expression, places: Mapping[ColumnReference, ColumnReference]) -> Expression:

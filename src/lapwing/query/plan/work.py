@@ -238,6 +238,8 @@ SORTED: Final = 60
 SORTED_TEXT: Final = 1.6
 """So many times what hashing a text costs, it costs to sort by it."""
 PAIRED: Final = 80
+COMPARED: Final = 4
+"""A row with a public one, where no equality finds these."""
 WINDOWED: Final = 2000
 CARRIED: Final = 12
 CARRIED_NUMBER: Final = 1
@@ -389,7 +391,8 @@ class _Estimate:
             case PublicJoin():
                 pairs = relation.rows_per_unit
                 keys = self._texts(left for left, _ in relation.on)
-                total += rows[0] * (2 * HASHED + 2 * keys)
+                total += rows[0] * (2 * HASHED + 2 * keys + COMPARED * relation.compared)
+                total += 0.0 if relation.condition is None else self._computed(relation.condition, pairs)
                 return total + pairs * (PAIRED + keys + CARRIED * self._width(relation))
             case Union():
                 return total + sum(rows) * CARRIED * self._width(relation)

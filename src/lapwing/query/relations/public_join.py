@@ -1,7 +1,8 @@
-"""Rows joined to public rows, on equalities.
+"""Rows joined to public rows, on equalities and comparisons.
 
 Such a join is unit-local and works row by row: what a row is joined with depends on that row and on public data alone.
-The bound on a unit's rows is multiplied by the most public rows that share the joined values, and by at least 1.
+The bound on a unit's rows is multiplied by the most public rows that one row can meet, and by at least 1. Of equalities
+these are the most public rows that share the joined values; of comparisons see `from_clause.range_joins`.
 """
 
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Literal as Choice
 
 from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
+from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import OneSource
 from lapwing.query.relations.node import Definition
@@ -20,15 +22,17 @@ JoinKind = Choice["inner", "left", "semi", "anti", "not_in"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicJoin(OneSource):
-    """A selection's rows joined to public rows on equalities.
+    """A selection's rows joined to public rows on equalities, where a condition on the pair is true.
 
     A semi-join keeps the rows that match, an anti-join those that do not; `not_in` is SQL's NOT IN, which holds where
     the value equals no public one for certain: neither it nor any of them is NULL, or there are none.
 
     Args:
         on: Pairs of an expression over the selection and one over the public rows.
-        multiplicity: The most public rows that share the joined values.
+        multiplicity: The most public rows that one row can meet.
         added: The public columns under names of their own, for inner and left.
+        condition: Over the source's columns and the added ones, where it is not a condition on the result.
+        compared: Without an equality that finds them, the public rows that a row is compared with.
     """
 
     kind: JoinKind
@@ -36,14 +40,17 @@ class PublicJoin(OneSource):
     on: tuple[tuple[Expression, Expression], ...]
     multiplicity: int
     added: tuple[ColumnReference, ...]
+    condition: Expression | None = None
+    compared: int = 0
 
     construct = "joins to public tables"
     row_by_row = True
     hands_on = True
 
     def __str__(self) -> str:
-        pairs = " AND ".join(f"{left} = {right}" for left, right in self.on)
-        return f"({self.source} {self.kind.upper()} JOIN {self.other} ON {pairs})"
+        pairs = [f"{left} = {right}" for left, right in self.on]
+        condition = [] if self.condition is None else [f"{named(self.added, self.other.columns)}: {self.condition}"]
+        return f"({self.source} {self.kind.upper()} JOIN {self.other} ON {' AND '.join([*pairs, *condition])})"
 
     @property
     def public(self) -> PublicRows:
@@ -72,8 +79,9 @@ class PublicJoin(OneSource):
 
     @property
     def computed(self) -> tuple[tuple[Expression, ...], ...]:
-        """What the public rows are compared with."""
-        return (tuple(left for left, _ in self.on),)
+        """What the public rows are compared with, and the condition on the pair."""
+        condition = () if self.condition is None else (self.condition,)
+        return ((*(left for left, _ in self.on), *condition),)
 
     def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return the public column, or the source's."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from lapwing.catalog.public import PublicTable
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression
-from lapwing.query.expressions.types import UNBOUNDED_REAL
+from lapwing.query.expressions.types import UNBOUNDED_REAL, Type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +90,20 @@ class Combinations:
     shown: tuple[Expression, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Of every public row, the values of which some comparisons are true.
+
+    Args:
+        value: The type of what is compared, with the bounds that it has.
+        ends: Expressions that it is compared with, each behind its sign: <, <=, > or >=.
+    """
+
+    rows: PublicRows
+    value: Type
+    ends: tuple[tuple[str, Expression], ...]
+
+
 class PublicFacts(Protocol):
     """Facts of the public tables of one catalog, after cleaning. They are no secret: errors may name values."""
 
@@ -103,6 +117,10 @@ class PublicFacts(Protocol):
 
     def multiplicity(self, table: PublicTable, columns: Sequence[str]) -> int:
         """Return the most rows that share one combination of values; of no columns, the number of rows."""
+        ...
+
+    def overlap(self, wanted: Interval) -> int:
+        """Return the most public rows in whose intervals one value is."""
         ...
 
     def combinations(self, wanted: Combinations, limit: int) -> tuple[tuple[Constant, ...], ...] | None:
@@ -133,6 +151,9 @@ class _NothingPublic:
 
     def multiplicity(self, table: PublicTable, columns: Sequence[str]) -> int:
         raise LookupError(table.name)
+
+    def overlap(self, wanted: Interval) -> int:
+        raise LookupError(wanted.rows.table.name)
 
     def combinations(self, wanted: Combinations, limit: int) -> tuple[tuple[Constant, ...], ...] | None:
         return None

@@ -7,21 +7,23 @@ stands for, and in which all conditions are true. So what no row of the view has
 
 Proof, by induction over the nodes. The columns of a protected table become variables that may be anything, which says
 nothing. A row that a join to a public table makes has the columns of some public row, which equals it in what ON
-compares, or in a LEFT JOIN of none: NULLs. Of a semi-join there is such a public row, which is not shown. A pair of
-rows of two protected tables is a row of either, and equal in what ON compares. What chooses or computes rows one by one
-hands their columns on (`Definition`, `exact`). Every other column becomes a new variable. And a row that WHERE keeps
-makes the condition true. ∎
+compares, or in a LEFT JOIN of none: NULLs. A comparison of ON is true of the two, and so of the least or greatest value
+that the row may have there. Of a semi-join there is such a public row, which is not shown. A pair of rows of two
+protected tables is a row of either, and equal in what ON compares. What chooses or computes rows one by one hands their
+columns on (`Definition`, `exact`). Every other column becomes a new variable. And a row that WHERE keeps makes the
+condition true. ∎
 
 Where an inner join compares a column with a public one, both have one value, so that the public variable stands for
 both. What remains of a condition when the variables that may be anything are taken out follows from it (`weakened`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 from typing import Literal as Choice
 
-from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
+from lapwing.query.expressions.ends import ends_of
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, columns_of
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Type
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.public_rows import JoinedRows, PublicRows
@@ -175,14 +177,18 @@ class _Reader:
         variables = tuple(self._variable(column.type) for column in node.other.columns)
         theirs = {column.name: variable for column, variable in zip(node.other.columns, variables, strict=True)}
         pairs = [(over(left, values), over(right, theirs)) for left, right in node.on]
+        added = {column.name: variable for column, variable in zip(node.added, variables, strict=False)}
+        further = () if node.condition is None else (over(node.condition, {**values, **added}),)
         kind: Choice["inner", "left"] = "left" if node.kind == "left" else "inner"
-        on = tuple(_equal(*pair) for pair in pairs) if kind == "left" else ()
+        on = (*(_equal(*pair) for pair in pairs), *further) if kind == "left" else ()
         kept = self.kept.get(node.added[0].name) if node.added else None
         rows = node.other if kept is None else kept
         self.tables.append(JoinedRows(rows=rows, variables=variables, kind=kind, on=on))
         if kind == "inner" and kept is None:
             self._equate(pairs)
-        return {**values, **{column.name: v for column, v in zip(node.added, variables, strict=False)}}
+            names = frozenset(variable.name for variable in variables)
+            self.conditions += [*further, *(part for one in further for part in _at_ends(one, names))]
+        return {**values, **added}
 
     def _met(self, node: "UnitJoin | SharedJoin") -> Values:
         values, others = self.selection(node.source), self.selection(node.other)
@@ -220,6 +226,25 @@ class _Reader:
     def _variable(self, kind: Type) -> ColumnReference:
         self.variables += 1
         return ColumnReference(name=f"v{self.variables}", type=kind)
+
+
+def _at_ends(condition: Expression, public: frozenset[str]) -> Iterator[Expression]:
+    """Yield what comparisons of a value with a public one say of the public one: v <= p says so of v's least value."""
+    if not isinstance(condition, Operation):
+        return
+    if condition.function == "and":
+        for part in condition.arguments:
+            yield from _at_ends(part, public)
+    if condition.function in _TURNED:
+        left, right = condition.arguments
+        for function, one, other in ((condition.function, left, right), (_TURNED[condition.function], right, left)):
+            least, greatest = ends_of(one.type)
+            end = least if function in ("less", "less_equal") else greatest
+            if end is not None and columns_of(one) and not columns_of(one) & public and columns_of(other) <= public:
+                yield Operation(function=function, arguments=(end, other), type=BOOLEAN)
+
+
+_TURNED: Final = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 
 
 def _equal(left: Expression, right: Expression) -> Expression:

@@ -176,6 +176,8 @@ def joined(chance: random.Random, world: World) -> Question:
         "visits v JOIN (VALUES ('n', 2), ('s', 3)) AS f(site, weight) ON v.site = f.site": (
             "f.weight", "SUM(f.weight)", "COUNT(*)"),
         "visits v CROSS JOIN UNNEST([1, 2, 3]) AS t(copy)": ("t.copy", "SUM(t.copy)", "COUNT(*)"),
+        "places p JOIN visits v ON v.age >= p.rate AND v.age < p.rate + 9": ("p.region", "SUM(p.rate)", "COUNT(*)"),
+        f"visits v {left}JOIN places p ON v.day > p.opened AND v.pay > p.rate": ("p.region", "SUM(p.rate)", "COUNT(*)"),
     }  # fmt: skip
     source = chance.choice(tuple(sources))
     own, value, counted = sources[source]
