@@ -158,6 +158,11 @@ UNDERSTOOD: dict[type[exp.Expr], tuple[set[str], set[str]]] = {
     exp.TimestampAdd: ({"this", "expression"}, set()),
     exp.TimestampSub: ({"this", "expression"}, set()),
     exp.DataTypeParam: ({"this"}, set()),
+    exp.JSONExtractScalar: ({"this", "expression"}, {"only_json_types", "scalar_only"}),
+    exp.JSONPath: ({"expressions"}, set()),
+    exp.JSONPathRoot: (set(), set()),
+    exp.JSONPathKey: ({"this"}, set()),
+    exp.JSONPathSubscript: ({"this"}, set()),
     exp.Anonymous: ({"this", "expressions"}, set()),
     exp.CurrentDate: (set(), set()),
     exp.CurrentTime: (set(), set()),
@@ -196,7 +201,8 @@ QUESTIONS = [
        AND STRFTIME(born, '%Y') = '2000' AND MONTHNAME(born) <> DAYNAME(born)
        AND DATE_ADD(born, INTERVAL 2 DAY) > seen - INTERVAL (age) HOUR""",
     """SELECT COUNT(*) AS n FROM visits WHERE TIME_BUCKET(INTERVAL '15 minutes', seen) AT TIME ZONE 'UTC' > '2020-01-01'
-       AND STRPTIME('2020-01-01', '%Y-%m-%d') < seen AND TO_TIMESTAMP(age) < TO_TIMESTAMP('2020', 'YYYY')""",
+       AND STRPTIME('2020-01-01', '%Y-%m-%d') < seen AND (note ->> '$.a[0]') = 'b'
+       AND TO_TIMESTAMP(age) < TO_TIMESTAMP('2020', 'YYYY')""",
     """SELECT COUNT(*) AS n FROM visits WHERE DATE(born) > DATE_TRUNC('month', DATE '2020-01-15')
        AND DATE(2020, 1, 2) > born AND TIMESTAMP(born) > TIMESTAMP_ADD(seen, INTERVAL 1 HOUR)
        AND seen > TIMESTAMP_SUB(seen, INTERVAL 1 HOUR)

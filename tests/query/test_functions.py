@@ -49,6 +49,7 @@ t = { type = "string" }
 d = { type = "date" }
 e = { type = "date", lower = 1900-01-01, upper = 2030-12-31 }
 u = { type = "timestamp", lower = 1900-01-01T00:00:00Z, upper = 2030-12-31T23:59:59Z }
+j = { type = "string" }
 """
 COLUMNS: dict[str, tuple[str, list[Any]]] = {
     "a": ("BIGINT", [None, -9, -2, 0, 1, 7, 9]),
@@ -67,6 +68,11 @@ COLUMNS: dict[str, tuple[str, list[Any]]] = {
         "TIMESTAMP",
         [None, datetime(1900, 1, 1), datetime(2030, 12, 31, 23, 59, 59), datetime(1969, 12, 31, 23, 59, 59, 999999),
          datetime(2024, 2, 29, 13, 14, 15, 500000), datetime(2021, 1, 4)],
+    ),
+    "j": (
+        "VARCHAR",
+        [None, "", "no JSON", '{"a": "x", "b": [1, 2.5, true]}', '{"a": {"b": "ü"}, "b": []}', '{"a": 7', '{"a": null}',
+         '["a", {"b": 1}]', '{"a": "p\\u0041\\"q", "a": "later"}', '"a"', "12", '{"a": [[], {"b": false}]}', "{}{}"],
     ),
 }  # fmt: skip
 
@@ -157,7 +163,8 @@ OWN = [
     *("MAKE_DATE(2020 + a, ABS(a), 30)", "MAKE_DATE(2021, 2, ABS(a) + 25)", "b // a", "b % a", "MOD(a, a)", "SQRT(b)"),
     *("LN(b)", "LOG10(a)", "LOG2(b / 3)", "b ^ 0.5", "(a / 7) ^ 2", "DATE_DIFF('week', e, u)"),
     *("EPOCH(d)", "IIF(q, s, t)", "EXP(a / 3)", "SIGN(a / 3)", "TRUNC(b / 3, -1)"),
-    *("SUBSTRING(UPPER(s), 2) || LOWER(t)",),
+    *("SUBSTRING(UPPER(s), 2) || LOWER(t)", "j ->> 'a'", "j ->> '$.a.b'", "JSON_EXTRACT_STRING(j, '$.b[1]')"),
+    *("j ->> '$[1].b'", "UPPER(j ->> 'b')", "(j ->> 'a') IS NULL"),
 ]  # fmt: skip
 
 
@@ -347,6 +354,23 @@ def test_texts_cannot_grow_without_end(catalog: Catalog) -> None:
     with refused_as("text_too_long"):
         bound(" || ".join(["s"] * 101), catalog)
     assert length_of(bound("REGEXP_REPLACE(s, 'x*', 'yy', 'g')", catalog)) == strings.Length(2, 3)
+
+
+def test_what_is_no_json_never_reaches_the_function_that_fails_on_it(
+    catalog: Catalog, engine: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of `j` hold such texts; the twin hands them over."""
+    node = bound("j ->> 'a'", catalog)
+    assert values(engine, printers.expression(node)).count(None) > 5
+    monkeypatch.setitem(sql_functions.PRINTERS, "json_field", lambda _node, a: f"json_extract_string({a[0]}, {a[1]})")
+    with pytest.raises(duckdb.Error):
+        values(engine, printers.expression(node))
+
+
+@pytest.mark.parametrize("path", ["s", "'a.b'", "'$.*'", "'$..a'", "'$.a[-1]'", "'$'"])
+def test_a_path_is_a_constant_of_names_and_places(path: str, catalog: Catalog) -> None:
+    with refused_as("not_constant"):
+        bound(f"j ->> {path}", catalog)
 
 
 def test_every_printed_function_has_a_rule_and_a_test() -> None:

@@ -74,8 +74,6 @@ def test_without_the_check_the_parser_forgets_them(expression: str, monkeypatch:
 
 # With the function that the refusal names.
 NOT_ANSWERED = {
-    "JSON_EXTRACT_STRING(a, '$.b')": "JSON_EXTRACT_STRING",
-    "DATE_DIFF('day', JSON_EXTRACT(a, '$.b'), c)": "JSON_EXTRACT",
     "CONVERT(INT, a)": "CONVERT",
     "DATE_DIFF('day', CONVERT(DATE, a), b)": "CONVERT",
     "TRY_CONVERT(INT, a)": "TRY_CONVERT",

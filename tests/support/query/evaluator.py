@@ -5,6 +5,7 @@ fractions with a bound on how far a double computed by the same steps may lie fr
 in whole steps). Where that decides an outcome, for example which way to round, the row is `Undecided`.
 """
 
+import json
 import math
 import re
 import unicodedata
@@ -710,6 +711,27 @@ def regular(rule: Callable[[Any], Value], method: str = "search") -> Callable[[e
     return evaluated
 
 
+def _json_field(node: exp.Expression, row: Row) -> Value:
+    """Look up a field of a JSON text; of a name that is there twice, the first."""
+    value = evaluate(node.this, row)
+    if value is None:
+        return None
+    try:
+        found: Any = json.loads(str(value), object_pairs_hook=lambda pairs: dict(reversed(pairs)))
+    except ValueError:
+        return None
+    for part in node.expression.expressions[1:]:
+        if isinstance(part.this, str):
+            found = found.get(part.this) if isinstance(found, dict) else None
+        else:
+            found = found[part.this] if isinstance(found, list) and part.this < len(found) else None
+    if found is None or isinstance(found, str):
+        return found
+    if isinstance(found, dict):
+        found = dict(reversed(found.items()))
+    return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
+
+
 def _anonymous(node: exp.Expression, row: Row) -> Value:
     name, parts = node.name.upper(), node.expressions
     if name == "DATE_PART":
@@ -817,6 +839,7 @@ EVALUATORS: Mapping[type[exp.Expression], Callable[[exp.Expression, Row], Value]
     exp.Right: strict(lambda value, count: value[len(value) - min(count, len(value)) :], "this", "expression"),
     exp.Pad: _pad,
     exp.Replace: strict(lambda value, old, new: value.replace(old, new), "this", "expression", "replacement"),
+    exp.JSONExtractScalar: _json_field,
     exp.SplitPart: strict(_split, "this", "delimiter", "part_index"),
     exp.DPipe: strict(lambda one, other: one + other, "this", "expression"),
     exp.Concat: _concat,

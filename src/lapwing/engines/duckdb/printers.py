@@ -172,6 +172,8 @@ FUNCTION_PRINTERS: Mapping[str, Printer] = {
     "fully_matches": _called("regexp_full_match"),
     "extracted": lambda node, a: f"regexp_extract({a[0]}, {a[1]}, {_whole(node, 2)}, {a[3]})",
     "substituted": _called("regexp_replace"),
+    # The function fails on what is no JSON: so it is handed NULL there, in whatever order the engine computes.
+    "json_field": _template("json_extract_string(CASE WHEN json_valid({0}) THEN {0} END, {1})"),
     "distinct": _template("({} IS DISTINCT FROM {})"),
     "sign": _template("CAST(sign({}) AS BIGINT)"),
     "steps_of": _template("{}"),

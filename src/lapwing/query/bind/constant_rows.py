@@ -15,6 +15,7 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.query.aggregates.formulas import FORMULAS
+from lapwing.query.bind.constant_lists import written
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derived import NoisyCells
 from lapwing.query.derivation.node import Derived
@@ -68,6 +69,11 @@ def with_constant_rows(parsed: Parsed, rows: RowScope) -> Parsed:
     for table in [] if clause is None else list(clause.expressions):
         reader.define(table, recursive=bool(clause is not None and clause.args.get("recursive")))
     changed = False
+    for membership in list(select.find_all(exp.In)):
+        listed = None if membership.args.get("query") is None else reader.member(membership)
+        if listed is not None:
+            membership.replace(listed)
+            changed = True
     for node in list(select.find_all(exp.Table, exp.Unnest, exp.Subquery, bfs=False)):
         other = reader.in_from(node) if isinstance(node.parent, exp.From | exp.Join) else None
         if other is not None:
@@ -120,6 +126,26 @@ class _Reader:
             return None
         name = str(node.alias) or (node.name if isinstance(node, exp.Table) and node.name else found.names[0])
         return Constants(columns or found.names, found.rows).written(name)
+
+    def member(self, node: exp.In) -> exp.Expression | None:
+        """Return x IN (SELECT … FROM (VALUES …)) as x IN (1, 2); None if the subquery is no list of constants.
+
+        Both say the same in SQL, also of NULL. Where no value is left, IN is false, even of NULL.
+        """
+        query = node.args["query"]
+        while isinstance(query, exp.Subquery) and has_only(query, "this"):
+            query = query.this
+        distinct = query.args.get("distinct") if isinstance(query, exp.Select) else None
+        if not has_only(node, "this", "query") or (distinct is not None and not has_only(distinct)):
+            return None
+        query = query.copy()
+        query.set("distinct", None)
+        found = self._tried(lambda: self._rows(query, self.named))
+        if found is None or len(found.names) != 1 or len(found.rows) > MOST_ROWS:
+            return None
+        values = dict.fromkeys(_of_one_type([value for (value,) in found.rows]))
+        known = [literal(value) for value in values if value is not None]
+        return written(node, known, has_null=None in values)
 
     def _tried(self, read: Callable[[], Constants | None]) -> Constants | None:
         try:

@@ -37,7 +37,7 @@ from lapwing.query.from_clause.common_tables import (
     checked_name,
 )
 from lapwing.query.from_clause.groupings import is_aggregated
-from lapwing.query.from_clause.select_list import chosen, starred
+from lapwing.query.from_clause.select_list import chosen, replaced, starred
 from lapwing.query.plan.plan import Plan, without_unread
 
 Outputs = Callable[[exp.Select, SelectScope, Requests], tuple[Output, ...]]
@@ -160,7 +160,8 @@ class Layer:
             star = item.this if isinstance(item, exp.Column) and not item.args.get("table") else item
             if isinstance(star, exp.Star):
                 names = starred(star, self._names, self._rows)
-                items += [exp.Column(this=exp.Identifier(this=name, quoted=True)) for name in names]
+                others = replaced(star, names, self._rows)
+                items += [_shown(name, others.get(name)) for name in names]
             else:
                 items.append(item)
         select.set("expressions", items)
@@ -244,6 +245,12 @@ def _as_case(node: exp.Expression, rows: RowScope) -> exp.Expression:
     call.set("this", exp.Case(ifs=[exp.If(this=node.expression.this.copy(), true=value)]))
     node.replace(call)
     return call
+
+
+def _shown(name: str, value: exp.Expression | None) -> exp.Expression:
+    """Return a column of * in the SELECT list: as it is, or with another value."""
+    column = exp.Identifier(this=name, quoted=True)
+    return exp.Column(this=column) if value is None else exp.Alias(this=value.copy(), alias=column)
 
 
 def _one_row(condition: Derived) -> Derived:

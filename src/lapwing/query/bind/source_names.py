@@ -16,7 +16,7 @@ from lapwing.query.expressions.expression import Literal
 from lapwing.query.expressions.rows import RowScope, TableReference, is_column, same_name
 from lapwing.query.expressions.types import NULL
 from lapwing.query.from_clause.common_tables import checked_name
-from lapwing.query.from_clause.select_list import starred
+from lapwing.query.from_clause.select_list import replaced, starred
 from lapwing.query.plan.plan import Plan
 
 MOST_SOURCES: Final = 32
@@ -195,10 +195,12 @@ class SourceNames:
                 continue
             qualifier = item.args.get("table") if isinstance(item, exp.Column) else None
             places = list(self._starred(qualifier))
-            kept = {name.casefold() for name in starred(star, [name for _, name in places], self._rows)}
+            names = starred(star, [name for _, name in places], self._rows)
+            kept, others = {name.casefold() for name in names}, replaced(star, names, self._rows)
             for place, name in ((place, name) for place, name in places if name.casefold() in kept):
                 merged = qualifier is None and name.casefold() in self._merged
                 column = exp.Column(this=exp.Identifier(this=name, quoted=True)) if merged else written((place, name))
+                column = others[name].copy() if name in others else column
                 free = next(free for free in _candidates(name) if free.casefold() not in taken)
                 taken.add(free.casefold())
                 items.append(_aliased(column, free))

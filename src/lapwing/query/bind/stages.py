@@ -15,6 +15,7 @@ from lapwing.query.bind.constant_rows import with_constant_rows
 from lapwing.query.bind.constants import Constants, with_constants
 from lapwing.query.bind.free_work import require_little
 from lapwing.query.bind.layers import Outputs, over_answer
+from lapwing.query.bind.pivots import without_pivots
 from lapwing.query.bind.spines import with_spine
 from lapwing.query.bind.unread_measures import without_unread_measures
 from lapwing.query.classify.inner_select import inside
@@ -39,6 +40,7 @@ def planned(parsed: Parsed, within: Scope, bound: OverRows, outputs: Outputs, kn
         bound: Binds a SELECT over rows, and outputs a SELECT list.
         known: The constants that were asked for.
     """
+    parsed = without_pivots(parsed, within)
     parsed = with_constant_rows(parsed, within.nowhere)  # once: what it computes, no SELECT inside computes again
     plan = _Stages(bound, outputs, within, known).plan(parsed)
     if plan.composition is None:

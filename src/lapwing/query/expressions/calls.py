@@ -516,6 +516,13 @@ def _of_time(node: exp.Expression, rows: RowScope) -> Expression:
     return TIME_CALLS[type(node)](node, rows)
 
 
+def _field(node: exp.Expression, rows: RowScope) -> Expression:
+    from lapwing.query.expressions.json_fields import field_of_json  # here: few queries have one
+
+    inner, path = field_of_json(node, rows)
+    return strings.json_field(bind_expression(inner, rows), path)
+
+
 def _extract(node: exp.Expression, rows: RowScope) -> Expression:
     """Bind a part of a time, of a difference of times or of an AGE."""
     rows.only(node, "this", "expression")
@@ -617,6 +624,7 @@ HANDLERS: Mapping[type[exp.Expression], Handler] = {
     **{kind: _call(signature) for kind, signature in LIBRARY.items()},
     exp.Nullif: _null_if,
     exp.Extract: _extract,
+    exp.JSONExtractScalar: _field,
     exp.Year: _part_of("year"),
     exp.TimeToUnix: _part_of("epoch"),
     **dict.fromkeys((exp.AtTimeZone, exp.DateBin, exp.StrToTime, exp.UnixToTime), _of_time),

@@ -139,7 +139,6 @@ _REMEDIES_OF_NODES: Mapping[type[exp.Expression], str] = {
     exp.IsInf: _NAN,
     exp.IsNan: _NAN,
     exp.JSONExtract: FIELD,
-    exp.JSONExtractScalar: FIELD,
     exp.Levenshtein: _CODES,
     exp.MD5: _CODES,
     exp.MonthsBetween: _CALENDAR,

@@ -21,6 +21,7 @@ ONE = Fraction(1)
 LONGEST = 10_000  # characters that constants of a question may add to a text
 MOST_TIMES = 100  # times the longest text of a row
 LONGEST_PAD = 1000
+GROWTH_OF_JSON = 6  # times a JSON text: a number in it may be written with more digits (`9e20`)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ def length_of(node: Expression) -> Length:
             longest = int(cast(Fraction, cast(Literal, cut).value))
             exact = node.function.startswith("pad") or texts[0].factor
             return Length(longest if exact else min(longest, texts[0].constant))
+        case "json_field":
+            return texts[0].times(GROWTH_OF_JSON)
         case "concat" | "concat_strict":
             return sum(texts, Length(0))
         case "concat_ws":
@@ -221,6 +224,15 @@ def to_text(argument: Expression) -> Expression:
         cause=RefusalCause.CAST_NOT_SUPPORTED,
         remedy="Write CAST(FLOOR(x) AS VARCHAR).",
     )
+
+
+def json_field(argument: Expression, path: str) -> Expression:
+    """Take a field of a JSON text as a text; NULL where there is none, and of a text that is no JSON.
+
+    Args:
+        path: As the engine reads it, `$."a"[0]`.
+    """
+    return _measured(_operation("json_field", _text("->>", argument), word(path)))
 
 
 # ---- texts together --------------------------------------------------------------------------------------------------

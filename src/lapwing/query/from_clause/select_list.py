@@ -87,13 +87,30 @@ def _of_star(node: exp.Expression, rows: RowScope) -> list[SelectItem]:
                 SelectItem(name=name, value=value, unit=unit is not None and name.casefold() == unit.casefold())
             )
     kept = starred(star, [item.name for item in items], rows)
-    return [item for item in items if item.name in kept]
+    others = {
+        name: SelectItem(name=name, value=bind_both(value, rows)) for name, value in replaced(star, kept, rows).items()
+    }
+    return [others.get(item.name, item) for item in items if item.name in kept]
+
+
+def replaced(star: exp.Expression, names: Sequence[str], rows: RowScope) -> dict[str, exp.Expression]:
+    """Return the columns of a * that have another value there, as in * REPLACE (age / 10 AS age), with that value."""
+    others = dict[str, exp.Expression]()
+    for node in star.args.get("replace") or ():
+        value, called = named(node, rows)
+        meant = [name for name in names if type(node) is exp.Alias and same_name(node.args["alias"], name)]
+        if len(meant) != 1 or meant[0] in others:
+            reason = f"* REPLACE takes each column of the list once, and not '{called}'"
+            remedy = f"Write * REPLACE (x AS y), where y is one of {', '.join(names)}."
+            raise rows.refusal(node, RefusalCause.UNKNOWN_COLUMN, reason, remedy)
+        others[meant[0]] = value
+    return others
 
 
 def starred(star: exp.Expression, names: Sequence[str], rows: RowScope) -> list[str]:
     """Return the names that a * shows: all of them but those that it leaves out, as in * EXCLUDE (age)."""
     left_out, kept = star.args.get("except_"), list(names)
-    rows.only(star, "except_" if isinstance(left_out, list) else "")
+    rows.only(star, *(name for name in ("except_", "replace") if isinstance(star.args.get(name), list)))
     for column in left_out or ():
         rows.only(column, "this")
         if not any(same_name(column.this, name) for name in kept):

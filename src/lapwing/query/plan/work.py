@@ -221,6 +221,7 @@ COSTS: Final[Mapping[str, Cost]] = {
     "matches": _searched,
     "fully_matches": _searched,
     "extracted": _searched,
+    "json_field": _flat(600, 30),
     "substituted": _searched,
 }
 """What every function of `library` costs, by the name that plans give it."""

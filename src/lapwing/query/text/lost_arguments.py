@@ -101,6 +101,9 @@ def _loose(node: exp.Expr) -> str | None:
         return None
     if isinstance(node, exp.Null | exp.Boolean):
         return node.sql(comments=False).casefold()
+    if isinstance(node, exp.JSONPath):  # '$.a[0]' of a JSON text
+        parts = [(part.args.get("this"), isinstance(part, exp.JSONPathSubscript)) for part in node.expressions[1:]]
+        return "$" + "".join(f"[{name}]" if is_place else f".{name}".casefold() for name, is_place in parts)
     return str(node.this).casefold() if isinstance(node, _SAID) else None
 
 

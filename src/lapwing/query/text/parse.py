@@ -50,7 +50,8 @@ _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
 _FOREIGN, _SETS = {TokenType.L_BRACKET, TokenType.L_BRACE}, {TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT}
 _PLACEHOLDERS = {TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.QDCOLON}
 _STAR = (TokenType.L_PAREN, TokenType.STAR, TokenType.R_PAREN)
-_BEGINS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, TokenType.L_PAREN}
+_BEGINS = {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES, TokenType.L_PAREN, TokenType.PIVOT,
+           TokenType.UNPIVOT}  # fmt: skip
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 _BEGINS_A_LIST = {TokenType.SELECT, TokenType.L_PAREN, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.COMMA}
 _ENDS_A_LIST = {
@@ -172,8 +173,7 @@ def _tree(tokens: list[Token], text: str) -> exp.Select:
         raise not_understood(error) from None
     finally:
         _PARSING.reset(quiet)
-    if not isinstance(statement, exp.Select):
-        statement = one_select(statement)
+    statement = statement if isinstance(statement, exp.Select) else one_select(statement)
     nodes, depth = _nodes(statement)
     for node in nodes:
         if isinstance(node, exp.CTE) and not isinstance(node.this, exp.Query):

@@ -14,15 +14,16 @@ _BETWEEN: Final = frozenset({"select", "from", "where"})
 """Words before which something is missing where they are not understood: nobody calls a table so."""
 ALLOWED: Final = "Ask one SELECT of aggregates, such as COUNT, SUM or AVG."
 FUNCTIONS: Final = "Use columns, constants, operators, CASE, CAST and the functions of the SQL reference."
-FIELD: Final = "Use a column that has the field by itself. Fields of a text are not read."
+FIELD: Final = "Write x ->> '$.address.city', with a constant path."
 """A remedy for queries that read a field of a JSON text."""
 FLATTER: Final = "Write it flatter, for example with IN instead of many ORs."
-PIVOT: Final = "Group by both columns, and pivot the result afterwards, for example with pandas."
+PIVOT: Final = (
+    "Write FROM (SELECT y, k, x FROM …) PIVOT (SUM(x) AS s FOR k IN ('a', 'b')), or UNPIVOT (x FOR k IN (a, b))."
+)
 _COLUMNS: Final = ("The list of tables has their columns, and is free.", "`lapwing describe TABLE`")
 INSTEAD: Final[Mapping[str, tuple[str, str]]] = {
     "DESC": _COLUMNS,
     "DESCRIBE": _COLUMNS,
-    "PIVOT": (PIVOT, ""),
     "SHOW": ("The list of tables is free.", "`lapwing tables`"),
     "SUMMARIZE": (
         "The list of tables has the public bounds and values of columns, and is free.",
@@ -57,6 +58,8 @@ def one_select(statement: object) -> exp.Select:
     """
     while isinstance(statement, exp.Subquery) and statement.is_wrapper:  # a whole question in parentheses
         statement = statement.this
+    if isinstance(statement, exp.Pivot):
+        statement = exp.Subquery(this=statement)
     if isinstance(statement, exp.Union | exp.Subquery | exp.Values):
         clauses = {name: clause for name in _OF_ALL if (clause := statement.args.pop(name, None)) is not None}
         inside: exp.Expression = exp.Subquery(this=statement) if isinstance(statement, exp.Union) else statement
