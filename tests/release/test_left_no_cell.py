@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
-from lapwing.answer.notes import CONSTANT_FOUND, NO_POSSIBLE_ROWS, code_of
+from lapwing.answer.notes import CONSTANT_FOUND, NO_POSSIBLE_ROWS, UNLISTED_KEYS, code_of
 from lapwing.query.bind import constants
 
 CATALOG = """
@@ -81,6 +81,13 @@ def test_twin_a_refusal_after_the_charge_is_caught(session: lw.Session, monkeypa
     monkeypatch.setattr(constants, "plans_asked", lambda plan: (plan,))
     with pytest.raises(lw.errors.QueryRefused):
         check_empty(session, EMPTY["a list"])
+
+
+def test_what_is_asked_first_says_which_rows_are_in_no_group(session: lw.Session) -> None:
+    """A join to a result leaves out the rows whose plan is not listed, as the result has no group of them."""
+    text = f"SELECT plan, COUNT(*) AS n FROM sales AS s JOIN {COUNTS} USING (plan) WHERE s.age < d.k GROUP BY plan"
+    for notes in (session.explain(text, epsilon=40).notes, session.sql(text, epsilon=40).notes):
+        assert list(map(code_of, notes)).count(UNLISTED_KEYS) == 1
 
 
 def test_one_part_that_is_left_no_cell_leaves_the_others(session: lw.Session) -> None:

@@ -127,7 +127,7 @@ def notes_of(request: Request, access: Access) -> tuple[str, ...]:
     tall = question.units_of_row == 1 and question.selection.rows_per_unit >= MANY_ROWS
     much = tall or plan.limit or plan.qualify or question.where or question.table.rows_at_most or kinds - {"counts"}
     return (
-        *_by_declaration(plan),
+        *by_declaration(plan),
         *_bounding(plan),
         *(rare_notes.notes_on_keys_handed_on(plan) if plan.keys and relation.sources else ()),
         *(rare_notes.notes_on_shared(plan, priced) if question.units_of_row > 1 else ()),
@@ -141,8 +141,8 @@ def notes_of(request: Request, access: Access) -> tuple[str, ...]:
     )
 
 
-def _by_declaration(plan: Plan) -> tuple[str, ...]:
-    """Say which columns are clamped, which rows are in no group, and which texts are missing: whatever the data are."""
+def by_declaration(plan: Plan) -> tuple[str, ...]:
+    """Say which columns are clamped, which rows are in no group, and which texts are missing, in any data."""
     read, tables = plan.question.columns, plan.question.tables
     columns = [column for table in tables for column in table.columns if (table.name, column.name) in read]
     clamped = [column for column in columns if column.bounded]

@@ -22,6 +22,7 @@ from lapwing.query.pricing.quote import Quote
 from lapwing.release.answering import (
     answer_all,
     answers_of,
+    by_declaration,
     notes_of,
     released,
     sum_of,
@@ -98,7 +99,7 @@ def _answered_after_searches(
     if not access.timing.trusted:
         require_bounded_work(before, access)
     require_usable(before, access)
-    if access.timing.pays:  # whatever could go wrong here costs nothing
+    if access.timing.pays:  # what goes wrong here costs nothing
         for leaf in before:
             notes_of(leaf, access)
     access = replace(access, wording=wordings_of(before))
@@ -118,7 +119,11 @@ def _answered_after_searches(
         together = found_together(plans, quotes, access.catalog.budget)
         settled = [replace(leaf, priced=quote) for leaf, quote in zip(settled, together, strict=True)]
         notes = [
-            (*notes_of(leaf, access), *notes_after(earlier.plan, found))
+            tuple(
+                dict.fromkeys(
+                    [*notes_of(leaf, access), *notes_on_first(earlier.plan), *notes_after(earlier.plan, found)]
+                )
+            )
             for leaf, earlier in zip(settled, first, strict=True)
         ]
         numbers = released(settled, replace(access, wording=wordings_of(settled))) if settled else ()
@@ -144,7 +149,7 @@ def _empty(part: _Part, found: Mapping[Question, Release], charged: Collection[Q
     questions = dict.fromkeys(search.question for search in _searches_of(part.before))
     mine = [found[question] for question in questions if question not in charged]
     nothing = part.before[0].priced.loss.nothing()
-    said = [note for leaf in part.before for note in notes_after(leaf.plan, found)]
+    said = [note for leaf in part.before for note in (*notes_on_first(leaf.plan), *notes_after(leaf.plan, found))]
     sources = () if part.plan.composition is None else part.plan.composition.sources
     return Answer(
         plan=part.plan,
@@ -209,6 +214,11 @@ def source_columns(plan: Plan, value: Derived) -> Iterator[tuple[Plan, Derived]]
         for one in inner.values if isinstance(inner, UnionValue) else (inner,):
             if isinstance(one, SourceValue):
                 yield from source_columns(plan.composition.sources[one.source], one.value)
+
+
+def notes_on_first(plan: Plan) -> list[str]:
+    """Say what is clamped, and which rows are in no group, of what is asked before a plan."""
+    return [note for constant in plan.constants for note in by_declaration(constant)]
 
 
 def notes_on_empty(plan: Plan) -> list[str]:

@@ -24,7 +24,7 @@ from lapwing.query.pricing.joint_price import Asked, asked_by
 from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.release.affordability import NO_LIMITS, Affordability, affordability
 from lapwing.release.answering import notes_of, sum_of
-from lapwing.release.composing import in_place_of, notes_on_empty, settled_if_stored, source_columns
+from lapwing.release.composing import in_place_of, notes_on_empty, notes_on_first, settled_if_stored, source_columns
 from lapwing.release.measured import notes_on_vector
 from lapwing.release.previews import (
     at_widest,
@@ -157,7 +157,7 @@ class _Buying:
 def _buying(request: Request, access: Access, *, within: bool) -> _Buying:
     """Return what a question that touches data buys; `within` another, whose text is not its own."""
     bounds = stored_searches(request.priced, access.ledger)
-    needed = {search.question for search in request.priced.searches}
+    needed, first = {search.question for search in request.priced.searches}, notes_on_first(request.plan)
     if needed and len(bounds) == len(needed) and not within:
         request, notes = settled(request, bounds, access)
     else:
@@ -173,7 +173,8 @@ def _buying(request: Request, access: Access, *, within: bool) -> _Buying:
             request = replace(request, priced=priced.vector.before)
     searches = [_lacking(search, access) for search in priced.searches if search.question not in bounds]
     own = () if isinstance(lookup, Release) else (lookup.bought,)
-    return _Buying(request=request, notes=notes, known=known, searched=bounds, lookup=lookup, quotes=(*searches, *own))
+    quotes, notes = (*searches, *own), (*first, *notes)
+    return _Buying(request=request, notes=notes, known=known, searched=bounds, lookup=lookup, quotes=quotes)
 
 
 def _lacking(search: Quote, access: Access) -> Quote:
@@ -226,7 +227,9 @@ def _preview(buying: _Buying, state: State, access: Access, assuming_count: int 
         bound=bound_of(plan.question.lineage),
         measures=(*previews_of(priced, plan), *at_widest(plan, priced, measure_previews(priced, names))),
         columns=unpromised(plan, column_previews(plan, priced, names, assuming_count)),
-        notes=(*notes_of(buying.request, access), *buying.notes, *notes_on_vector(plan, priced), *public),
+        notes=tuple(
+            dict.fromkeys([*notes_of(buying.request, access), *buying.notes, *notes_on_vector(plan, priced), *public])
+        ),
         delta=priced.delta,
         sharpens=isinstance(buying.lookup, Purchase) and buying.lookup.further is not None,
         assuming_count=assuming_count,
