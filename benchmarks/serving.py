@@ -42,7 +42,7 @@ from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import duckdb
 import numpy as np
@@ -145,16 +145,47 @@ def asked(made: socket.socket, request: bytes) -> int:
     return 0
 
 
-def drive(port: int, requests: Sequence[bytes], seconds: float, idle: int = 0, clients: int = CLIENTS) -> Load:
+class Speaker(Protocol):
+    """What clients speak: how the connection of each is made, and when a response is whole, and good if it is 200."""
+
+    def connected(self, client: int) -> socket.socket: ...
+
+    def complete(self, received: bytes) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """Clients that speak HTTP."""
+
+    port: int
+
+    def connected(self, client: int) -> socket.socket:
+        return connected(self.port)
+
+    def complete(self, received: bytes) -> int | None:
+        return complete(received)
+
+
+def drive(
+    port: int,
+    requests: Sequence[bytes],
+    seconds: float,
+    idle: int = 0,
+    clients: int = CLIENTS,
+    speaker: Speaker | None = None,
+) -> Load:
     """Send requests from several connections, the next of each when the last one is answered.
 
     Each of sixteen takes every sixteenth request, so that it sends those of one analyst, if they take turns in them.
+    The first request is for connections that rest.
     """
     resting = [connected(port) for _ in range(idle)]
     for made in resting:
         asked(made, requests[0])
+    speaker = speaker or Http(port)
+    opened = [speaker.connected(client) for client in range(clients)]
     began, processor = time.perf_counter(), time.process_time()
-    statuses, waited = _loop(port, requests[1:], began + seconds, clients)
+    statuses, waited = _loop(opened, speaker.complete, requests[1:], began + seconds)
     took, worked = time.perf_counter() - began, time.process_time() - processor
     still = sum(asked(made, requests[0]) == 200 for made in resting)
     for made in resting:
@@ -163,7 +194,12 @@ def drive(port: int, requests: Sequence[bytes], seconds: float, idle: int = 0, c
     return Load(well=well, ill=len(statuses) - well, seconds=took, waited=waited, client=worked, idle_well=still)
 
 
-def _loop(port: int, requests: Sequence[bytes], deadline: float, clients: int) -> tuple[list[int], list[float]]:
+def _loop(
+    opened: Sequence[socket.socket],
+    complete: Callable[[bytes], int | None],
+    requests: Sequence[bytes],
+    deadline: float,
+) -> tuple[list[int], list[float]]:
     statuses: list[int] = []
     waited: list[float] = []
     with selectors.DefaultSelector() as selector:
@@ -180,9 +216,8 @@ def _loop(port: int, requests: Sequence[bytes], deadline: float, clients: int) -
             sent[made] = time.perf_counter(), b""
             made.sendall(request)
 
-        for client in range(clients):
-            made = connected(port)
-            coming[made] = iter(requests[client::clients])
+        for client, made in enumerate(opened):
+            coming[made] = iter(requests[client :: len(opened)])
             selector.register(made, selectors.EVENT_READ, made)
             send(made)
         while sent:
@@ -252,11 +287,11 @@ class Setup:
 
 
 @contextmanager
-def service(folder: Path, setup: Setup) -> Iterator[tuple[int, int]]:
-    """Run `lapwing serve` on a port that is free; give its process and the port."""
+def service(folder: Path, setup: Setup, *options: object) -> Iterator[tuple[int, int]]:
+    """Run `lapwing serve` on a port that is free, with more options; give its process and the port."""
     with nullcontext(None) if setup.postgres is None else database(setup.postgres) as address:
         where = in_file(folder) if address is None else in_database(folder, setup, address)
-        command = setup.command("serve", *where, "--port", "0", "--rate", "0", "--workers", setup.workers)
+        command = setup.command("serve", *where, "--port", "0", "--rate", "0", "--workers", setup.workers, *options)
         command += ["--no-padding"] if setup.may_pad else []
         with (folder / "log").open("w+b") as log:
             process = subprocess.Popen(command, cwd=folder, env=setup.environment, stderr=log)
@@ -308,11 +343,18 @@ def database(server: str) -> Iterator[str]:
 def listening(process: subprocess.Popen[bytes], log: Path) -> int:
     """Return the port that a process says it listens on."""
     while process.poll() is None:
-        for line in log.read_text().splitlines():
-            if line.startswith("{") and line.endswith("}") and json.loads(line)["event"] == "listening":
-                return int(json.loads(line)["port"])
+        if (port := told_port(log, "listening")) is not None:
+            return port
         time.sleep(0.05)
     raise SystemExit(log.read_text())
+
+
+def told_port(log: Path, event: str) -> int | None:
+    """Return the port that a log names with an event; None before it does."""
+    for line in log.read_text().splitlines():
+        if line.startswith("{") and line.endswith("}") and json.loads(line)["event"] == event:
+            return int(json.loads(line)["port"])
+    return None
 
 
 def told(port: int, method: str, path: str, token: str | None = None, body: object = None) -> Any:
@@ -385,10 +427,12 @@ class Bench:
     pipe: Connection
     size: Size
 
-    def load(self, process: int, port: int, requests: Sequence[bytes], idle: int = 0) -> Load:
+    def load(
+        self, process: int, port: int, requests: Sequence[bytes], idle: int = 0, speaker: Speaker | None = None
+    ) -> Load:
         """Return what came of requests, with what they took."""
         before = processors_of(process)
-        self.pipe.send((port, requests, self.size.seconds, idle))
+        self.pipe.send((port, requests, self.size.seconds, idle, CLIENTS, speaker))
         came: Load = self.pipe.recv()
         return Load(**{**asdict(came), "server": processors_of(process) - before})
 

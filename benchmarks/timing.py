@@ -20,8 +20,11 @@ before the charge; these and the control are not part of the sum. Against a vers
 A million rows take hours for all families: `--only NAME` attacks one of them, and `--loops 2` keeps two processors busy
 beside it. What is printed of statuses says how many trials were faults.
 
+With `--wire`, the question and the small one are sent as a PostgreSQL client sends them, and all that is beside them
+over HTTP. Batches are left out, because that protocol has none.
+
     python benchmarks/timing.py [--quick] [--no-padding] [--against CHECKOUT] [--trials N] [--streams N] [--rows N]
-        [--only NAME] [--loops N]
+        [--only NAME] [--loops N] [--wire]
 """
 
 import argparse
@@ -36,7 +39,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -48,7 +51,8 @@ from typing import Final
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
-from serving import PASSWORD, asked, complete, connected, listening, request_bytes, told
+from serving import PASSWORD, asked, complete, connected, listening, request_bytes, told, told_port
+from wire import EVENT, simple, wire_complete, wire_connected, wire_error
 
 CATALOG: Final = """
 [dataset]
@@ -269,11 +273,12 @@ def make(folder: Path, *, bounded: bool = True, rows: int = 10_000) -> None:
 
 
 @contextmanager
-def service(folder: Path, tested: Version, *, padded: bool, rows: int) -> Iterator[int]:
-    """Serve the two data sets, and give the port."""
+def service(folder: Path, tested: Version, *, padded: bool, rows: int, wire: bool = False) -> Iterator[int]:
+    """Serve the two data sets, and give the port; wire: PostgreSQL clients are answered, too."""
     make(folder, bounded=tested.bounded, rows=rows)
     command = [sys.executable, "-m", "lapwing", "serve", *(f"{name}/lapwing.toml" for name in DATASETS)]
     command += ["--port", "0", "--rate", "0", *([] if padded or not tested.padding else ["--no-padding"])]
+    command += ["--postgres", "0"] if wire else []
     with (folder / "log").open("w+b") as log:
         process = subprocess.Popen(command, cwd=folder, env=tested.environment, stderr=log)
         try:
@@ -329,9 +334,10 @@ class Trial:
 
 @dataclass(slots=True)
 class Watched:
-    """A connection on which one reply is waited for."""
+    """A connection on which one reply is waited for; whole: returns the status of a reply, once it is whole."""
 
     socket: socket.socket
+    whole: Callable[[bytes], int | None] = complete
     began: float = 0.0
     received: bytes = b""
     kind: str = ""
@@ -345,11 +351,18 @@ class Watched:
         """Return the status of the reply, once it is whole."""
         more = self.socket.recv(1 << 18)
         self.received += more
-        return complete(self.received) if more else 0
+        return self.whole(self.received) if more else 0
 
     @property
     def content(self) -> bytes:
         return self.received.partition(b"\r\n\r\n")[2]
+
+    @property
+    def code(self) -> str:
+        """The code of the problem that was replied."""
+        if self.whole is complete:
+            return str(json.loads(self.content or b"{}").get("code", ""))
+        return wire_error(self.received).get("D", "").partition(".")[0]
 
 
 @dataclass(slots=True)
@@ -374,22 +387,45 @@ class Beside:
 
 @dataclass(slots=True)
 class Attacker:
-    """An analyst with three connections: for the question, for a small one, and for everything beside."""
+    """An analyst with three connections: for the question, for a small one, and for everything beside.
+
+    Args: wire_port: where the question and the small one are sent, on connections for each data set; None: to `port`.
+    """
 
     port: int
     token: str
+    person: str
+    wire_port: int | None = None
     paged: bool = True
     """Whether lists come in pages, as they do but in old versions."""
     charged: dict[str, int] = field(default_factory=dict)
     """The last charge that was seen in the history of each data set."""
-    asking: Watched = field(init=False)
-    small: Watched = field(init=False)
+    asking: Mapping[str, Watched] = field(init=False)
+    small: Mapping[str, Watched] = field(init=False)
     beside: Watched = field(init=False)
 
     def __post_init__(self) -> None:
-        self.asking, self.small, self.beside = (Watched(connected(self.port)) for _ in range(3))
+        self.asking, self.small = self.opened(), self.opened()
+        self.beside = Watched(connected(self.port))
         pages = request_bytes("GET", f"/v1/datasets/{DATASETS[0]}/history?limit=1&after=0", self.token)
         self.paged = asked(self.beside.socket, pages) == 200
+
+    def opened(self) -> Mapping[str, Watched]:
+        """Return a connection by data set: over HTTP, the same for both."""
+        if self.wire_port is None:
+            return dict.fromkeys(DATASETS, Watched(connected(self.port)))
+        options = f"-c lapwing.epsilon={EPSILON}"
+        return {
+            name: Watched(wire_connected(self.wire_port, self.person, self.token, name, options), wire_complete)
+            for name in DATASETS
+        }
+
+    def query(self, dataset: str, path: str, body: Mapping[str, object]) -> bytes:
+        """Return a request with a question."""
+        if self.wire_port is None:
+            return request_bytes("POST", f"/v1/datasets/{dataset}/{path}", self.token, body)
+        delta = f"SET lapwing.delta = '{body['delta']}'" if "delta" in body else "RESET lapwing.delta"
+        return simple(f"{delta}; {body['sql']}")
 
     def free(self, dataset: str, kind: str, number: int) -> bytes:
         """Return a request that is not charged."""
@@ -403,23 +439,21 @@ class Attacker:
     def trial(self, family: Family, within: bool, number: int) -> Trial:
         """Ask a question, and watch the service until it and the small question are answered."""
         dataset = DATASETS[within]
-        query = f"/v1/datasets/{dataset}/query"
-        small = request_bytes("POST", query, self.token, body(SMALL, number))
-        path = f"/v1/datasets/{dataset}/{family.path}"
+        asking, small = self.asking[dataset], self.small[dataset]
         beside = {kind: Beside() for kind in KINDS}
         ended: dict[str, tuple[float, int]] = {}
         with selectors.DefaultSelector() as selector:
-            for watched in (self.asking, self.small, self.beside):
+            for watched in (asking, small, self.beside):
                 selector.register(watched.socket, selectors.EVENT_READ, watched)
-            self.asking.send(request_bytes("POST", path, self.token, family.asked(number)), "question")
-            start = following = self.asking.began
+            asking.send(self.query(dataset, family.path, family.asked(number)), "question")
+            start = following = asking.began
             turn, sent, waiting = 0, False, False
             while len(ended) < 2 or waiting:
                 now = time.perf_counter()
                 if now - start > PATIENCE:
                     raise SystemExit(f"no answer in {PATIENCE:.0f} seconds: {family.name}")
                 if not sent and now - start >= LATER:
-                    self.small.send(small, "small")
+                    small.send(self.query(dataset, "query", body(SMALL, number)), "small")
                     sent = True
                 if not waiting and "question" not in ended and now >= following:
                     kind = KINDS[turn % len(KINDS)]
@@ -439,12 +473,9 @@ class Attacker:
         if self.paged and beside["history"].newest.startswith(b"[{"):
             self.charged[dataset] = json.loads(beside["history"].newest)[-1]["sequence"]
         seen = (*ended["question"], *ended["small"], *(one for kind in KINDS for one in beside[kind].seen))
-        return Trial(family=family.name, within=within, status=self.said(ended["question"][1]), seen=seen)
-
-    def said(self, status: int) -> str:
-        """Return the status of the question, with the code of the problem if it was not answered."""
-        code = "" if status == 200 else f" {json.loads(self.asking.content or b'{}').get('code', '')}"
-        return f"{status}{code}"
+        status = ended["question"][1]
+        said = f"{status}" if status == 200 else f"{status} {asking.code}"
+        return Trial(family=family.name, within=within, status=said, seen=seen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -452,7 +483,9 @@ class Task:
     """What one attacker does, in a process of its own."""
 
     port: int
+    wire_port: int | None
     token: str
+    person: str
     curator: str
     families: tuple[Family, ...]
     trials: int
@@ -461,7 +494,7 @@ class Task:
 
 def attack(task: Task) -> tuple[list[Trial], Counter[str]]:
     """Return trials of all families in a random order, and what had to be asked again for which status."""
-    attacker, chance = Attacker(task.port, task.token), random.SystemRandom()
+    attacker, chance = Attacker(task.port, task.token, task.person, task.wire_port), random.SystemRandom()
     trials, again, number = list[Trial](), Counter[str](), task.first
     for dataset in (0, 1) * 3:  # what the service does once only is done by then
         attacker.trial(CONTROL, bool(dataset), number := number + 1)
@@ -638,6 +671,7 @@ def main() -> None:
     parser.add_argument("--loops", type=int, default=0, help="so many processes that are busy beside it")
     parser.add_argument("--streams", type=int, help="attackers at a time: 4, or 1 unless padded")
     parser.add_argument("--only", action="append", metavar="NAME", help="of the families, this one; may be repeated")
+    parser.add_argument("--wire", action="store_true", help="ask as a PostgreSQL client")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write what was seen, as JSON")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that whoever ends this ends the service with it
@@ -648,16 +682,27 @@ def main() -> None:
     print(f"work of a unit {'bounded' if tested.bounded else 'not bounded'}, answers {'' if padded else 'not '}padded")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lapwing-timing-")))
-        port = stack.enter_context(service(folder, tested, padded=padded, rows=arguments.rows))
+        port = stack.enter_context(service(folder, tested, padded=padded, rows=arguments.rows, wire=arguments.wire))
         curator, tokens = people(port, streams, tested)
+        wire_port = told_port(folder / "log", EVENT)
         families = [one for one in tested.families if not arguments.only or one.name in arguments.only]
+        families = [one for one in families if wire_port is None or not one.texts]
         for _ in range(arguments.loops):
             loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
             stack.callback(loop.kill)
         began = time.perf_counter()
         tasks = [
-            Task(port=port, token=token, curator=curator, families=tuple(families), trials=trials, first=i * 10**8)
-            for i, token in enumerate(tokens)
+            Task(
+                port=port,
+                wire_port=wire_port,
+                token=token,
+                person=f"analyst{place}",
+                curator=curator,
+                families=tuple(families),
+                trials=trials,
+                first=place * 10**8,
+            )
+            for place, token in enumerate(tokens)
         ]
         pool = stack.enter_context(ProcessPoolExecutor(streams, get_context("spawn")))
         came = list(pool.map(attack, tasks))

@@ -235,9 +235,12 @@ def test_a_result_arrives_though_nobody_can_say_what_is_left(own: Wired) -> None
 
 def test_values_of_settings_and_names_of_savepoints(wired: Wired) -> None:
     with wired.connect(autocommit=True) as connection:
-        for given, kept in (("10.0", "10"), ("4/2", "2")):
+        for given, kept in (("10.0", "10"), ("4/2", "2"), ("1e3", "1000")):
             connection.pgconn.exec_(f"SET lapwing.assuming_count = '{given}'".encode())
             assert connection.execute("SHOW lapwing.assuming_count").fetchone() == (kept,)
+        for given in ("1e-9", "'1E-09'"):
+            connection.pgconn.exec_(f"SET lapwing.delta = {given}".encode())
+            assert connection.execute("SHOW lapwing.delta").fetchone() == ("0.000000001",)
         connection.execute("BEGIN")
         long = connection.pgconn.exec_(b"SAVEPOINT " + b"x" * 64)
         assert long.error_field(pq.DiagnosticField.SQLSTATE) == b"42622"

@@ -5,7 +5,6 @@ sent message by message, and then all at once, as pipelines are.
 """
 
 import random
-import struct
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -23,6 +22,7 @@ from lapwing.server.pgwire.catalog import PublicCatalogs
 from lapwing.server.pgwire.protocol import Protocol
 from lapwing.server.pgwire.results import Portal, Prepared, Result
 from lapwing.server.pgwire.session import WireSession
+from tests.support.effort import SEED
 from tests.support.server import wire
 
 # ---- a service that counts what it charges ---------------------------------------------------------------------------
@@ -316,8 +316,7 @@ def test_each_message_is_answered_once_and_each_charge_is_told() -> None:
 
 @pytest.mark.long
 def test_each_message_is_answered_once_and_each_charge_is_told_at_length() -> None:
-    seed = struct.unpack(">I", random.SystemRandom().randbytes(4))[0]
-    check_orders(100_000, seed)
+    check_orders(100_000, SEED)
 
 
 # ---- planted bugs ----------------------------------------------------------------------------------------------------

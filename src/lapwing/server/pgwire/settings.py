@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Final, final
 
 from lapwing import __version__, errors
@@ -54,6 +55,8 @@ ONLY: Final[Mapping[str, frozenset[str]]] = {
 }
 """Settings that can only be set to what holds anyway."""
 _OPTION: Final = re.compile(r"(?:-c\s*|--)([A-Za-z_][\w.]*)=((?:\\.|[^\s\\])*)")
+_SCIENTIFIC: Final = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,50})?[eE][+-]?[0-9]{1,2}", re.ASCII)
+"""A number such as 1e-9, as people write delta."""
 INITIAL: Final = {**REPORTED, **OTHERS, **OWN}
 
 
@@ -177,6 +180,7 @@ def _own_value(name: str, value: str) -> str:
             raise Refusal("22023", f"{name} is on or off.")
         return "on" if value.lower() in ("on", "true", "1") else "off"
     if short in PRICES:
+        value = f"{Decimal(value):f}" if _SCIENTIFIC.fullmatch(value) else value
         try:
             amount = read_amount(value[:200], short)
         except (errors.LapwingError, ArithmeticError, ValueError):
