@@ -59,12 +59,14 @@ def raw(catalog: Path) -> duckdb.DuckDBPyConnection:
     import tomllib
 
     connection = duckdb.connect()
-    tables = tomllib.loads(catalog.read_text(encoding="utf-8"))["tables"]
+    said = tomllib.loads(catalog.read_text(encoding="utf-8"))
+    tables = said["tables"]
     for name, table in tables.items():
         connection.execute(f"CREATE VIEW \"{name}\" AS SELECT * FROM '{catalog.parent / table['source']}'")
-    connection.execute("CREATE SCHEMA IF NOT EXISTS public")
-    for name in tables:
-        connection.execute(f'CREATE VIEW public."{name}" AS SELECT * FROM main."{name}"')
+    for schema in ("public", said["dataset"]["name"]):
+        connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+        for name in tables:
+            connection.execute(f'CREATE VIEW "{schema}"."{name}" AS SELECT * FROM main."{name}"')
     return connection
 
 

@@ -115,9 +115,8 @@ QUERIES = {
 @pytest.mark.parametrize("name", QUERIES)
 def test_results_are_those_of_duckdb(name: str, session: lw.Session, folder: Path) -> None:
     keys = 1 if "GROUP BY" in QUERIES[name] else 0
-    ours = {
-        row[:keys]: row[keys:] for row in (tuple(each.values()) for each in session.sql(QUERIES[name], epsilon=EXACT))
-    }
+    shown = [tuple(row.values()) for row in session.sql(QUERIES[name], epsilon=EXACT)]
+    ours: dict[tuple[object, ...], tuple[object, ...]] = {row[:keys]: row[keys:] for row in shown}
     theirs = {row[:keys]: row[keys:] for row in raw(folder, QUERIES[name]) if row[:1] != (None,)}
     assert theirs
     for key, numbers in theirs.items():

@@ -226,6 +226,8 @@ SOURCES = [
     "(SELECT *, SUM(age) OVER (PARTITION BY person ORDER BY pay) AS k FROM visits)",
     "(SELECT * FROM visits WHERE plan NOT IN (SELECT plan FROM codes WHERE factor > 20))",
     "(SELECT * FROM visits JOIN codes USING (plan))",
+    "(SELECT DISTINCT person, id, plan, member, FIRST_VALUE(age) OVER (PARTITION BY person, id ORDER BY age) AS age, "
+    "cost, score, note, day, pay FROM (SELECT *, GEN_RANDOM_UUID() AS id FROM visits))",
     "(SELECT visits.*, factor FROM codes JOIN visits ON visits.age >= codes.factor AND visits.age < codes.factor + 31)",
     "(SELECT visits.*, floor FROM visits LEFT JOIN floors ON cost > floor AND (cost <= 2 * floor OR member))",
 ]

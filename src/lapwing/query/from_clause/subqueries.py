@@ -24,6 +24,7 @@ from lapwing.query.from_clause.groupings import bind_aggregates, is_aggregated
 from lapwing.query.from_clause.memberships import bind_where
 from lapwing.query.from_clause.outer_joins import check_aggregates
 from lapwing.query.from_clause.public_joins import bind_join
+from lapwing.query.from_clause.row_identifiers import with_row_numbers, with_units_as_they_are
 from lapwing.query.from_clause.scope import (
     Input,
     KnownSelect,
@@ -395,6 +396,7 @@ def _public_subquery(node: exp.Select, bound: PublicInput, name: str, scope: Sco
 def _protected_subquery(node: exp.Select, first: Input | PublicInput, name: str, scope: Scope) -> Input:
     bound = _from(node, first, _conditions(node, scope), scope)
     rows = rows_of(bound, scope)
+    node = with_units_as_they_are(with_row_numbers(node, rows), rows)
     if is_aggregated(node):
         selection, rows = bind_aggregates(node, bound.selection, rows, scope.catalog)
         having = condition(node.args.get("having"), with_aliases(node.args.get("having"), node, rows), "HAVING")
