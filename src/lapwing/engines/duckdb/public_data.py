@@ -43,6 +43,8 @@ MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0
 MOST_REMEMBERED: Final = 256
 """Combinations that were asked for."""
+MOST_SHOWN: Final = 16
+"""Rows of public tables that were asked for, of which a query may need the same more than once."""
 
 
 class PublicSources(Protocol):
@@ -100,6 +102,7 @@ class PublicData:
         self._tables = {table.name: table for table in catalog.public_tables}
         self._read: dict[str, _Read] = {}
         self._combined: dict[str, tuple[tuple[tuple[Constant, ...], ...] | None]] = {}
+        self._shown: dict[str, tuple[tuple[tuple[Constant, ...], ...] | None]] = {}
         self._overlaps: dict[str, int] = {}
         self._lock = RLock()
         self._database: Database | None = None
@@ -172,11 +175,17 @@ class PublicData:
     def rows(self, wanted: Combinations, limit: int) -> tuple[tuple[Constant, ...], ...] | None:
         """Return what every row shows, in order, NULL last; None if they are too many or cannot be shown."""
         with self._lock:
-            fetched = self._fetched(wanted, f"{every_row(wanted, self._located)} LIMIT {limit + 1}")
-        if len(fetched) > limit or any(hidden for *_, hidden in fetched):
-            return None
-        found = [constants(row[:-1], wanted.shown) for row in fetched]
-        return tuple(sorted(found, key=lambda row: [(value is None, value) for value in row]))
+            query = f"{every_row(wanted, self._located)} LIMIT {limit + 1}"
+            known = self._shown.get(query)
+            if known is None:
+                fetched = self._fetched(wanted, query)
+                hidden = len(fetched) > limit or any(hidden for *_, hidden in fetched)
+                found = [] if hidden else [constants(row[:-1], wanted.shown) for row in fetched]
+                ordered = tuple(sorted(found, key=lambda row: [(value is None, value) for value in row]))
+                known = self._shown[query] = (None if hidden else ordered,)
+                if len(self._shown) > MOST_SHOWN:
+                    del self._shown[next(iter(self._shown))]
+            return known[0]
 
     def _located(self, table: PublicTable) -> tuple[PublicTable, Location]:
         read = self._opened(table)
