@@ -81,12 +81,7 @@ class _Grouped:
             columns = {column: node for (table, column), node in shown.items() if table == item.name}
             own = {column for table, column in known if table == item.name}
             never = columns if self._drops_null else ()
-            if (
-                columns
-                and own
-                and item.table is not None
-                and _are_unique(item.table, own, {*own, *never}, self._within)
-            ):
+            if columns and own and item.table is not None and are_unique(item.table, own, {*own, *never}, self._within):
                 more += [node.copy() for node in columns.values()]
         return more
 
@@ -186,7 +181,7 @@ def _outside_aggregates(node: exp.Expr) -> Iterator[exp.Expression]:
         yield from _outside_aggregates(child)
 
 
-def _are_unique(table: PublicTable, keys: Collection[str], known: Collection[str], within: Scope) -> bool:
+def are_unique(table: PublicTable, keys: Collection[str], known: Collection[str], within: Scope) -> bool:
     """Tell whether no two rows of a public table are equal in its keys, and all of some columns are never NULL.
 
     Args:

@@ -16,6 +16,7 @@ from lapwing.query.normalise.other_spellings import respelled
 from lapwing.query.normalise.public_constants import with_public_constants
 from lapwing.query.normalise.public_groups import with_public_groups
 from lapwing.query.normalise.released_lists import with_released_lists
+from lapwing.query.normalise.unmatched_rows import with_unmatched_rows
 from lapwing.query.text.parse import Parsed
 
 Rule = Callable[[Parsed, Scope], exp.Select | None]
@@ -36,6 +37,10 @@ def _public_constants(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_public_constants(parsed.select, within) if within.catalog.public_tables else None
 
 
+def _unmatched_rows(parsed: Parsed, within: Scope) -> exp.Select | None:
+    return with_unmatched_rows(parsed.select, within) if within.catalog.public_tables else None
+
+
 def _determined_keys(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_determined_keys(parsed.select, within) if within.catalog.public_tables else None
 
@@ -44,7 +49,9 @@ def _released_lists(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_released_lists(parsed.select, within)
 
 
-RULES: Final[tuple[Rule, ...]] = (_spellings, _public_groups, _public_constants, _determined_keys, _released_lists)
+RULES: Final[tuple[Rule, ...]] = (
+    _spellings, _public_groups, _public_constants, _unmatched_rows, _determined_keys, _released_lists,
+)  # fmt: skip
 """In this order: later rules see what earlier ones wrote."""
 
 

@@ -1,0 +1,156 @@
+"""Public rows that no protected row matches: cars AS c LEFT JOIN sales AS s ON s.car = c.id WHERE s.car IS NULL.
+
+Rows of people decide which public rows match nobody. So noisy numbers choose them, as HAVING does:
+
+    FROM (SELECT c.id … FROM cars AS c LEFT JOIN sales AS s ON s.car = c.id GROUP BY c.id
+          HAVING COUNT(DISTINCT s.person) < 1) AS c
+
+Both are the same without noise. A public row has no match if and only if its group has no unit. The column that is
+compared with NULL is the unit, or in an equality of ON. So it is never NULL in a match. The public columns of these
+equalities are unique, and never NULL. So a group is one public row, and all its columns are known (`determined_keys`).
+Nothing else of the SELECT looks at protected rows.
+"""
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from lapwing.query.classify.kinds import visible_in
+from lapwing.query.expressions.rows import RowScope, is_column, same_name
+from lapwing.query.from_clause.conditions import conjuncts
+from lapwing.query.from_clause.listed_values import has_only
+from lapwing.query.from_clause.scope import Scope, protected_table
+from lapwing.query.normalise.determined_keys import are_unique
+from lapwing.query.relations.relation import unit_of
+
+Owner = Callable[[exp.Expression], str | None]
+"""Tells of which table a column is, by the name of that; None if it is not certain."""
+
+
+def with_unmatched_rows(select: exp.Select, within: Scope) -> exp.Select | None:
+    """Return a SELECT with groups in the place of public rows without a match; None if it has none."""
+    if not any(str(join.args.get("side") or "").upper() == "LEFT" for join in select.find_all(exp.Join)):
+        return None
+    new, changed = select.copy(), False
+    for one in reversed(list(new.find_all(exp.Select, bfs=False))):  # inner ones before outer ones
+        other = _by_groups(one, within)
+        if other is not None:
+            changed = True
+            new = other if one is new else new
+            one.replace(other)
+    return new if changed else None
+
+
+def _by_groups(select: exp.Select, within: Scope) -> exp.Select | None:
+    joins, clause = select.args.get("joins") or [], select.args.get("from_")
+    if len(joins) != 1 or clause is None:
+        return None
+    first = clause.this
+    join, where = joins[0], select.args.get("where")
+    kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
+    if kind not in (("LEFT", ""), ("LEFT", "OUTER")) or not has_only(join, "this", "on", "side", "kind"):
+        return None
+    named = [str(table.alias) for table in visible_in(select)]
+    if where is None or join.args.get("on") is None or not all(_is_table(item, named) for item in (first, join.this)):
+        return None
+    public = next((table for table in within.catalog.public_tables if same_name(first.this, table.name)), None)
+    table = protected_table(join.this.this, within)
+    if public is None or table is None or unit_of(table) is None:
+        return None
+    unit, names = str(unit_of(table)), (first.alias_or_name, join.this.alias_or_name)
+    columns = {
+        names[0]: [column.name for column in public.columns],
+        names[1]: [*(column.name for column in table.columns), unit],
+    }
+    owner = _owner(columns)
+    pairs = _equalities(join.args["on"], names, owner, within.nowhere)
+    compared = {unit.casefold(), *(own.name.casefold() for _, own in pairs)}
+    tests, others = list[exp.Expression](), list[exp.Expression]()
+    for node in conjuncts(where.this, within.nowhere):
+        tested = _tested(node)
+        own = tested is not None and owner(tested) == names[1] and tested.name.casefold() in compared
+        (tests if own else others).append(node)
+    keys = {key.name.casefold(): key for key, _ in pairs}
+    read = _columns(select, join, tests)
+    if not tests or not keys or read is None or any(owner(column) != names[0] for column in read):
+        return None
+    if any(node.find(exp.Query) is not None for node in others) or not are_unique(public, keys, keys, within):
+        return None
+    people = exp.Count(this=exp.Distinct(expressions=[exp.column(unit, names[1], quoted=True)]), big_int=True)
+    shown = {**keys, **{column.name.casefold(): column for column in read}}
+    inner = exp.Select(
+        expressions=[column.copy() for column in shown.values()],
+        from_=exp.From(this=first.copy()),
+        joins=[join.copy()],
+        group=exp.Group(expressions=[key.copy() for key in keys.values()]),
+        having=exp.Having(this=exp.LT(this=people, expression=exp.Literal.number(1))),
+    )
+    if others:
+        inner.set("where", exp.Where(this=exp.and_(*(node.copy() for node in others), copy=False)))
+    new = select.copy()
+    for clause in ("joins", "where"):
+        new.set(clause, None)
+    alias = exp.TableAlias(this=exp.to_identifier(names[0], quoted=True))
+    new.set("from_", exp.From(this=exp.Subquery(this=inner, alias=alias)))
+    return new
+
+
+def _columns(select: exp.Select, join: exp.Expression, tests: Sequence[exp.Expression]) -> list[exp.Expression] | None:
+    """Return the columns that a SELECT names but in ON and in some conditions; None if it may read all, or others."""
+    apart = [join, *tests]
+    read = list[exp.Expression]()
+    for name, clause in select.args.items():
+        if name == "with_":
+            continue
+        for part in clause if isinstance(clause, list) else [clause]:
+            if not isinstance(part, exp.Expr) or any(part is other for other in apart):
+                continue
+            if name == "expressions" and (isinstance(part, exp.Star) or part.is_star):
+                return None
+            for column in part.find_all(exp.Column):
+                if not any(column is inner for other in apart for inner in other.find_all(exp.Column)):
+                    read.append(column)
+    aliases = {item.alias.casefold() for item in select.expressions if type(item) is exp.Alias}
+    return [column for column in read if column.args.get("table") is not None or column.name.casefold() not in aliases]
+
+
+def _is_table(node: exp.Expression | None, named: Sequence[str]) -> bool:
+    """Tell whether an item of FROM is a table of the catalog, and none of the queries that are named so."""
+    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+        return False
+    identifier = node.this
+    return has_only(node, "this", "alias") and not any(same_name(identifier, name) for name in named)
+
+
+def _owner(columns: dict[str, list[str]]) -> Owner:
+    def owner(node: exp.Expression) -> str | None:
+        if not is_column(node):
+            return None
+        qualifier = node.args.get("table")
+        found = [
+            name
+            for name, own in columns.items()
+            if (qualifier is None or same_name(qualifier, name)) and any(same_name(node.this, column) for column in own)
+        ]
+        return found[0] if len(found) == 1 else None
+
+    return owner
+
+
+def _equalities(
+    on: exp.Expression, names: tuple[str, str], owner: Owner, rows: RowScope
+) -> list[tuple[exp.Expression, exp.Expression]]:
+    """Return the columns of the public table, and those of the protected one, that ON says are equal."""
+    pairs = []
+    for node in conjuncts(on, rows):
+        if isinstance(node, exp.EQ) and has_only(node, "this", "expression"):
+            sides = {owner(side): side for side in (node.this, node.expression)}
+            if sides.keys() == set(names):
+                pairs.append((sides[names[0]], sides[names[1]]))
+    return pairs
+
+
+def _tested(node: exp.Expression) -> exp.Expression | None:
+    """Return the column of which a condition says that it is NULL."""
+    plain = isinstance(node, exp.Is) and has_only(node, "this", "expression") and isinstance(node.expression, exp.Null)
+    return node.this if plain and is_column(node.this) else None

@@ -1,0 +1,72 @@
+"""Public rows that nobody's row matches are those that SQL shows, where noise rounds away; and a twin is not."""
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import lapwing as lw
+from lapwing.query.normalise import unmatched_rows
+
+CATALOG = """
+[dataset]
+name = "shop"
+ledger = "sqlite:shop.db"
+[budget]
+epsilon = 1e15
+[tables.sales]
+source = "sales.parquet"
+privacy_unit = "person"
+max_rows_per_unit = 3
+[tables.sales.columns]
+item = { type = "integer" }
+day = { type = "integer", lower = 0, upper = 9 }
+[tables.items]
+source = "items.parquet"
+public = true
+[tables.items.columns]
+id = { type = "integer" }
+brand = { type = "string" }
+shelf = { type = "integer" }
+"""
+UNSOLD = "SELECT brand FROM items AS i LEFT JOIN sales AS s ON s.item = i.id {} WHERE s.person IS NULL ORDER BY brand"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "lapwing.toml").write_text(CATALOG)
+    tables = {
+        "sales": "SELECT r % 7 AS person, NULLIF(r % 5, 4) AS item, r % 10 AS day FROM range(20) AS t (r)",
+        "items": "SELECT r AS id, 'b' || r // 3 AS brand, r // 2 AS shelf FROM range(15) AS t (r)",
+    }
+    with duckdb.connect() as connection:
+        for name, rows in tables.items():
+            connection.execute(f"COPY ({rows}) TO '{folder / name}.parquet'")
+    return folder
+
+
+def true_rows(folder: Path, text: str) -> list[tuple[object, ...]]:
+    with duckdb.connect() as connection:
+        for name in ("sales", "items"):
+            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM '{folder / name}.parquet'")
+        return connection.execute(text).fetchall()
+
+
+@pytest.mark.parametrize("text", [UNSOLD.format(""), UNSOLD.format("AND s.day > 6"),
+                                  f"SELECT COUNT(*) AS n FROM ({UNSOLD.format('')[:-15]})"])  # fmt: skip
+def test_they_are_those_that_sql_shows(folder: Path, text: str) -> None:
+    with lw.connect(folder / "lapwing.toml") as session:
+        answer = session.sql(text, epsilon=10**10)
+        assert [tuple(row.values()) for row in answer.rows()] == true_rows(folder, text)
+
+
+def test_twin_rows_that_share_a_group_are_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their shelf a group holds several items, and without a look at the public table it would be shown once."""
+    text = "SELECT i.shelf FROM items AS i LEFT JOIN sales AS s ON s.item = i.shelf WHERE s.person IS NULL"
+    with lw.connect(folder / "lapwing.toml") as session:
+        with pytest.raises(lw.QueryRefused):
+            session.sql(text, epsilon=10**10)
+        monkeypatch.setattr(unmatched_rows, "are_unique", lambda *_: True)
+        rows = [tuple(row.values()) for row in session.sql(text, epsilon=10**10).rows()]
+    assert rows == sorted(set(true_rows(folder, text))) != sorted(true_rows(folder, text))
