@@ -84,7 +84,7 @@ def test_the_page_says_the_same_as_text_json_and_html(world: World) -> None:
         "an additional unit, with all its rows",
         "2 rows",
         "0 to 8",
-        'public keys \\"a\\", \\"b\\"',
+        'listed: \\"a\\", \\"b\\"',
         "3δ",
     ):
         assert fact in said

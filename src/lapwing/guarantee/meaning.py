@@ -77,7 +77,7 @@ def _towards(budget: Budget, total: Loss, people: int) -> Towards:
     return Towards(people=people, epsilon=loss.to_epsilon(delta=delta), delta=delta)
 
 
-def power_up(budget: Budget, total: Loss, level: Fraction) -> float:
+def power_up(budget: Budget, total: Loss, level: Fraction) -> Fraction:
     """Return the best power of a test for a person's presence, at a rate of false alarms.
 
     In a ledger of μ² it is δ_keys + (1 − δ_keys)·Φ(Φ⁻¹(level/(1 − δ_keys)) + μ), else by (ε, δ) the lesser of
@@ -92,4 +92,4 @@ def power_up(budget: Budget, total: Loss, level: Fraction) -> float:
     else:
         factor, delta = odds_factor_up(budget.epsilon), float(budget.delta)
         power = min(factor * float(level) + delta, 1 - (1 - float(level) - delta) / factor)
-    return min(1.0, math.ceil(power * 1000 + 1e-6) / 1000)
+    return min(Fraction(1), Fraction(math.ceil(power * 1000 + 1e-6), 1000))

@@ -19,13 +19,13 @@ from lapwing.catalog.graph import Graph
 from lapwing.catalog.large_delta import delta_warnings
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
 from lapwing.catalog.protection import units_of
-from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_change_up, power_up, towards_group
+from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_change_up, odds_factor_up, power_up, towards_group
 from lapwing.languages import ENGLISH, Figure, Language, Listed, Moment, Phrase, say, say_count
 from lapwing.ledger.state import State
 from lapwing.privacy import figures
 from lapwing.privacy.additive import Loss
 from lapwing.privacy.amount_texts import short
-from lapwing.privacy.odometers import AS_IF_CAP, WHENEVER, Reading
+from lapwing.privacy.odometers import AS_IF_CAP, WHENEVER
 from lapwing.privacy.raises import RAISED
 
 MOST_VALUES: Final = 20
@@ -62,6 +62,12 @@ HOLDS: Final = {
     RAISED: say("for any reason of the raise"),
 }
 """When a figure holds, as `lapwing.privacy` says it."""
+SIGNS: Final = {
+    "pure": say("ε"),
+    "gdp": say("μ² (of Gaussian differential privacy)"),
+    "zcdp": say("ρ (of zero-concentrated differential privacy)"),
+}
+"""The amount that adds up in each kind of ledger."""
 Row = tuple[str, ...]
 
 
@@ -157,16 +163,16 @@ def _figures(epsilon: Figure | Phrase, delta: Fraction) -> Phrase:
 
 def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
     budget = catalog.budget
-    kept = say("{sign} of at most {amount}", sign=figures.AMOUNTS[view.total.kind], amount=_amount(view.total))
+    kept = say("{sign} of at most {amount}", sign=SIGNS[view.total.kind], amount=_amount(view.total))
     rows: list[Row] = [
         (say("what"), say("value")),
         (say("protected (the privacy unit)"), units_of(catalog.tables)),
         (say("neighbours"), NEIGHBOURS[budget.neighbouring]),
         (say("promise for all queries of all people"), promise(view.epsilon, view.delta)),
-        (say("in the unit of the ledger"), kept),
+        (say("the same limit in the unit of the ledger"), kept),
     ]
     if view.delta_keys:
-        rows.append((say("part of δ for private keys"), Figure(figures.delta(view.delta_keys))))
+        rows.append((say("part of δ for finding groups that are not listed"), Figure(figures.delta(view.delta_keys))))
     text = say(
         "This holds for all queries of {dataset}, by any people, in any order, even if each query is chosen "
         "after all earlier results. Take any two neighbours, and any set of possible results. The probability of that "
@@ -224,10 +230,11 @@ def _meaning(budget: Budget, total: Loss) -> PageSection:
         )
     else:
         changed = say(
-            "All results together change the odds of that by a factor of at most {times} (2·e^ε), except with a "
-            "probability of less than {chance} (3δ).",
+            "All results together change the odds of that by a factor of at most {times}, except with a probability of "
+            "less than {chance}. These are 2·e^ε and 3δ. Without δ, the factor would be e^ε, which is {plain}.",
             times=_factor(factor),
             chance=Figure(figures.delta(chance)),
+            plain=_factor(odds_factor_up(budget.epsilon)),
         )
     odds = _sentences(
         WONDERED[budget.neighbouring],
@@ -239,8 +246,7 @@ def _meaning(budget: Budget, total: Loss) -> PageSection:
     )
     rows: list[Row] = [(say("false alarms"), say("found, at most"))]
     for level in LEVELS:
-        power = math.ceil(1000 * Fraction(power_up(budget, total, level)))
-        rows.append((Figure(figures.level(level)), Figure(figures.level(Fraction(power, 1000)))))
+        rows.append((Figure(figures.level(level)), Figure(figures.level(power_up(budget, total, level)))))
     return PageSection(
         title=say("Meaning for one unit"), paragraphs=(odds, *TESTED[budget.neighbouring]), table=tuple(rows)
     )
@@ -275,7 +281,7 @@ def _spent(view: BudgetView, charges: int) -> PageSection:
             rows.append((say_count(more, "and {count} part more", "and {count} parts more"), "", ""))
     if view.delta_keys:
         part = Figure(figures.share(view.delta_keys_spent / view.delta_keys))
-        rows.append((say("spent of δ for keys"), Figure(figures.delta(view.delta_keys_spent)), part))
+        rows.append((say("spent of δ for finding groups"), Figure(figures.delta(view.delta_keys_spent)), part))
     version = str(view.version)
     if charges == 0:
         asked = say("No query was charged, up to version {version} of the data.", version=version)
@@ -288,7 +294,7 @@ def _spent(view: BudgetView, charges: int) -> PageSection:
         )
     paragraphs: list[str] = [asked]
     if view.spent.amount or view.delta_keys_spent:
-        paragraphs.append(_spent_so_far(view.as_if_cap, view.whenever))
+        paragraphs.append(_spent_so_far(view))
     if view.lost:
         paragraphs.append(
             say(
@@ -300,16 +306,18 @@ def _spent(view: BudgetView, charges: int) -> PageSection:
     return PageSection(title=say("Spending"), paragraphs=tuple(paragraphs), table=tuple(rows))
 
 
-def _spent_so_far(cap: Reading, whenever: Reading) -> Phrase:
-    spent, holds = _figures(_up(cap.epsilon), cap.delta), HOLDS[cap.holds]
+def _spent_so_far(view: BudgetView) -> Phrase:
+    """Say which promise what is spent makes if one stops now: that of the whole budget holds then, too."""
+    cap, whenever = view.as_if_cap, view.whenever
+    is_above = whenever.epsilon > view.epsilon and view.raised is None
+    most = promise(view.epsilon, view.delta) if is_above else _figures(_up(whenever.epsilon), whenever.delta)
     if whenever == cap:
-        return say("Spent so far: {spent}, {holds}.", spent=spent, holds=holds)
+        return say("If queries stop now, for any reason, all results together have the promise {most}.", most=most)
     return say(
-        "Spent so far: {spent}, {holds}; {otherwise}, at most {wider}.",
-        spent=spent,
-        holds=holds,
-        otherwise=HOLDS[whenever.holds],
-        wider=_figures(_up(whenever.epsilon), whenever.delta),
+        "If queries stop now, for any reason, all results together have the promise {most}. If the budget had been "
+        "just what is spent, from the start, the promise would be {spent}. Shares of the budget add up; ε does not.",
+        most=most,
+        spent=_figures(_up(cap.epsilon), cap.delta),
     )
 
 
@@ -378,12 +386,10 @@ def _range(column: Column) -> str:
         shown, more = Listed(map(_value, column.values[:MOST_VALUES]), say(", ")), len(column.values) - MOST_VALUES
         if more > 0:
             parts.append(
-                say_count(
-                    more, "public keys {keys} and {count} more", "public keys {keys} and {count} more", keys=shown
-                )
+                say_count(more, "listed: {keys} and {count} more", "listed: {keys} and {count} more", keys=shown)
             )
         else:
-            parts.append(say("public keys {keys}", keys=shown))
+            parts.append(say("listed: {keys}", keys=shown))
     if column.other is not None:
         parts.append(say("{value} for all others", value=_named(column.other)))
     if not parts:
@@ -404,7 +410,7 @@ def _named(text: str) -> str:
 def _left_out(catalog: Catalog) -> Iterator[str]:
     """Say what the promise rests on, and what it does not promise."""
     yield say(
-        "The curator wrote bounds, public keys, row limits, steps and the budget. They must not come from the data, "
+        "The curator wrote bounds, listed values, row limits, steps and the budget. They must not come from the data, "
         "and nothing can check that. Lapwing trusts the curator about which tables are public."
     )
     yield say(
@@ -439,17 +445,24 @@ def _record(view: BudgetView, head: Head) -> PageSection:
         (say("entries"), Figure(f"{head.sequence:,}")),
         (say("version of the data"), str(view.version)),
     ]
-    text = [say("Every charge is an entry of the ledger, sealed over the entry before.")]
+    text = [
+        say("Every charge is an entry of the ledger. Each entry has a seal, computed from it and the entry before.")
+    ]
     if head.hash is None:
         text.append(
             say(
-                "The seal of the newest entry is only for auditors, because it was made from the data's own digest, "
-                "among others."
+                "The seal of the newest entry is only for auditors. A digest of the data is part of it, so it could "
+                "confirm a guess about the data."
             )
         )
     else:
         rows.append((say("seal of the newest entry"), head.hash))
-        text.append(say("Do not publish the seal, because it was made from the data's own digest, among others."))
+        text.append(
+            say(
+                "Do not publish the seal. A digest of the data is part of it, so it could confirm a guess about the "
+                "data."
+            )
+        )
     return PageSection(title=say("The record"), paragraphs=tuple(text), table=tuple(rows))
 
 
