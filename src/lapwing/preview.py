@@ -147,13 +147,13 @@ class Preview:
         return "".join(
             (
                 figures.html_heading(f"Preview: {'free' if self.stored else price}. Lapwing read no rows."),
-                figures.html_table(["column", "± at 95 %", "rests on"], rows, caption="", numbers=["± at 95 %"]),
+                figures.html_table(["column", "± at 95 %", "computed from"], rows, caption="", numbers=["± at 95 %"]),
                 figures.html_facts(
                     ("cost", cost),
                     *([] if self.refusal is None else [("refused", self.refusal)]),
                     ("protects", self.unit),
                     ("uses", self.bound),
-                    ("cells", "not known before" if self.cells is None else f"{self.cells:,}"),
+                    ("groups", "not known before" if self.cells is None else f"{self.cells:,}"),
                     *(("note", note) for note in self.notes),
                 ),
             )

@@ -17,6 +17,7 @@ from lapwing.cli.account import EXAMPLE, read, rounded
 from lapwing.plots import cells_with_bounds, curves_with_bounds, plot_of
 from lapwing.plots import specifications as plots
 from lapwing.privacy.listing import KINDS, Listed, listed
+from lapwing.privacy.statements import FIXED
 from tests.support.cli.command import Run
 from tests.support.effort import one_in
 
@@ -34,7 +35,7 @@ def test_a_pipe_gets_csv(run: Run) -> None:
     ]
     exact = rows["loss distribution"]
     assert float(exact["lower"]) <= 4.698155 <= float(exact["epsilon"]) < 4.6983
-    assert (exact["adaptive"], exact["holds"]) == ("false", "if this list had been fixed in advance")
+    assert (exact["adaptive"], exact["holds"]) == ("false", FIXED)
     assert rows["zCDP"]["adaptive"] == "true"
     assert rows["zCDP"]["lower"] == ""
     assert {row["delta"] for row in rows.values()} == {"1e-06"}
@@ -47,7 +48,7 @@ def test_a_terminal_gets_a_table(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     assert outcome.status == 0
     assert "epsilon at delta 1e-6" in outcome.out
     assert "4.698 to 4.699" in outcome.out
-    assert "fixed list  if this list had been fixed in advance" in outcome.out
+    assert f"a fixed list  {FIXED}" in outcome.out
     assert outcome.out == run(*MIXED, "--delta", "1e-6", "--format", "table").out
 
 
@@ -185,7 +186,7 @@ def test_cells_below_the_axis_are_left_out() -> None:
             (("1 laplace epsilon=1 epsilon=2", "--delta", "1e-6"), "each name once"),
             (("1 laplace epsilon=one", "--delta", "1e-6"), "epsilon is 'one'"),
             (("1 laplace epsilon=inf", "--delta", "1e-6"), "epsilon is 'inf'"),
-            (("1 laplace times=3", "--delta", "1e-6"), "no number of a mechanism"),
+            (("1 laplace times=3", "--delta", "1e-6"), "not a parameter of a mechanism"),
             (("1 laplace sigma=3", "--delta", "1e-6"), "it takes epsilon=… or scale=…"),
             (("1 laplace epsilon=1 rate=2", "--delta", "1e-6"), "sampling rate"),
             (("1 laplace epsilon=1 neighbouring=any", "--delta", "1e-6"), "add_remove or replace_one"),

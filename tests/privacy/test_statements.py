@@ -158,7 +158,7 @@ def test_validity_is_said() -> None:
     found = asked("mixed", delta=1e-6)
     assert {name for name, one in found.items() if not one.adaptive} == {"optimal composition", "loss distribution"}
     for one in found.values():
-        assert one.holds == (statements.ADAPTIVE if one.adaptive else "if this list had been fixed in advance")
+        assert one.holds == (statements.ADAPTIVE if one.adaptive else statements.FIXED)
 
 
 @pytest.mark.parametrize(

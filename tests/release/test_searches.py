@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
+from lapwing.answer.notes import BOUNDS_FOUND, code_of
 from lapwing.engines import DuckDB
 from lapwing.ledger.ledger import Ledger
 from lapwing.mechanisms import RoundedGaussian
@@ -62,7 +63,7 @@ def test_a_column_without_bounds_is_summed(session: Session) -> None:
     with refused_as("unbounded", saying="code"):
         session.sql("SELECT SUM(code) AS s FROM visits", epsilon=10)
     answer = session.sql(SUM, epsilon=10)
-    assert "code: bounds of 0 and 256 were found" in answer.notes[-1]
+    assert "code: Lapwing chose the bounds 0 and 256" in answer.notes[-1]
     ((low,), (high,)) = answer.interval(1 - 1e-9)["s"]
     assert low <= TOTAL <= high
     assert high - low < TOTAL / 2
@@ -127,9 +128,9 @@ def test_every_aggregate_that_takes_bounds_finds_them(aggregate: str, session: S
 def test_bounds_reach_to_both_sides_of_nothing(tmp_path: Path) -> None:
     people = [row(n, code=(-1) ** n * (5 if n % 2 else 1000)) for n in range(600)]
     with opened(tmp_path, people) as session:
-        assert "bounds of -8 and 1,024 were" in session.sql(SUM, epsilon=20).notes[-1]
+        assert "bounds -8 and 1,024" in session.sql(SUM, epsilon=20).notes[-1]
         flipped = SUM.replace("code", "CASE WHEN code > 0 THEN -8 ELSE 3 END")
-        assert "bounds of -8 and 3 were" in session.sql(flipped, epsilon=20).notes[-1]
+        assert "bounds -8 and 3" in session.sql(flipped, epsilon=20).notes[-1]
 
 
 def test_of_what_is_nothing_no_bounds_are_found(tmp_path: Path) -> None:
@@ -275,7 +276,7 @@ def test_a_batch_searches_once_and_costs_its_price(session: Session) -> None:
     answers = session.batch([SUM, AVERAGE, literal, "SELECT COUNT(*) AS n FROM visits"], epsilon=30)
     assert sum(answer.cost.amount for answer in answers) == spent(session) <= session.price(30).amount
     assert sum("magnitude" in charge.question for charge in session.budget().history) == 1
-    assert any("were found" in note for note in answers[0].notes)
+    assert BOUNDS_FOUND in map(code_of, answers[0].notes)
     assert answers[0].rows()[0] == answers[2].rows()[0]
     ((low,), (high,)) = answers[0].interval(1 - 1e-9)["s"]
     assert low <= TOTAL <= high
@@ -292,7 +293,7 @@ def test_explain_promises_nothing_that_it_cannot_know(session: Session) -> None:
     assert abs(before.price.amount - session.price(10).amount) < Fraction(1, 10**20)
     assert [measure.measure for measure in before.measures] == ["bounds of code", "s"]
     assert "for 20 % of the cost" in before.notes[-2]
-    assert "in proportion to the bounds that are found" in before.notes[-1]
+    assert code_of(before.notes[-1]) == BOUNDS_FOUND
     assert spent(session) == 0
     session.sql(SUM, epsilon=10)
     after = session.explain(SUM, epsilon=10)
@@ -300,7 +301,7 @@ def test_explain_promises_nothing_that_it_cannot_know(session: Session) -> None:
     assert after.columns[0].half_width is not None
     other = session.explain(AVERAGE, epsilon=10)
     assert [measure.measure for measure in other.measures] == ["count of a", "sum of a"]
-    assert "were found" in other.notes[-1]
+    assert code_of(other.notes[-1]) == BOUNDS_FOUND
 
 
 @pytest.mark.parametrize(
@@ -355,14 +356,14 @@ def test_one_unit_for_another(tmp_path: Path) -> None:
     with opened(tmp_path, PEOPLE, budget=budget) as session:
         alone = session.explain(SUM, epsilon=20).measures[0]
         assert alone.sensitivity == pytest.approx(2 * 2**0.5)
-        assert "were found" in session.sql(SUM, epsilon=20).notes[-1]
+        assert code_of(session.sql(SUM, epsilon=20).notes[-1]) == BOUNDS_FOUND
 
 
 @pytest.mark.long
 def test_rows_as_units(tmp_path: Path) -> None:
     with opened(tmp_path, PEOPLE, unit="row") as session:
         assert session.explain(SUM, epsilon=20).measures[0].sensitivity == 1
-        assert "were found" in session.sql(SUM, epsilon=20).notes[-1]
+        assert code_of(session.sql(SUM, epsilon=20).notes[-1]) == BOUNDS_FOUND
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
-from lapwing.answer.notes import code_of
+from lapwing.answer.notes import RANK_ERROR, code_of
 from lapwing.mechanisms import RoundedGaussian, quantiles_of_counts
 from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
 from lapwing.mechanisms.quantiles_of_counts import QuantilesOfCounts
@@ -166,7 +166,7 @@ def test_it_is_shown_with_the_error_of_its_rank_and_without_an_interval(opened: 
         assert [row["plan"] for row in rows] == ["a", "b", "c"]
         assert all(170 < number(row["m"]) < 250 for row in rows[:2])
         assert np.isnan(np.array(answer.interval()["m"], dtype=float)).all()
-        (said,) = [note for note in answer.notes if "its rank is within" in note]
+        (said,) = [note for note in answer.notes if code_of(note) == RANK_ERROR]
         assert "DP_INTERVAL_LOW" in said
         assert "m_low" in answer.to_arrow(0.95).column_names
         assert answer.describe()[1].measures[0].half_width == preview.measures[0].half_width

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import lapwing as lw
+from lapwing.answer.notes import BOUNDS_FOUND, code_of
 from lapwing.errors import LedgerFault
 from lapwing.exact.entropy import Entropy
 from lapwing.mechanisms import GeneralisedExponential
@@ -52,7 +53,7 @@ def test_the_error_is_that_of_a_level_near_the_best(session: lw.Session) -> None
     answer = session.sql(PAIRS, epsilon=18)
     (row,) = shown(answer)
     assert abs(row["n"] - 20_000) < 200
-    assert any("was found for the most that a unit adds to a group" in note for note in answer.notes)
+    assert BOUNDS_FOUND in map(code_of, answer.notes)
     low, high = answer.interval()["n"]
     assert high[0] - low[0] < 200
     race = shown(session.sql(PAIRS.replace("AUTO", "RACE"), epsilon=18))[0]["n"]
@@ -65,7 +66,7 @@ def test_the_price_is_divided_and_asked_again_is_free(session: lw.Session) -> No
     assert before.price.amount <= price.amount
     assert before.columns[0].half_width is None
     assert before.measures[0].mechanism == GeneralisedExponential.name
-    assert any("for 40 % of the cost, inside 0 to 1,048,576" in note for note in before.notes)
+    assert any("for 40 % of the cost, within 0 to 1,048,576" in note for note in before.notes)
     answer = session.sql(PAIRS, epsilon=1)
     first, second = (entry.loss.amount for entry in session.budget().history)
     assert abs(first - THRESHOLD_SHARE * price.amount) < Fraction(1, 10**20)

@@ -54,7 +54,7 @@ def spent(session: Session) -> Fraction:
 def test_the_bound_follows_the_data_and_not_the_limit(session: Session) -> None:
     """A class of 1,000 people, noise of at most 5: it is not found with a probability below e^-40."""
     answer = session.sql(COUNT, epsilon=10)
-    assert "4 was found for the most that a unit adds to a group" in answer.notes[-1]
+    assert "Lapwing chose 4 as the most" in answer.notes[-1]
     assert session.explain(COUNT, epsilon=10).measures[0].sensitivity == 4
     ((low,), (high,)) = answer.interval(1 - 1e-9)["n"]
     assert low <= 3000 <= high
@@ -127,7 +127,7 @@ def test_private_keys(tmp_path: Path) -> None:
 
 def test_few_units_are_a_guess_and_said_to_be(tmp_path: Path) -> None:
     with opened(tmp_path, [row(1)], most=MANY) as session:
-        assert "which is a guess" in session.sql(COUNT, epsilon=0.1).notes[-1]
+        assert "That is a guess" in session.sql(COUNT, epsilon=0.1).notes[-1]
 
 
 def test_rows_as_units_are_refused(tmp_path: Path) -> None:

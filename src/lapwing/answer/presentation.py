@@ -65,7 +65,7 @@ class Bought(Protocol):
 def cost_in_words(answer: Bought, delta: Fraction | None = None) -> str:
     """Return what an answer cost: as an epsilon, which is how questions say it, where the budget's delta is known."""
     if not answer.cost.amount:
-        return "free: bought before" if answer.stored else "free: all of it is public"
+        return "free: bought before" if answer.stored else "free: nothing in it comes from protected rows"
     return f"cost {answer.cost if delta is None else f'ε = {epsilon(answer.cost.to_epsilon(delta=delta))}'}"
 
 

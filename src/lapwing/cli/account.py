@@ -19,7 +19,16 @@ from lapwing.cli.characters import to_json
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, print_text, show, text
 from lapwing.cli.local.output import as_csv
-from lapwing.cli.options import FRACTION, NeighbouringOption, TableFormat, UsualFormat, amount, number, reader
+from lapwing.cli.options import (
+    FRACTION,
+    NEIGHBOURING_HELP,
+    NeighbouringOption,
+    TableFormat,
+    UsualFormat,
+    amount,
+    number,
+    reader,
+)
 from lapwing.errors import InvalidParameter
 from lapwing.plots import plot_of
 from lapwing.privacy.figures import NOTHING
@@ -64,9 +73,7 @@ def command(
         Fraction | None,
         amount(reader("--epsilon", "0 or more", lambda value: value >= 0), "Instead: state the delta at this epsilon."),
     ] = None,
-    neighbouring: Annotated[
-        NeighbouringOption, typer.Option(help="Whether a unit is added or removed, or replaced by another.")
-    ] = NeighbouringOption.add_remove,
+    neighbouring: Annotated[NeighbouringOption, typer.Option(help=NEIGHBOURING_HELP)] = NeighbouringOption.add_remove,
     form: UsualFormat = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help=f"{HELP} The charts are of the profile and of the loss.")
@@ -97,7 +104,9 @@ def command(
             print_text(to_json(as_document(parts, statements, relation)))
     note("for", f"{NEIGHBOURS[neighbouring]}.")
     if any(statement.lower is not None for statement in statements):
-        note("range", "the true value of the loss distribution lies within it, ends included.")
+        shown = form or (TableFormat.table if on_terminal() else TableFormat.csv)
+        ends = "lies in the range shown" if shown is TableFormat.table else "is at least `lower`, and at most the bound"
+        note("range", f"for the loss distribution, the exact value {ends}.")
     if slot is not None and delta is not None:
         keys, mu = figures.delta(slot.delta), rounded(slot.exact_part.mu, ROUND_CEILING)
         own = rounded(slot.to_epsilon(delta=delta), ROUND_CEILING)
@@ -157,7 +166,7 @@ def as_page(
     """Return the statements for people: upper bounds rounded up, a lower bound rounded down."""
     at_epsilon = f"delta at epsilon {figures.epsilon(epsilon or Fraction(0))}"
     column = at_epsilon if delta is None else f"epsilon at delta {figures.delta(delta)}"
-    table = new_table("method", column, "holds", "because", numbers=[column])
+    table = new_table("method", column, "valid for", "adds up to", numbers=[column])
     for statement in statements:
         value = statement.delta if delta is None else statement.epsilon
         if statement.refused or value is None:
@@ -170,7 +179,7 @@ def as_page(
 
 
 def _label(statement: "Statement") -> str:
-    return "adaptive" if statement.adaptive else "fixed list"
+    return "any queries" if statement.adaptive else "a fixed list"
 
 
 def _between(lower: float | None, upper: float) -> str:

@@ -139,7 +139,9 @@ def say(
     if verbose:
         remaining = f"{figures.left(view.remaining)} of {figures.loss(view.total)} left"
         note("ledger", remaining if answer.stored else f"{figures.loss(answer.cost)}; {remaining}")
-    for line in notes:
+    from lapwing.documents.answer_document import notes_on_empty  # here, so that `lapwing --help` loads no engine
+
+    for line in (*notes, *notes_on_empty(answer)):
         note("note", f"{line}.")
     if output is not None:
         note("written", str(output))
@@ -154,7 +156,7 @@ def price_line(answer: "AnswerShown", view: "BudgetView") -> str:
     left = figures.share(float(view.room(parts).amount / view.total.amount))
     where = "" if parts is None else f" for {figures.names(parts)}"
     allowed = "".join(f"; {figures.allowance(one, view.total)}" for one in view.allowances)
-    took = f", delta {figures.delta(keys)} for keys" if keys else ""
+    took = f", delta {figures.delta(keys)} for finding groups" if keys else ""
     more = f"{view.fits(answer.cost, parts, keys):,} more like it"  # by the tightest of all that is left
     return f"{price_of(answer, view)}{took}; {left} left{where}{allowed}: {more}"
 
@@ -162,7 +164,7 @@ def price_line(answer: "AnswerShown", view: "BudgetView") -> str:
 def price_of(answer: "AnswerShown", view: "BudgetView") -> str:
     """Say what an answer cost, by the epsilon of this query by itself."""
     if not answer.cost.amount:
-        return "free: it was bought before" if answer.stored else "free: all of it is public"
+        return "free: it was bought before" if answer.stored else "free: nothing in it comes from protected rows"
     alone = figures.epsilon(answer.cost.to_epsilon(delta=view.delta - view.delta_keys))
     return (
         f"epsilon {alone} for this query, {figures.share(float(answer.cost.amount / view.total.amount))} of the budget"

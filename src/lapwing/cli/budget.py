@@ -53,6 +53,7 @@ def command(
     last: Annotated[
         int | None, typer.Option("--last", metavar="N", min=0, help=f"Show the last N charges; {LAST} unless given.")
     ] = None,
+    verbose: options.Verbose = False,
 ) -> None:
     """Show the budget: granted, spent, left, the newest charges, and how many more like the last would fit.
 
@@ -73,7 +74,7 @@ def command(
 
         print_text(to_json(budget_document(view, most)))
     else:
-        show(*as_page(view, name, view.delta - view.delta_keys, most))
+        show(*as_page(view, name, view.delta - view.delta_keys, most, verbose=verbose))
     for beside in filter(None, besides):
         note("note", f"{beside}.")
 
@@ -83,9 +84,11 @@ def read(session: "lw.Session | RemoteSession", most: int) -> "BudgetView":
     return replace(session.budget(history=False), history=session.history(most=-most - 1))
 
 
-def as_page(view: "BudgetView", name: str, delta: "Fraction", most: int = LAST) -> list[RenderableType]:
+def as_page(
+    view: "BudgetView", name: str, delta: "Fraction", most: int = LAST, *, verbose: bool = False
+) -> list[RenderableType]:
     """Return the budget for people, with so many charges; `delta` is what the epsilon of a single one is read at."""
-    page: list[RenderableType] = [labelled(*_facts(view, name))]
+    page: list[RenderableType] = [labelled(*_facts(view, name, verbose))]
     if view.by_part is not None:
         page += [Text(), _parts(view, view.by_part)]
     if view.history:
@@ -99,16 +102,17 @@ def guarantee(view: "BudgetView") -> str:
     return f"epsilon {epsilon}, delta {figures.delta(view.delta)}" if view.delta else f"epsilon {epsilon}"
 
 
-def _facts(view: "BudgetView", name: str) -> list[tuple[str, str]]:
+def _facts(view: "BudgetView", name: str, verbose: bool) -> list[tuple[str, str]]:
     ended = view.closed or view.stopped_by_curator
     more = [("more", _more(view))] if view.history and not ended else []
     return [
         ("data", f"{name}, version {view.version}"),
-        ("total", f"{figures.loss(view.total)}: {guarantee(view)} for all queries ever, in any order"),
+        ("total", f"{guarantee(view)} for all queries ever, in any order"),
         *_raised(view),
-        *_spent(view),
-        ("remaining", figures.left(view.remaining) + (" for a question about all parts" if view.parts else "")),
-        ("", figures.gauge(view.share_spent)),
+        ("spent", figures.gauge(view.share_spent)),
+        *_left_for_all(view),
+        *_so_far(view),
+        *(_in_the_ledger(view) if verbose else ()),
         *_policy(view),
         *_keys(view),
         *_faults(view),
@@ -142,19 +146,31 @@ def _policy(view: "BudgetView") -> list[tuple[str, str]]:
     return facts
 
 
-def _spent(view: "BudgetView") -> list[tuple[str, str]]:
-    """Return what is spent: no epsilon without the words that say when it holds."""
+def _left_for_all(view: "BudgetView") -> list[tuple[str, str]]:
+    """Return what is left for a query about all parts of the data, if they have parts."""
+    left = figures.share(float(view.remaining.amount / view.total.amount))
+    return [("left", f"{left} of the budget for a query about all parts")] if view.parts else []
+
+
+def _so_far(view: "BudgetView") -> list[tuple[str, str]]:
+    """Return what is spent as the epsilon that holds if one stops now; the total holds whenever one stops, too."""
     if not view.spent.amount and not view.delta_keys_spent:
-        return [("spent", "nothing")]
+        return []
     lost = [("", "with the highest possible cost of entries that were lost before a restore")] if view.lost else []
-    cap, whenever = view.as_if_cap, view.whenever
-    spent = ("spent", f"{figures.loss(view.spent)}: epsilon {figures.epsilon(cap.epsilon)}{_with(cap)}, {cap.holds}")
-    if cap == whenever:
-        return [spent, *lost]
-    better = whenever.epsilon > view.epsilon and view.raised is None
-    also = f"; the total's {figures.epsilon(view.epsilon)} holds then too" if better else ""
-    most = f"{whenever.holds}: at most epsilon {figures.size(whenever.epsilon)}{_with(whenever)}{also}"
-    return [spent, ("", most), *lost]
+    whenever = view.whenever
+    is_above = whenever.epsilon > view.epsilon and view.raised is None
+    most = guarantee(view) if is_above else f"epsilon {figures.size(whenever.epsilon)}{_with(whenever)}"
+    add_up = [] if whenever == view.as_if_cap else [("", "shares of the budget add up; epsilon (ε) does not")]
+    return [("so far", f"{whenever.holds}, all results together count as at most {most}"), *add_up, *lost]
+
+
+def _in_the_ledger(view: "BudgetView") -> list[tuple[str, str]]:
+    """Return what is spent in the unit of the ledger; no epsilon without the words that say when it holds."""
+    amounts = f"{figures.loss(view.spent)} spent, {figures.left(view.remaining)} left of {figures.loss(view.total)}"
+    cap = view.as_if_cap
+    if cap == view.whenever or not view.spent.amount:
+        return [("ledger", amounts)]
+    return [("ledger", amounts), ("", f"epsilon {figures.epsilon(cap.epsilon)}{_with(cap)}, {cap.holds}")]
 
 
 def _with(reading: "Reading") -> str:
@@ -166,7 +182,9 @@ def _keys(view: "BudgetView") -> list[tuple[str, str]]:
     if not view.delta_keys:
         return []
     spent = figures.delta(view.delta_keys_spent) if view.delta_keys_spent else "nothing"
-    return [("keys", f"{spent} spent of delta {figures.delta(view.delta_keys)}, which is reserved for private keys")]
+    return [
+        ("groups", f"{spent} spent of delta {figures.delta(view.delta_keys)}, which is reserved for finding groups")
+    ]
 
 
 def _faults(view: "BudgetView") -> list[tuple[str, str]]:
@@ -190,15 +208,15 @@ def _faults(view: "BudgetView") -> list[tuple[str, str]]:
 
 
 def _parts(view: "BudgetView", by_part: "PartsAccount") -> RenderableType:
-    """Return what each part has spent and has left, the dearest first if they are many."""
+    """Return what each part has spent and has left, as shares of the budget, the dearest first if they are many."""
     spent, left = by_part.spent_by_part(), by_part.rooms()
     shown = (
         list(spent) if len(spent) <= MOST_PARTS else sorted(spent, key=lambda part: -spent[part].amount)[:MOST_PARTS]
     )
-    table = new_table("part", "spent", "left for it", "share left", numbers=["spent", "left for it", "share left"])
+    table = new_table("part", "spent", "left", numbers=["spent", "left"])
     for part in shown:
-        part_left = figures.share(float(left[part].amount / view.total.amount))
-        table.add_row(text(part), figures.loss(spent[part]), figures.left(left[part]), part_left)
+        shares = (figures.share(float(one.amount / view.total.amount)) for one in (spent[part], left[part]))
+        table.add_row(text(part), *shares)
     if len(spent) > len(shown):
         table.add_row(text(f"{len(spent) - len(shown):,} more, each with a lower or the same cost"))
     return Fitted(table)
@@ -213,15 +231,15 @@ def _more(view: "BudgetView") -> str:
 
 def history_of(view: "BudgetView", delta: "Fraction", most: int) -> RenderableType:
     """Return the newest charges as a table; `delta` is the one at which the cost of each is read as an epsilon."""
-    keys = ["delta for keys"] if any(row.delta for row in view.history) else []
+    keys = ["delta for groups"] if any(row.delta for row in view.history) else []
     table = new_table(
         "time (UTC)",
         "who",
         "epsilon by itself",
-        "share",
+        "of the budget",
         *keys,
         "query",
-        numbers=["epsilon by itself", "share", *keys],
+        numbers=["epsilon by itself", "of the budget", *keys],
     )
     if len(view.history) > most:
         blank = [""] * (3 + len(keys))

@@ -28,6 +28,11 @@ Examples:
   lapwing explain "SELECT COUNT(*) AS n FROM visits" --error 50"""
 
 
+_TERMS: Final = (
+    "sensitivity is the most that one unit changes a number, over all groups. Scale is the width of the noise"
+)
+
+
 @options.grouped
 def command(
     texts: first_contact.Asked,
@@ -69,7 +74,7 @@ def show_preview(
 
 def as_page(preview: "Preview", neighbouring: str, *, verbose: bool = False) -> list[RenderableType]:
     """Return a preview for people; `verbose` says also what adds up in the ledger."""
-    columns = new_table("column", "± at 95 %", "rests on", numbers=["± at 95 %"])
+    columns = new_table("column", "± at 95 %", "computed from", numbers=["± at 95 %"])
     for column in preview.columns:
         columns.add_row(text(column.name), _promise(column), text(", ".join(column.rests_on)))
     return [
@@ -79,7 +84,7 @@ def as_page(preview: "Preview", neighbouring: str, *, verbose: bool = False) -> 
         Text(),
         _measures(preview),
         Text(),
-        labelled(*(("note", f"{line}.") for line in preview.notes)),
+        labelled(*(("note", f"{line}.") for line in (*preview.notes, *([_TERMS] if preview.measures else [])))),
     ]
 
 
@@ -90,21 +95,24 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
         case None if preview.selection is None:
             cells = f"the number of rows depends on the statistic{noise}"
         case None:
-            cells = f"a row for each key that enough units hold{noise}"
+            cells = f"one group for each value that enough units have{noise}"
         case 1:
-            cells = "1 cell"
+            cells = "1 row"
         case count:
-            cells = f"{count:,} cells{noise}"
+            cells = f"{count:,} groups{noise}"
     if preview.selection is None and any(column.selected for column in preview.columns):
-        cells = f"some of {preview.cells:,} cells, which are chosen"
+        cells = f"some of {preview.cells:,} groups, which are chosen with noise"
     chosen = preview.selection
-    wanted = "a bound" if chosen is None else "the keys"
+    wanted = "a bound" if chosen is None else "finding the groups"
     price += f", and delta {delta(preview.delta)} for {wanted}" if preview.delta else ""
     price += ", which makes an earlier result more exact" if preview.sharpens else ""
-    parts = [f"{part.part} ({loss(part.spent)} spent, {left(part.remaining)} left)" for part in preview.parts or ()]
+    parts = [
+        f"{part.part} ({loss(part.spent)} spent, {left(part.remaining)} left)" if verbose else part.part
+        for part in preview.parts or ()
+    ]
     return [
         ("protects", f"{preview.unit}, {NEIGHBOURS[neighbouring]}"),
-        ("bounds", preview.bound),
+        ("uses", preview.bound),
         ("result", cells),
         ("cost", price),
         *([] if chosen is None else [("of this", _share_of_choice(chosen))]),
@@ -118,7 +126,11 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
 def _cost(preview: "Preview") -> str:
     """Return what a question would take of what its caller may use, and why it would be refused, if it would be."""
     if preview.stored:
-        return "free: you bought this result before" if preview.price.amount else "free: all of it is public"
+        return (
+            "free: you bought this result before"
+            if preview.price.amount
+            else "free: nothing in it comes from protected rows"
+        )
     if preview.refusal is not None:
         return f"it would be refused: {preview.refusal}"
     return f"{share(preview.share_of_remaining)} of what is left; {_such_questions(preview.fits)}"
@@ -133,7 +145,7 @@ def _elsewhere(preview: "Preview", other: "LedgerPreview") -> str:
     widths = zip(preview.measures, other.half_widths, strict=True)
     named = [f"{one.measure} {margin(width)}" for one, width in list(widths)[:3]]
     ledger = f"{other.measure} ledger of delta {delta(other.delta)}" if other.delta else f"{other.measure} ledger"
-    return f"a {ledger} would have {', '.join(named)}; {_such_questions(other.fits)}"
+    return f"with a {ledger} it would be {', '.join(named)}; {_such_questions(other.fits)}"
 
 
 def _promise(column: "ColumnPreview") -> Text:
@@ -148,7 +160,7 @@ def _measures(preview: "Preview") -> RenderableType:
     if not preview.measures and preview.selection is None:
         return text("")
     numbers = ["sensitivity", "scale", "± at 95 %"]
-    table = new_table("noisy number", "mechanism", *numbers, "because", numbers=numbers)
+    table = new_table("noisy number", "mechanism", *numbers, "reason", numbers=numbers)
     for m in preview.measures:
         half = margin(m.half_width) if isfinite(m.half_width) else "as the data need"  # of a ladder
         noise = (f"{separated(m.sensitivity)}", size(m.scale), half)

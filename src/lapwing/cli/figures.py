@@ -61,5 +61,5 @@ def _can_write(text: str) -> bool:
 def allowance(view: "AllowanceView", total: "Loss") -> str:
     """Return what is left of a share of the budget."""
     left = share(float(view.remaining.amount / total.amount))
-    keys = f", and delta {delta(view.delta_remaining, down=True)} for private keys" if view.delta_remaining else ""
+    keys = f", and delta {delta(view.delta_remaining, down=True)} for finding groups" if view.delta_remaining else ""
     return f"{left} is left of the {share(float(view.share))} that {view.holder} may use{keys}"

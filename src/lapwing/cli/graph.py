@@ -160,7 +160,7 @@ def explain(
         *([("delta", figures.delta(preview.delta))] if preview.delta else []),
         *(("beside", f"{figures.loss(loss)} of the budget of {other}") for other, loss in preview.beside.items()),
     ]
-    numbers = new_table("noisy number", "level", "mechanism", "sensitivity", "± at 95 %", "because")
+    numbers = new_table("noisy number", "level", "mechanism", "sensitivity", "± at 95 %", "reason")
     for one in preview.numbers:
         half = "as the graph needs" if one.half_width is None else f"±{one.half_width:,}"
         shown = (

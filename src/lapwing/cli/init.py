@@ -28,6 +28,7 @@ from lapwing.cli.column_options import (
 from lapwing.cli.console import complain, labelled, note, rendered
 from lapwing.cli.options import (
     DEFAULT_CATALOG,
+    NEIGHBOURING_HELP,
     Codebook,
     Missing,
     NeighbouringOption,
@@ -227,11 +228,11 @@ class Accounting:
     ] = None
     questions: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="The planned number of queries; Lapwing then chooses the best measure."),
+        typer.Option(
+            min=1, metavar="N", help="About how many queries you expect; Lapwing chooses the best measure for it."
+        ),
     ] = None
-    neighbouring: Annotated[
-        NeighbouringOption, typer.Option(help="Whether a unit is added or removed, or replaced by another.")
-    ] = NeighbouringOption.add_remove
+    neighbouring: Annotated[NeighbouringOption, typer.Option(help=NEIGHBOURING_HELP)] = NeighbouringOption.add_remove
     delta_keys: Annotated[
         Fraction | None,
         amount(part_of_one("--delta-keys"), "The part of delta for private group keys and reserved lists."),
@@ -362,7 +363,7 @@ def command(
         complain(advice)
     for line in drafted.notes:
         note("note", line)
-    note("written", f"{output.output}; look it over, it is the guarantee's fine print.")
+    note("written", f"{output.output}; look it over: the promise depends on it.")
     if lacks:
         complain(visible(f"\nThe same without questions:\n{again}", keep="\n"))
     complain(visible(_next(drafted.catalog, output.output), keep="\n"))
@@ -565,7 +566,7 @@ def _next(catalog: "Catalog", output: Path) -> str:
     asked = f"SELECT COUNT(*) AS n FROM {name_in_sql(catalog.tables[0].name)}"
     question = f"{shlex.quote(asked) if chr(34) in asked else f'{chr(34)}{asked}{chr(34)}'} --epsilon 0.5"
     where = "" if output == DEFAULT_CATALOG else f" --catalog {shlex.quote(os.fspath(output))}"
-    check = f"  lapwing data check{where}   # whether the data are what it says: for your eyes alone"
+    check = f"  lapwing data check{where}   # compares the data with the catalog: keep the output to yourself"
     return "\n".join(
         [
             "",

@@ -339,9 +339,10 @@ def _budget(said: Answers) -> Answers:
     if said.delta and said.measure is None and said.questions is None:
         questions = _ask(
             "About how many queries do you expect?",
-            "Up to about ten, a ledger that adds up epsilons is more exact and needs no delta (pure). Beyond ten, a "
-            "ledger that adds up noise is better (gdp). You cannot change this later, and the number is not a limit. "
-            "Press Enter for gdp.",
+            "The number decides how Lapwing adds up what queries reveal. Up to about ten, results are more exact if it "
+            "adds up epsilons (pure, without a delta). For more, results are more exact with Gaussian differential "
+            "privacy (gdp). You cannot change this later. The number is not a limit. If you do not know, press Enter "
+            "for gdp.",
             "",
             lambda answer: None if answer == "" else _whole(answer),
         )

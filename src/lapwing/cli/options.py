@@ -182,6 +182,12 @@ class NeighbouringOption(StrEnum):
     replace_one = "replace_one"
 
 
+NEIGHBOURING_HELP: Final = (
+    "The promise compares two versions of the data: with and without one unit (add_remove), or with other rows for "
+    "one unit (replace_one). Keep the default unless the number of units is public."
+)
+
+
 class UnreadableOption(StrEnum):
     """What a value counts as that is not of its declared type."""
 
@@ -273,7 +279,9 @@ Label = Annotated[
     str | None,
     typer.Option("--label", metavar="TEXT", help="A name for the query in the history.", show_default=False),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also show the loss that adds up in the ledger.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Also show costs in the unit that the ledger adds up: ε, μ² or ρ.")
+]
 ReportFormat = Annotated[Report, typer.Option("--format", help="How to write it.")]
 AS_USUAL: Final = typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False)
 UsualFormat = Annotated[TableFormat | None, AS_USUAL]

@@ -49,14 +49,18 @@ class Intervals:
         options.amount(options.between("--confidence"), "Confidence of the intervals; default 0.95.", "--confidence"),
     ] = None
     population: Annotated[
-        bool, typer.Option("--population", help="Intervals for the population from which the people are a sample.")
+        bool,
+        typer.Option(
+            "--population",
+            help="If the people are a random sample: show intervals for the population that they come from.",
+        ),
     ] = False
     sampling: Annotated[
         str | None,
         typer.Option(
             "--sampling",
             metavar="N|poisson",
-            help="With --population: the number of people drawn, for counts and sums.",
+            help="With --population, for counts and sums: how many people were drawn, or poisson if by chance.",
         ),
     ] = None
 

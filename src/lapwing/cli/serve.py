@@ -35,7 +35,7 @@ Examples:
 
 \b
 The first start makes the curator: it asks for a password on a terminal, or takes
-LAPWING_CURATOR_PASSWORD. Ctrl-C or SIGTERM ends it when open questions are done."""
+LAPWING_CURATOR_PASSWORD. Ctrl-C or SIGTERM ends it when running queries are done."""
 
 
 @final

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from typing_extensions import TypedDict  # pydantic describes those of `typing` from Python 3.12 on only
 
+from lapwing.answer.answer import Answer
 from lapwing.answer.column_facts import ColumnFacts, DrawnNoise, MeasureFacts
+from lapwing.answer.empty_cells import notes_on_empty_cells
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell, Note
 from lapwing.privacy.measures import Loss
@@ -22,7 +24,6 @@ from lapwing.query.derivation.source_values import shows_key
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lapwing.answer import Answer
     from lapwing.answer.consistent import ConsistentAnswer
 
 JsonValue = bool | int | float | str | None
@@ -96,7 +97,7 @@ class AnswerShown(Protocol):
 
 def answer_document(answer: AnswerShown, confidence: Fraction) -> AnswerDocument:
     """Return an answer with its intervals, cost and notes."""
-    ends = answer.interval(confidence)
+    ends, notes = answer.interval(confidence), (*answer.notes, *notes_on_empty(answer))
     return {
         "columns": list(answer.columns),
         "rows": [{name: json_value(value) for name, value in row.items()} for row in answer.rows()],
@@ -107,9 +108,14 @@ def answer_document(answer: AnswerShown, confidence: Fraction) -> AnswerDocument
         },
         "cost": answer.cost.to_record(),
         "stored": answer.stored,
-        "notes": list(answer.notes),
-        "note_codes": codes_of(answer.notes),
+        "notes": list(notes),
+        "note_codes": codes_of(notes),
     }
+
+
+def notes_on_empty(answer: AnswerShown) -> tuple[str, ...]:
+    """Say which numbers noise left empty; an answer of a service has these notes already."""
+    return notes_on_empty_cells(answer) if isinstance(answer, Answer) else ()
 
 
 def codes_of(notes: Sequence[str]) -> list[str]:
@@ -124,7 +130,7 @@ def notes_in(document: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(Note(text, code) if code else text for text, code in zip(texts, codes, strict=True))
 
 
-def description_document(answer: "Answer") -> DescriptionDocument:
+def description_document(answer: Answer) -> DescriptionDocument:
     """Return what is public about the columns of an answer: which are keys, and the noise of the others."""
     keys = [output.name for output in answer.plan.outputs if shows_key(output.value)]
     return {"keys": keys, "facts": [facts_document(column) for column in answer.describe()]}

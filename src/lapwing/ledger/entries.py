@@ -28,7 +28,7 @@ Kind = Literal[
     "open", "parts", "data", "charge", "answer", "unanswered", "late", "resume", "raise", "close", "restored"
 ]
 GENESIS: Final = "0" * 64  # stands for the hash of what comes before the first entry
-RESTORE: Final = "`lapwing ledger restore COPY` puts back the newest copy. Never put back an older mark."
+RESTORE: Final = "`lapwing ledger restore COPY` puts back the newest copy. Keep the .mark file as it is."
 ASKER: Final = re.compile(r"[0-9a-f]{32}")
 """The form of an asker's name (`ledger.store.Presence`)."""
 _DOMAIN: Final = "lapwing ledger entry 1"

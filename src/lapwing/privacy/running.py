@@ -18,7 +18,7 @@ from lapwing.privacy.certified_curve import Curve, Interval, Parts, bound_epsilo
 from lapwing.privacy.loss_distribution import WIDTH, LossDistribution, compose
 from lapwing.privacy.pairs import Direction, Pair
 
-IF_FIXED: Final = "if this list had been fixed in advance"
+IF_FIXED: Final = "only if the list was fixed before the first result"
 
 _MARGIN = 8  # ends are tried this share of the width away from where they seem to be
 _STEPS = 8

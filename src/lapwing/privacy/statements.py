@@ -29,8 +29,8 @@ from lapwing.privacy.pairs import ApproximatePair, Pair, RandomizedResponsePair
 from lapwing.privacy.profile import Profiled
 from lapwing.privacy.search import largest
 
-ADAPTIVE: Final = "as a cap, for any queries along the way"
-FIXED: Final = "if this list had been fixed in advance"
+ADAPTIVE: Final = "as a budget, even if each query is chosen after earlier results"
+FIXED: Final = "only if the list was fixed before the first result"
 
 _STEPS = 1 << 8
 

@@ -148,7 +148,7 @@ def by_declaration(plan: Plan) -> tuple[str, ...]:
     clamped = [column for column in columns if column.bounded]
     texts = [column for column in columns if column.type == "string" and column.values is None]
     return (
-        *(rare_notes.notes_on_clamping(clamped) if clamped else ()),
+        *(rare_notes.notes_on_clamping(plan, clamped) if clamped else ()),
         *(_in_no_group(plan, {column.name: column for column in columns}) if plan.question.keys else ()),
         *(rare_notes.notes_on_long_texts(plan, texts) if texts else ()),
     )
@@ -165,9 +165,9 @@ def _in_no_group(plan: Plan, columns: Mapping[str, Column]) -> tuple[str, ...]:
             gaps += rare_notes.gaps_of(plan, key, columns)
         elif not (plan.question.where and rare_notes.is_required(key.expression, plan.question.where)):
             shown = [*map(str, key.values[:MOST_SHOWN]), *(["…"] if len(key.values) > MOST_SHOWN else [])]
-            listed.append(f"{key.name} is only {', '.join(shown)}")
-            more = "; the curator can give them one" if own.type == "string" else more
-    said = [f"{'; '.join(listed)}: rows with other or missing values are in no group{more}"] if listed else []
+            listed.append(f"{key.name} has only the groups {', '.join(shown)}")
+            more = "; the curator can add a group for them" if own.type == "string" else more
+    said = [f"{'; '.join(listed)}: rows with other or missing values are in none{more}"] if listed else []
     said += [f"rows whose {' or '.join(dict.fromkeys(gaps))} are in no group"] if gaps else []
     return tuple(Note(text, UNLISTED_KEYS) for text in said)
 

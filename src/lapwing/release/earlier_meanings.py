@@ -44,8 +44,11 @@ def notes_on_earlier(request: Request, access: Access) -> tuple[Note, ...]:
     earlier = {key for key, is_there in _keys(request, access, reads=False) if is_there}
     if not earlier or earlier <= {key for key, _ in _keys(request, access, reads=True)}:
         return ()
-    text = f"conditions and groups see {_names_read(request.plan.question)} as read. An earlier version answered these "
-    return (Note(f"{text}words by values within bounds and steps; that result is not used", AS_READ),)
+    text = (
+        f"WHERE, GROUP BY and DISTINCT use {_names_read(request.plan.question)} as it is in the data. An earlier "
+        "version of Lapwing moved it to its bounds first. Its result for these words is not used"
+    )
+    return (Note(text, AS_READ),)
 
 
 def _never_meant_otherwise(ledger: Ledger) -> bool:

@@ -113,7 +113,7 @@ def _preview_of_choice(search: Search, choosing: ChoiceQuote) -> MeasurePreview:
     return MeasurePreview(
         measure=f"bounds of {search.name}",
         sensitivity=1.0,
-        reason=f"of {len(mechanism.sensitivities)} levels each is compared on the scale of what a unit adds there",
+        reason=f"chooses one of {len(mechanism.sensitivities)} limits, by what each keeps and how much noise it takes",
         mechanism=mechanism.name,
         scale=float(mechanism.scale),
         half_width=float(mechanism.largest_defect(CONFIDENCE)),
@@ -123,7 +123,7 @@ def _preview_of_choice(search: Search, choosing: ChoiceQuote) -> MeasurePreview:
 def at_widest(plan: Plan, priced: Quote, measures: Sequence[MeasurePreview]) -> tuple[MeasurePreview, ...]:
     """Say in the reason of each sum without bounds that it is described with the widest ones."""
     return tuple(
-        replace(preview, reason=f"{preview.reason}, at the widest bounds")
+        replace(preview, reason=f"{preview.reason}, if the bounds found are the widest")
         if term.measure in plan.unsettled
         else preview
         for term, preview in zip(priced.terms, measures, strict=True)

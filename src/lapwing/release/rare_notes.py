@@ -50,8 +50,8 @@ from lapwing.query.expressions.expression import (
     written_in,
 )
 from lapwing.query.expressions.types import BOOLEAN
-from lapwing.query.measures.measures import Key, Measure
-from lapwing.query.plan.plan import Plan
+from lapwing.query.measures.measures import Count, Key, Measure, argument_of
+from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.plan.traversal import conditions_of, expressions_of
 from lapwing.query.pricing.one_noise import with_two_noises
 from lapwing.query.pricing.quote import CONFIDENCE, Quote
@@ -64,6 +64,7 @@ from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.relations.relation import table_of
 from lapwing.query.relations.unit_join import UnitJoin
 from lapwing.release.request import Release, Request
+from lapwing.release.verdicts import TESTS
 
 _REFINED: Final = Note(
     "an earlier result of this query was less exact. Lapwing made it more exact, and charged only the difference",
@@ -87,17 +88,51 @@ def units_needed(selecting: KeySelectionQuote) -> tuple[int, int] | None:
         return None
 
 
-def notes_on_clamping(columns: Sequence[Column]) -> tuple[str, ...]:
-    """Say which columns are clamped by design."""
-    texts = (f"{column.name} is {_range(column)}; values outside count as the nearest bound" for column in columns)
-    return tuple(Note(text, CLAMPED) for text in texts)
+def notes_on_clamping(plan: Plan, columns: Sequence[Column]) -> tuple[str, ...]:
+    """Say which values count as a bound: dates for all purposes, and numbers where they are summed.
+
+    Conditions, keys and DISTINCT see a number as it was read (`query.expressions.as_read`), so a number that only they
+    look at has no note. Where they see it within its bounds, `verdicts` has one.
+    """
+    summed = _names_summed(plan.question)
+    seen = [column for column in columns if not column.numeric or summed is None or column.name in summed]
+    return tuple(Note(_clamped(column), CLAMPED) for column in seen)
 
 
-def _range(column: Column) -> str:
+def _names_summed(question: Question) -> frozenset[str] | None:
+    """Return the numbers that measures use within their bounds; None where subqueries and joins may do so, too."""
+    summed = (argument_of(measure) for measure in question.measures if not isinstance(measure, Count))
+    pending, names = [argument for argument in summed if argument is not None], set[str]()
+    if question.selection.relation.sources and (pending or _computes(question.selection.relation)):
+        return None
+    while pending:
+        node = pending.pop()
+        names |= {node.name} if isinstance(node, ColumnReference) and node.cleaned is None else set()
+        # A comparison is the same of both, where it looks at the bounded column (`as_read.settled`).
+        pending += () if isinstance(node, Operation) and node.function in TESTS else node.children
+    return frozenset(names)
+
+
+def _computes(relation: Relation) -> bool:
+    """Tell whether subqueries compute values."""
+    return any(relation.computed) or any(_computes(source.relation) for source in relation.sources)
+
+
+def _clamped(column: Column) -> str:
+    lower, upper = ends_of(column)
     if not column.numeric:
-        return " and ".join(("between " + str(column.lower), str(column.upper))).replace("+00:00", "")
-    step = f" in steps of {float(column.step or 1):g}" if column.type == "decimal" else ""
-    return f"between {float(cast(Fraction, column.lower)):.12g} and {float(cast(Fraction, column.upper)):.12g}{step}"
+        return f"{column.name} before {lower} counts as {lower}, and after {upper} as {upper}"
+    step = f", rounded to steps of {float(column.step or 1):g}" if column.type == "decimal" else ""
+    return (
+        f"in SUM, AVG and the like, {column.name} below {lower} counts as {lower}, and above {upper} as {upper}{step}"
+    )
+
+
+def ends_of(column: Column) -> tuple[str, str]:
+    """Return the bounds of a column, as people read them."""
+    if not column.numeric:
+        return str(column.lower).replace("+00:00", ""), str(column.upper).replace("+00:00", "")
+    return f"{float(cast(Fraction, column.lower)):.12g}", f"{float(cast(Fraction, column.upper)):.12g}"
 
 
 def notes_on_long_texts(plan: Plan, texts: Sequence[Column]) -> tuple[str, ...]:
@@ -129,7 +164,16 @@ def gaps_of(plan: Plan, key: Key, columns: Mapping[str, Column]) -> tuple[str, .
     said += _beyond(key, made_of) if listed_by(plan.question.selection, key.expression) is None else []
     names = {columns[name].name if name in columns else name for name in written_in(key.expression)}
     what = " and ".join(sorted(names)) or key.name
-    return (f"{what} is {' or '.join(said)}",) if said else ()
+    return (f"{what} {_listed_as_or(said)}",) if said else ()
+
+
+def _listed_as_or(said: Sequence[str]) -> str:
+    """Join what may be of a key: "is missing, below 0 or above 67"."""
+    verb = "" if said[0] == _ANOTHER_GROUP else "is "
+    return verb + " or ".join(filter(None, (", ".join(said[:-1]), said[-1])))
+
+
+_ANOTHER_GROUP: Final = "gives a value that no group has"
 
 
 def _beyond(key: Key, made_of: Sequence[Column]) -> list[str]:
@@ -140,10 +184,12 @@ def _beyond(key: Key, made_of: Sequence[Column]) -> list[str]:
         return []
     if not isinstance(declared(key.expression), ColumnReference):
         passes = all(_passes_on(node) for node in walk(key.expression) if isinstance(node, Operation))
-        return ["far beyond its bounds"] if passes else [] if _lists_all(key.expression) else ["beyond its bounds"]
+        return ["beyond the first or last group"] if passes else [] if _lists_all(key.expression) else [_ANOTHER_GROUP]
     (column,) = made_of
-    ends = {column.lower, column.upper} & set(key.values)
-    return ["beyond its bounds"] if ends or column.step != 1 else []  # others a condition rules out
+    lower, upper = ends_of(column)
+    sides = {f"below {lower}": column.lower in key.values, f"above {upper}": column.upper in key.values}
+    within = [side for side, is_listed in sides.items() if is_listed]
+    return within or (list(sides) if column.step != 1 else [])  # others a condition rules out
 
 
 _PASSED_ON: Final = frozenset(
@@ -220,7 +266,9 @@ def notes_on_keys_handed_on(plan: Plan) -> tuple[str, ...]:
             said += [f"rows whose {gap} are in no group" for gap in gaps_of(plan, key, handed_on)]
         elif not (plan.question.where and is_required(key.expression, plan.question.where)):
             shown = [*map(str, key.values[:MOST_SHOWN]), *(["…"] if len(key.values) > MOST_SHOWN else [])]
-            said += [f"{own.name} is only {', '.join(shown)}: rows with other or missing values are in no group"]
+            said += [
+                f"{own.name} has only the groups {', '.join(shown)}: rows with other or missing values are in none"
+            ]
     return (*(Note(text, UNLISTED_KEYS) for text in dict.fromkeys(said)), *notes_on_unmatched(plan))
 
 
@@ -233,7 +281,7 @@ def notes_on_unmatched(plan: Plan) -> tuple[str, ...]:
             added = {column.name for column in relation.added} - wanted
             keys = [key for key in plan.keys if nullable(key.expression) and columns_of(key.expression) & added]
             if lacking := [called.get(key, key.name) for key in keys]:
-                named = f"{' and '.join(lacking)}, and are in no cell: COALESCE gives them one"
+                named = f"{' and '.join(lacking)}, and are in no group: COALESCE gives them one"
                 other = relation.other.table if isinstance(relation, PublicJoin) else table_of(relation.other.relation)
                 text = f"rows that no row of {other.name} matches have no {named}"
                 notes.append(Note(text, UNMATCHED))
@@ -249,11 +297,16 @@ def _within(relation: Relation) -> Iterator[Relation]:
 def notes_on_shared(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say how rows that several units share are truncated, at which levels, and for what part of the price."""
     units = plan.question.units_of_row
-    notes = [f"one row can be of {units} units. Lapwing limits what each unit adds, so the result may be too small"]
+    notes = [
+        f"a row of this join can belong to {units} units ({_units_named(plan)}). Lapwing limits what each unit adds to "
+        "a group and leaves out the rest. The true number may be far larger, and the ± does not cover that"
+    ]
     terms = {term.measure: term for term in priced.terms}
     for output in plan.outputs:
         levels = measures_of(output.value)
         ends = [float(m.clamp[1] * m.step) for m in levels if m.clamp is not None]
+        if len(ends) == 1 and not plan.searches:  # a limit that is found has a note of its own
+            notes.append(f"{output.name}: one unit adds at most {ends[0]:,.10g} to a group; more is left out")
         spent = sum((terms[measure].loss(priced.loss.kind).amount for measure in levels), Fraction(0))
         part = f"{share(spent / priced.loss.amount)} of the cost"
         if len(ends) > 1:
@@ -262,24 +315,27 @@ def notes_on_shared(plan: Plan, priced: Quote) -> tuple[str, ...]:
     return tuple(Note(text, SHARED_ROWS) for text in notes)
 
 
+def _units_named(plan: Plan) -> str:
+    tables = [table for table in plan.question.lineage if table.root is table]
+    return ", ".join(dict.fromkeys("rows" if table.unit_is_row else table.unit_name for table in tables))
+
+
 def notes_on_races(plan: Plan) -> tuple[str, ...]:
     """Say which columns are found by a race to the top, and that they err to one side."""
     raced = [output.name for output in plan.outputs if set(measures_of(output.value)) & plan.asked.weights.keys()]
-    return tuple(
-        Note(f"{name} is at most the true value with 95 % probability: what a unit may add is found", RACE)
-        for name in raced
-    )
+    text = "is at most the true value with 95 % probability: what a unit adds beyond a limit is left out"
+    return tuple(Note(f"{name} {text}", RACE) for name in raced)
 
 
 def notes_on_selection(selecting: KeySelectionQuote) -> tuple[str, ...]:
     """Say which private keys the answer has."""
     units = units_needed(selecting)
     if units is None:
-        text = "keys that billions of units hold may still be missing; give a larger epsilon or delta"
+        text = "groups that billions of units are in may still be missing; give a larger epsilon or delta"
         return (Note(text, CHOSEN_KEYS),)
     fewest, most = units
-    many = f", and by {most:,} if each holds {selecting.mechanism.max_keys} keys" if most > fewest else ""
-    appear = f"keys held by at least {fewest:,} units appear with 95 % probability{many}; rarer ones seldom"
+    many = f", or {most:,} if each of them is in {selecting.mechanism.max_keys} groups" if most > fewest else ""
+    appear = f"a group appears with 95 % probability if it has at least {fewest:,} units{many}. Smaller ones seldom do"
     return (Note(appear, CHOSEN_KEYS), *_note_on_counts(selecting))
 
 
@@ -321,10 +377,10 @@ def _note_on_counts(selecting: KeySelectionQuote) -> tuple[str, ...]:
     if selecting.counting is None:
         return ()
     shown = (
-        "the noisy count of units selects its own keys: a key is shown if its count is at least "
-        f"{selecting.counting.threshold:,}. Intervals hold for keys that are shown. Near the limit they reach far down"
+        "the noisy count of units decides which groups are shown: those with a count of at least "
+        f"{selecting.counting.threshold:,}. Intervals hold for the groups shown. Near the limit they reach far down"
     )
-    computed = "intervals of numbers that are computed from that count do not allow for it"
+    computed = "intervals of numbers that are computed from that count do not allow for this choice"
     return (Note(shown, CHOSEN_KEYS), Note(computed, CHOSEN_KEYS))
 
 

@@ -134,41 +134,41 @@ def _note(search: Search, finding: ApproximateBounds) -> str:
 def _note_of_values(search: Search, finding: ApproximateBounds) -> str:
     low, high = map(_plain, finding.bounds)
     if finding.bounds == search.magnitudes.widest:
-        return f"{search.name}: bounds of {low} and {high} were found, the widest that there are"
+        return f"{search.name}: Lapwing chose the bounds {low} and {high}, the widest that there are"
     if finding.clear:
         return (
-            f"{search.name}: bounds of {low} and {high} were found, and values outside count as the nearest. "
-            f"With 95 % probability at most {finding.beyond:,} rows lie between a bound and its double, and as "
+            f"{search.name}: Lapwing chose the bounds {low} and {high}, and values outside count as the nearest. "
+            f"With 95 % probability, at most {finding.beyond:,} rows lie between a bound and its double, and as "
             "many in each further doubling"
         )
     return (
-        f"{search.name}: the bounds of {low} and {high} are a guess, because no magnitude has clearly more rows than "
+        f"{search.name}: the bounds {low} and {high} are a guess, because no size of values has clearly more rows than "
         f"the noise of {finding.beyond // 2:,}. Give a larger epsilon, or write bounds"
     )
 
 
 def _note_of_totals(search: Search, finding: ApproximateBounds) -> str:
     most = _plain(finding.bounds[1])
-    said = f"{search.name}: {most} was found for the most that a unit adds to a group"
+    said = f"{search.name}: Lapwing chose {most} as the most that one unit adds to a group"
     if finding.bounds == search.magnitudes.widest:
-        return f"{said}, the most that there is"
+        return f"{said}, the largest limit that there is"
     if finding.clear:
         return (
-            f"{said}, and more counts as that. With 95 % probability a unit adds between that and its double at most "
+            f"{said}, and more counts as that. With 95 % probability, units add between that and its double at most "
             f"{finding.beyond:,} times, and as often in each further doubling"
         )
-    return f"{said}, which is a guess: no magnitude stands out from the noise; give a larger epsilon, or write a bound"
+    return f"{said}. That is a guess: no size stands out from the noise. Give a larger epsilon, or write a bound"
 
 
 def _note_of_level(search: Search, finding: ApproximateBounds) -> str:
     most = _plain(finding.bounds[1])
-    said = f"{search.name}: {most} was found for the most that a unit adds to a group"
+    said = f"{search.name}: Lapwing chose {most} as the most that one unit adds to a group"
     if not finding.clear or search.total is None:
-        return f"{said}, the most that is tried"
+        return f"{said}, the largest limit that Lapwing tries. More is left out"
     lacking = _plain(finding.beyond * search.total.step)
     return (
-        f"{said}, and the excess is cut off, so the result may be too small. With 95 % probability, a limit twice as "
-        f"large would keep at most {lacking} more, in all groups together"
+        f"{said}. More is left out. With 95 % probability, a limit twice as large would keep at most {lacking} more, "
+        "in all groups together"
     )
 
 
@@ -178,8 +178,8 @@ def notes_before(plan: Plan, priced: Quote) -> tuple[str, ...]:
     if constants:
         part = sum((one.loss.amount for one in priced.searches), Fraction(0)) / priced.together.amount
         text = (
-            f"{constants}: asked for first, for {share(part)} of the cost, and then a constant of the "
-            "condition. The errors shown here are for a likely constant"
+            f"{constants}: asked for first, for {share(part)} of the cost. The result then stands in the condition. "
+            "The errors shown here are for a likely result"
         )
         return (Note(text, CONSTANT_FOUND),)
     if not plan.unsettled:
@@ -192,10 +192,10 @@ def notes_before(plan: Plan, priced: Quote) -> tuple[str, ...]:
         for output in plan.outputs
         if isinstance(output.value, Shown) and output.value.measure in plan.unsettled
     ]
-    errors = f": at the widest, {', '.join(widest)}" if widest else ""
+    errors = f". With the widest bounds it would be: {', '.join(widest)}" if widest else ""
     taken = share(share_of_searches(plan))
-    first = f"the bounds of {names} are found first, for {taken} of the cost, inside {ends}"
-    noise = f"noise is in proportion to the bounds that are found, which nobody knows before{errors}"
+    first = f"Lapwing finds the bounds of {names} first, for {taken} of the cost, within {ends}"
+    noise = f"the noise grows with the bounds that are found, so the ± is not known before{errors}"
     return (Note(first, BOUNDS_FOUND), Note(noise, BOUNDS_FOUND))
 
 

@@ -43,7 +43,7 @@ from lapwing.query.expressions.expression import (
     written_in,
 )
 from lapwing.query.expressions.types import Fixed, Real, Type
-from lapwing.query.measures.distinct_counts import CountUnits
+from lapwing.query.measures.distinct_counts import CountDistinct, CountUnits
 from lapwing.query.measures.measures import Count, Sum
 from lapwing.query.plan.plan import Plan
 from lapwing.query.plan.traversal import conditions_of, expressions_of
@@ -82,6 +82,7 @@ def verdicts(plan: Plan, priced: Quote) -> tuple[str, ...]:
         *_on_steps(plan),
         *unusable(plan),
         *_on_noise(plan, priced),
+        *_on_listed_values(plan, priced),
         *_on_people(plan, priced),
         *_on_rows(plan),
         *_on_chosen_rows(plan),
@@ -157,7 +158,9 @@ def _on_conditions(plan: Plan) -> tuple[str, ...]:
             if found is not None:
                 notes[found] = None
             elif names and _names_unlisted(node):
-                notes[Note(f"{names} is compared with a text that the catalog does not list", TEXT_NOT_LISTED)] = None
+                notes[Note(f"{names} is compared with a text that is not among its listed values", TEXT_NOT_LISTED)] = (
+                    None
+                )
         pending += [(part, asked is not denied) for part in node.arguments]
     return tuple(notes)
 
@@ -171,11 +174,15 @@ def _of_bounds(node: Operation, asked: bool) -> Note | None:
     names = " and ".join(sorted(written_in(node)))
     if never is asked:
         if not _reads(node):
-            return Note(f"a condition on {names} holds for no row, as bounds are where values end", OUTSIDE_BOUNDS)
-        return Note(f"a condition on {names} holds for no value within the bounds of the catalog", OUTSIDE_BOUNDS)
+            return Note(
+                f"a condition on {names} holds for no row: all values are within the bounds of the catalog",
+                OUTSIDE_BOUNDS,
+            )
+        text = f"a condition on {names} holds for no value within the bounds of the catalog: it leaves only others"
+        return Note(text, OUTSIDE_BOUNDS)
     if not _reads(node):
         return Note(f"a condition on {names} holds for every row that has a value", ALL_WITHIN_BOUNDS)
-    text = f"a condition on {names} holds for every value within the bounds of the catalog: it leaves out only others"
+    text = f"a condition on {names} holds for every value within the bounds of the catalog: it leaves out others only"
     return Note(text, ALL_WITHIN_BOUNDS)
 
 
@@ -201,7 +208,10 @@ def _on_reading(plan: Plan) -> tuple[str, ...]:
         notes.append(Note(text, SEEN_IN_STEPS))
     bounded = {name for expression in every for name in _bounded_in(expression, expression in keys)}
     if bounded:
-        text = f"a condition or group sees {' and '.join(sorted(bounded))} within bounds and steps"
+        text = (
+            f"WHERE, GROUP BY and DISTINCT use {' and '.join(sorted(bounded))} within bounds here: a value outside "
+            "counts as the nearest bound, and values are rounded to steps"
+        )
         notes.append(Note(text, SEEN_BOUNDED))
     for read, free in sorted({pair for expression in every for pair in _beside_unbounded(expression)}):
         text = f"{read} is compared with {free}, which has no bounds: a value of {read} far beyond its own counts as"
@@ -216,7 +226,7 @@ def _on_steps(plan: Plan) -> tuple[str, ...]:
         step = coarser_step(measure.argument) if isinstance(measure, Sum) else None
         if step is not None and isinstance(measure, Sum):
             names = " and ".join(sorted(written_in(measure.argument))) or "a value"
-            notes[f"{names} is summed in steps of {float(step):,.10g}, as its bounds are so far apart"] = None
+            notes[f"{names} is summed in steps of {float(step):,.10g}, because its bounds are so far apart"] = None
     return tuple(Note(text, SUMMED_IN_STEPS) for text in notes)
 
 
@@ -367,6 +377,20 @@ def _on_noise(plan: Plan, priced: Quote) -> tuple[str, ...]:
     return tuple(Note(text, TOO_NOISY) for text in notes)
 
 
+def _on_listed_values(plan: Plan, priced: Quote) -> tuple[str, ...]:
+    """Speak of noise that is more than the number of values that the catalog lists for a column."""
+    widths = {term.measure: term.half_width(INTERVAL_CONFIDENCE) for term in priced.terms}
+    notes = []
+    for output in plan.outputs:
+        measure = output.value.measure if isinstance(output.value, MeasureValue) else None
+        argument = measure.argument if isinstance(measure, CountDistinct) else None
+        listed = argument.listed if isinstance(argument, ColumnReference) else ()
+        if isinstance(measure, CountDistinct) and argument and listed and widths[measure] >= len(listed):
+            what = f"the {len(listed):,} values of {_name(argument)} that the catalog lists"
+            notes.append(f"too noisy to use: ± of {output.name} is more than {what}. Ask with a larger epsilon")
+    return tuple(Note(text, TOO_NOISY) for text in notes)
+
+
 def _ends_of(measure: Sum) -> tuple[Fraction, Fraction]:
     """Return between what the value of one row is."""
     low, high = ((end + measure.origin) * measure.step for end in measure.row_range)
@@ -389,7 +413,7 @@ def _on_rows(plan: Plan) -> tuple[str, ...]:
     text = (
         f"the noise is for {rows:,} rows of one unit, each at its bound. If units with so many are rare, SELECT WITH "
         f"DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = {fewer}) … makes it a tenth and leaves out their other "
-        "rows; or say what a unit adds to a cell at most: SUM(x, contribution_bounds_per_group => (0, 40))"
+        "rows; or say what a unit adds to a group at most: SUM(x, contribution_bounds_per_group => (0, 40))"
     )
     return (Note(text, NOISE_FOR_MANY),)
 
@@ -424,7 +448,7 @@ def _on_cells(plan: Plan) -> tuple[str, ...]:
     if cells is None or cells < MANY:
         return ()
     text = (
-        f"the result has {cells:,} cells, and each has its own noise. Cells with few people show little but noise: "
+        f"the result has {cells:,} groups, and each has its own noise. Groups with few people show little but noise: "
         "filter the keys, or group by something coarser"
     )
     return (Note(text, MANY_CELLS),)

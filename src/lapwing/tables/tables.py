@@ -69,7 +69,8 @@ class ColumnDescription:
         if self.step is not None and self.type in ("decimal", "float") and len(self.step) <= MOST_DIGITS:
             parts = [" ".join([*parts, f"in steps of {self.step}"])]
         if self.values is not None and self.type != "boolean":
-            parts.append(_some(self.values))
+            listed = "" if not parts else "each value listed" if self._lists_all else f"listed: {_some(self.values)}"
+            parts = [", ".join([*parts, listed])] if self._lists_all else [*parts, listed or _some(self.values)]
         if self.other is not None:
             parts.append(f"others are {self.other}")
         if self.max_length is not None:
@@ -81,6 +82,13 @@ class ColumnDescription:
         if self.format is not None:
             parts.append(f"written like {self.format}")
         return "; ".join(parts)
+
+    @property
+    def _lists_all(self) -> bool:
+        """Whether the listed values are all whole numbers between the bounds."""
+        if self.type != "integer" or self.values is None or self.lower is None or self.upper is None:
+            return False
+        return len(self.values) == int(self.upper) - int(self.lower) + 1
 
 
 def _some(texts: Sequence[str]) -> str:

@@ -107,7 +107,7 @@ def test_only_public_tables_are_read_without_a_price(wired: Wired) -> None:
         text: LiteralString = "SELECT tier, COUNT(*) AS n FROM codes WHERE plan <> %s GROUP BY tier ORDER BY tier"
         assert connection.execute(text, ("x",)).fetchall() == [("gold", 1), ("tin", 2)]
         assert connection.execute(f"EXPLAIN PRIVACY {text}", ("x",)).fetchall() == [("tier", None), ("n", None)]
-    assert [line.split(";")[0] for line in said] == ["free: all of it is public"] * 2
+    assert [line.split(";")[0] for line in said] == ["free: nothing in it comes from protected rows"] * 2
 
 
 def test_parameters_go_beside_the_text(wired: Wired) -> None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:  # `node` knows these values, as the parts that an interval re
     from lapwing.query.derivation.derived import NoisyCells
     from lapwing.query.derivation.node import Derived, Part
 
-_NO_INTERVAL = "chosen without counts of values, so it has no interval; ask for DP_INTERVAL_LOW as well to get one"
-_NO_ROWS = "without rows it may be any value"
-_FEW_ROWS = "a group shows no value if its noisy number of rows, which is part of the cost, is below that"
+_NO_INTERVAL = "It has no ±. To get one, ask for DP_INTERVAL_LOW as well"
+_NO_ROWS = "In a group without rows it may be any value"
+_FEW_ROWS = "A group shows no value if its noisy number of rows is below that. That number is part of the cost"
 
 
 @final
@@ -67,15 +67,16 @@ class OrderStatistic:
         """Say how far its rank is off, and from how wide a step its value is read."""
         measure = self.distribution
         width = f"{float(measure.width * measure.type.step):g} {self.unit}".rstrip()
-        read_off = f"; read off steps of {width}" if measure.width > 1 else ""
+        read_off = f", and values are told apart only in steps of {width}" if measure.width > 1 else ""
         if self.kind == "extreme":
             beyond = rank_error(measure, noise, 2 * INTERVAL_CONFIDENCE - 1, self.share)
             side = "below" if self.share == 0 else "above"
-            return f"about {beyond:,} rows are {side} it, as noise hides the outermost{read_off}"
-        within = f"its rank is within {rank_error(measure, noise, INTERVAL_CONFIDENCE, self.share):,} rows{read_off}"
+            return f"about {beyond:,} rows are {side} it, because noise hides the outermost values{read_off}"
+        most = rank_error(measure, noise, INTERVAL_CONFIDENCE, self.share)
+        within = f"if rows are sorted, it is within {most:,} rows of the exact one (95 %){read_off}"
         if noise.name not in (QUANTILE, QUANTILES):
             return within
         from lapwing.mechanisms.quantiles_of_counts import QuantilesOfCounts  # here: most answers have no quantile
 
         is_counted = isinstance(noise, QuantilesOfCounts) and noise.counting is not None
-        return f"{within}; {_FEW_ROWS if is_counted else _NO_ROWS}; {_NO_INTERVAL}"
+        return f"{within}. {_FEW_ROWS if is_counted else _NO_ROWS}. {_NO_INTERVAL}"

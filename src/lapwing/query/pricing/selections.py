@@ -79,24 +79,24 @@ def delta_for_keys(question: Question, budget: Budget, delta: Number | None) -> 
         return Fraction(0)
     if not budget.delta_keys:
         raise QueryRefused(
-            f"The values of {names} are not public, and the budget keeps no delta for private keys",
+            f"The values of {names} are not public, and the budget reserves no delta for finding them",
             cause=RefusalCause.NEEDS_DELTA,
             remedy="List some values as in WHERE x IN ('a', 'b'). Group a number by FLOOR(x / 10), or a date by "
             "EXTRACT(MONTH FROM x).",
-            curator_remedy=f"{_DECLARE}, or keep a delta for private keys",
+            curator_remedy=f"{_DECLARE}, or reserve a part of delta for finding values (delta_keys)",
         )
     if budget.neighbouring != "add_remove":
         raise QueryRefused(
-            f"The values of {names} are not public, and their selection is proven for add_remove neighbours only",
+            f"The values of {names} are not public, and Lapwing can find values only in add_remove budgets",
             cause=RefusalCause.PRIVATE_KEYS_UNPROVEN,
             curator_remedy=_DECLARE,
         )
     if delta is None:
         raise QueryRefused(
-            f"The values of {names} are not public, so that their selection takes some delta",
+            f"The values of {names} are not public, so finding them takes some delta",
             cause=RefusalCause.NEEDS_DELTA,
-            remedy=f"Give delta, of which the budget keeps {delta_text(budget.delta_keys)} for all such questions; or "
-            "list values, as in WHERE x IN ('a', 'b').",
+            remedy=f"Give delta: the budget reserves {delta_text(budget.delta_keys)} for all such queries. Or list "
+            "values, as in WHERE x IN ('a', 'b').",
         )
     if question.table.unit_is_row and question.keys_per_unit > 1:
         raise QueryRefused(

@@ -106,7 +106,7 @@ class ConnectionStatements:
             case ("LISTEN" | "UNLISTEN", *_):
                 return Result(tag=words[0])
             case _:
-                raise Refusal("0A000", "This server answers queries, and nothing can be written. Send a SELECT.")
+                raise Refusal("0A000", "This server answers queries, and nothing can be written.", "Send a SELECT.")
 
     def _close(self, name: str | None) -> Result:
         if name is None:

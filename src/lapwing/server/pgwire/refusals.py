@@ -12,6 +12,7 @@ PRICE_HINT: Final = (
 )
 BOTH_HINT: Final = "Keep one of them: SET lapwing.epsilon = '' or SET lapwing.error = ''."
 ROWS_HINT: Final = "Say how many you assume: SET lapwing.assuming_count = 1000. Or SET lapwing.epsilon = 0.1."
+CATALOG_HINT: Final = "To query the data, name a table of the data set in FROM: \\dt lists them."
 STATES: Final[Mapping[type[errors.LapwingError], str]] = {
     errors.QueryRefused: "42501",
     errors.InvalidParameter: "22023",

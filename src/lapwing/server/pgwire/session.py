@@ -41,7 +41,7 @@ from lapwing.server.pgwire.cursors import declared
 from lapwing.server.pgwire.default_price import TakenPrice, taken_price, was_charged
 from lapwing.server.pgwire.messages import Report
 from lapwing.server.pgwire.parameter_inference import as_texts, column_types, inferred
-from lapwing.server.pgwire.refusals import ROWS_HINT, STATES, Refusal
+from lapwing.server.pgwire.refusals import CATALOG_HINT, ROWS_HINT, STATES, Refusal
 from lapwing.server.pgwire.results import (
     EXAMPLES,
     EXPLAINED,
@@ -151,17 +151,16 @@ class WireSession:
         else:
             error = told(error, self.person, self.dataset)
             state, said = STATES.get(type(error), "58000"), error.analyst_text
-        hint, position, curator = "", None, ""
+        hint, position = "", None
         if isinstance(error, errors.QueryRefused):
             said, hint = f"{error.reason}.", error.analyst_remedy
-            curator = f" The curator can do this: {error.curator_remedy}" if error.curator_remedy else ""
             if error.position is not None and text:
                 line, column = error.position
                 position = start + sum(len(one) + 1 for one in text.split("\n")[: line - 1]) + column
             hint = ROWS_HINT if error.cause is errors.RefusalCause.ASSUMES_ROWS else hint
         if isinstance(error, errors.InvalidParameter) and self.settings.price_hint:
             hint = self.settings.price_hint
-        detail = f"{error.code}. {errors.charge_in_words(errors.was_charged(error))}{curator}"
+        detail = f"{error.code}. {errors.charge_in_words(errors.was_charged(error))}"
         return Report(severity="ERROR", state=state, message=said, detail=detail, hint=hint, position=position)
 
     # ---- the simple protocol -----------------------------------------------------------------------------------------
@@ -442,7 +441,7 @@ class WireSession:
                     demanded = statement.of_catalog
                     return known.answer(statement.text, given, self.settings.all(), demanded=demanded, runs=runs)
                 except NotAnswered as error:
-                    raise Refusal(error.state, str(error)) from None
+                    raise Refusal(error.state, str(error), CATALOG_HINT) from None
 
         return await run_in_threadpool(answered)
 
@@ -480,7 +479,7 @@ class WireSession:
         """Return the ± that each column would have, and say what the query would cost: free, and no row is read."""
         caller, served = await self._found("read")
         preview = await run_in_threadpool(self._preview, caller, served, body)
-        free = "free: bought before" if preview.price.amount else "free: all of it is public"
+        free = "free: bought before" if preview.price.amount else "free: nothing in it comes from protected rows"
         cost = free if preview.stored else f"would cost ε = {preview.epsilon:.6g}"
         rows = [(column.name, column.half_width) for column in preview.columns]
         return Result(tag=f"SELECT {len(rows)}", columns=EXPLAINED, rows=rows, notices=[cost, *preview.notes])

@@ -7,6 +7,7 @@ from typing import Final, final
 
 from lapwing import __version__, errors
 from lapwing.privacy.amounts import read as read_amount
+from lapwing.privacy.decimal_comma import with_point
 from lapwing.server.pgwire.refusals import BOTH_HINT, PRICE_HINT, Refusal
 
 VERSION: Final = "18.0"
@@ -182,9 +183,10 @@ def _own_value(name: str, value: str) -> str:
     if short in PRICES:
         value = f"{Decimal(value):f}" if _SCIENTIFIC.fullmatch(value) else value
         try:
+            value = with_point(value.replace(", ", ","))  # a list of two numbers is one with a decimal comma
             amount = read_amount(value[:200], short)
         except (errors.LapwingError, ArithmeticError, ValueError):
-            raise Refusal("22023", f"{name} is a number, such as 0.1 or 1/3.") from None
+            raise Refusal("22023", f"{name} is a number, such as 0.1, '0,1' or 1/3.") from None
         if short == "assuming_count" and amount.denominator != 1:
             raise Refusal("22023", f"{name} is a whole number of rows.")
         if short == "assuming_count":

@@ -1,0 +1,90 @@
+"""Notes on values outside bounds say what the engine does with them: sums move them, groups leave them out."""
+
+from pathlib import Path
+
+import pytest
+
+import lapwing as lw
+from lapwing.answer.notes import CLAMPED, EMPTY_NUMBER, SHARED_ROWS, TOO_NOISY, UNLISTED_KEYS, code_of
+
+TYPES = {"person": "integer", "age": "integer", "town": "string"}
+AGES = (-5, 3, 7, 12)
+"""Of which -5 and 12 lie outside."""
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> lw.Session:
+    lines = [f"{person},{age},a" for person, age in enumerate(AGES)]
+    (tmp_path / "t.csv").write_text("\n".join(["person,age,town", *lines]) + "\n")
+    return lw.protect(
+        tmp_path / "t.csv",
+        privacy_unit="person",
+        max_rows_per_unit=1,
+        epsilon=10**6,
+        types=TYPES,
+        bounds={"age": (0, 10)},
+        domains={"town": ["a", "b"]},
+    )
+
+
+def codes(notes: tuple[str, ...]) -> list[str]:
+    return [code_of(note) for note in notes]
+
+
+def test_a_value_outside_is_in_no_group_and_only_that_is_noted(session: lw.Session) -> None:
+    with session:
+        answer = session.sql("SELECT age, COUNT(*) AS n FROM t GROUP BY age", epsilon=10**4)
+    assert sum(row["n"] for row in answer.rows()) == 2  # type: ignore[misc]
+    assert CLAMPED not in codes(answer.notes)
+    (said,) = [note for note in answer.notes if code_of(note) == UNLISTED_KEYS]
+    assert "below 0" in said
+    assert "above 10" in said
+
+
+def test_a_value_outside_is_summed_as_a_bound_and_only_that_is_noted(session: lw.Session) -> None:
+    with session:
+        answer = session.sql("SELECT SUM(age) AS s FROM t", epsilon=10**4)
+    assert answer.rows() == [{"s": 0 + 3 + 7 + 10}]
+    assert CLAMPED in codes(answer.notes)
+    assert UNLISTED_KEYS not in codes(answer.notes)
+
+
+def test_a_condition_sees_the_value_as_it_is(session: lw.Session) -> None:
+    with session:
+        answer = session.sql("SELECT COUNT(*) AS n FROM t WHERE age > 10", epsilon=10**4)
+    assert answer.rows() == [{"n": 1}]
+    assert CLAMPED not in codes(answer.notes)
+
+
+def test_both_are_noted_where_both_happen(session: lw.Session) -> None:
+    with session:
+        notes = session.explain("SELECT age, SUM(age) AS s FROM t GROUP BY age", epsilon=1).notes
+    assert {CLAMPED, UNLISTED_KEYS} <= set(codes(notes))
+
+
+def test_a_count_of_few_listed_values_says_when_it_is_noise(session: lw.Session) -> None:
+    text = "SELECT COUNT(DISTINCT town) AS n FROM t"
+    with session:
+        assert TOO_NOISY in codes(session.explain(text, epsilon=0.01).notes)
+        assert TOO_NOISY not in codes(session.explain(text, epsilon=100).notes)
+
+
+def test_the_note_on_a_limit_names_it(session: lw.Session) -> None:
+    text = "SELECT COUNT(*, contribution_bounds_per_group => (0, 5)) AS n FROM t a JOIN t b ON a.town = b.town"
+    with session:
+        said = [note for note in session.explain(text, epsilon=1).notes if code_of(note) == SHARED_ROWS]
+    assert "far larger" in said[0]
+    assert said[1].startswith("n: one unit adds at most 5 ")
+
+
+@pytest.mark.parametrize(("epsilon", "is_empty"), [(10**4, False), (1e-4, True)])
+def test_an_empty_number_has_a_note(session: lw.Session, epsilon: float, is_empty: bool) -> None:
+    from lapwing.answer.empty_cells import notes_on_empty_cells
+
+    text = "SELECT CORR(age, age) AS c FROM t" + (" WHERE age > 100" if is_empty else "")
+    with session:
+        answers = [session.sql(f"{text} -- {number}", epsilon=epsilon * (1 + number / 8)) for number in range(24)]
+    noted = [bool(notes_on_empty_cells(answer)) for answer in answers]
+    assert noted == [answer.rows()[0]["c"] is None for answer in answers]
+    assert codes(notes_on_empty_cells(answers[0])) in ([], [EMPTY_NUMBER])
+    assert is_empty in noted
