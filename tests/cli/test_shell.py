@@ -18,7 +18,8 @@ from prompt_toolkit.output import DummyOutput
 import lapwing as lw
 from lapwing.cli.charts import LEAST_BAR, Bar, drawn
 from lapwing.cli.shell.completion import FUNCTIONS, SqlCompleter
-from lapwing.cli.shell.shell import COMMANDS, GROUPS, Settings, Shell
+from lapwing.cli.shell.settings import Settings
+from lapwing.cli.shell.shell import COMMANDS, GROUPS, Shell
 from lapwing.cli.shell.statements import is_complete, quoted_before, split
 from lapwing.cli.shell.terminal import history_file, prompt_session
 from lapwing.query.expressions.naming import REMEDIES
@@ -134,13 +135,14 @@ def test_pages_and_files(visits: Path, piped: Piped) -> None:
         3,
         [
             (".budge", "Did you mean '.budget'?"),
-            (".epsilon", ".epsilon is ''; it must be a finite number above 0"),
             (".epsilon -1", ".epsilon is '-1'"),
             (".describe visit", "Did you mean 'visits'?"),
             (".mode xml", "write .mode table | csv | json | markdown"),
             (".save n.csv", "There is no result yet"),
-            (".save", "Name a file, as in .save answer.csv"),
-            (".explain", "Say .explain on, .explain off, or .explain SELECT …"),
+            (".save", "There is no result yet"),
+            (".plot", "There is no result yet"),
+            (".tables visits", ".tables takes nothing after it"),
+            (".help plo", "Did you mean '.plot'?"),
             (f"{COUNT};", "Give epsilon, for example 0.5"),
         ],
         many=True,
@@ -150,6 +152,37 @@ def test_what_is_wrong(visits: Path, piped: Piped, line: str, words: str) -> Non
     outcome = piped(line)
     assert outcome.status in (2, 3), visits
     assert words in outcome.err
+
+
+def test_an_error_says_where_a_script_stopped(visits: Path, piped: Piped) -> None:
+    """As psql does with ON_ERROR_STOP: the line, and that nothing after it was run."""
+    outcome = piped(f".epsilon 0.1\n\n{COUNT};\n-- next\nSELECT nothing\nFROM visits; .tables\n{COUNT} WHERE cost > 1;")
+    assert outcome.status == 3, visits
+    assert "stopped at line 5 of the input, and ran nothing after it" in outcome.err
+    (visits / "some.sql").write_text(f"{COUNT};\n.foo\n")
+    outcome = piped(".epsilon 0.1\n.read some.sql\n.tables")
+    assert (outcome.status, "visits: " in outcome.out) == (2, False)
+    assert outcome.err.count("line 2 of some.sql, and") == outcome.err.count("line 2 of the input, and") == 1
+
+
+def test_what_is_set_is_shown(visits: Path, piped: Piped) -> None:
+    settings = ".epsilon 0.25\n.label heads\n.timer on\n.confidence 0.9\n"
+    asked = ".epsilon\n.error\n.delta\n.label\n.timer\n.mode\n.width\n.explain\n.verbose\n.confidence\n"
+    outcome = piped(settings + asked)
+    assert outcome.status == 0, visits
+    words = dict(line.split(maxsplit=1) for line in outcome.err.splitlines())
+    assert words.pop("epsilon") == words.pop("error") == "Each query costs epsilon 0.25."
+    assert words == {"delta": "off", "label": "heads", "timer": "on", "mode": "table", "width": "auto"} | {
+        "explain": "off", "verbose": "off", "confidence": "90 %"
+    }  # fmt: skip
+
+
+def test_the_number_of_queries_and_the_command_are_obeyed(visits: Path, piped: Piped) -> None:
+    both = f"{COUNT};{COUNT} WHERE plan = 'a';"
+    assert piped(f"{both}\n.budget 1", "--epsilon", "0.1").out.count("FROM visits") == 1, visits
+    assert piped(".budget 2").out.count("FROM visits") == 2
+    for name in (".help plot", ".help .plot", ".HELP PLOT"):
+        assert [line.split()[0] for line in piped(name).out.splitlines()] == [".plot"]
 
 
 def test_the_data_are_no_file_to_save_to(visits: Path, piped: Piped) -> None:

@@ -1,7 +1,6 @@
 """`lapwing shell`: the command."""
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -11,8 +10,9 @@ from lapwing.cli import options
 from lapwing.cli.console import WIDTH
 from lapwing.cli.first_contact import Protection, open_asked
 from lapwing.cli.question import require_at_most_one
-from lapwing.cli.shell.shell import Settings, Shell
-from lapwing.cli.shell.statements import split
+from lapwing.cli.shell.settings import Settings
+from lapwing.cli.shell.shell import Shell
+from lapwing.cli.shell.statements import numbered
 from lapwing.cli.shell.terminal import piped, typed
 from lapwing.cli.streams import SHELL, complain, complain_of
 from lapwing.errors import LapwingError
@@ -53,7 +53,7 @@ def command(
 
 def _run(shell: Shell) -> None:
     if not sys.stdin.isatty():
-        _answer(shell, piped())
+        shell.run_all(piped(), "the input")
         return
     complain(f"{shell.settings.price}. End a query with a semicolon; .help lists the commands.")
     _talk(shell)
@@ -63,19 +63,12 @@ def _talk(shell: Shell) -> None:
     """Answer what is typed; what is refused ends nothing."""
     for text in typed(shell):
         try:
-            _answer(shell, [text])
+            for _, statement in numbered(text):
+                shell.run(statement)
+                if shell.ended:
+                    break
         except LapwingError as refused:
             complain_of(refused, SHELL)
         except KeyboardInterrupt:
             complain("lapwing: Interrupted; nothing was charged.")
         complain("")
-
-
-def _answer(shell: Shell, texts: Iterable[str]) -> None:
-    """Answer statements until one is refused, or the shell is told to end."""
-    for text in texts:
-        statements, begun = split(text)
-        for statement in filter(None, [*statements, begun]):
-            shell.run(statement)
-            if shell.ended:
-                return

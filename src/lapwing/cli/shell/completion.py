@@ -8,7 +8,8 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from lapwing.catalog.suggestions import name_in_sql
-from lapwing.cli.shell.shell import COMMANDS, MODES
+from lapwing.cli.shell.settings import MODES
+from lapwing.cli.shell.shell import COMMANDS
 from lapwing.cli.shell.statements import quoted_before
 from lapwing.query.expressions.function_names import function_names
 
@@ -77,6 +78,7 @@ class SqlCompleter(Completer):
             ".timer": switch,
             ".schema": self._tables,
             ".width": ("auto",),
+            ".help": COMMANDS,
         }
         return rest, choices.get(name, ())
 

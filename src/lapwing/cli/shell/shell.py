@@ -1,9 +1,8 @@
 """Statements of a shell: queries, and commands that begin with a dot."""
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final, final
@@ -14,8 +13,9 @@ from lapwing.cli.answer_formats import Format, require_xlsx
 from lapwing.cli.charts import draw_chart
 from lapwing.cli.console import WIDEST, WIDTH, labelled, note, show, text
 from lapwing.cli.first_contact import Question
-from lapwing.cli.shell.statements import WORDS, is_command, split
-from lapwing.errors import InvalidParameter, LapwingError
+from lapwing.cli.shell.settings import MODES, SHOWN, Settings
+from lapwing.cli.shell.statements import WORDS, is_command, numbered
+from lapwing.errors import Fault, InvalidParameter, LapwingError
 from lapwing.plots.files import require_suffix
 
 if TYPE_CHECKING:
@@ -26,33 +26,6 @@ if TYPE_CHECKING:
 MOST_FILES: Final = 8
 """That read each other."""
 LEAST_WIDTH: Final = 20
-NO_COST: Final = "Set a cost with `.epsilon 0.1`"
-MODES: Final = (Format.table, Format.csv, Format.json, Format.markdown)
-
-
-@final
-@dataclass(slots=True, kw_only=True)
-class Settings:
-    """How the next questions are asked and shown: a price or a wanted error, and no more than one of them."""
-
-    epsilon: Fraction | None = None
-    error: Fraction | None = None
-    delta: Fraction | None = None
-    label: str | None = None
-    explains: bool = False
-    verbose: bool = False
-    timed: bool = False
-    mode: Format = Format.table
-    confidence: Fraction = asking.USUAL_CONFIDENCE
-
-    @property
-    def price(self) -> str:
-        """The cost of each query, in words."""
-        if self.error is not None:
-            price = f"The cost follows from the error: ±{figures.size(float(self.error))}"
-        else:
-            price = NO_COST if self.epsilon is None else f"Each query costs epsilon {figures.epsilon(self.epsilon)}"
-        return f"{price}. Lapwing only explains queries" if self.explains else price
 
 
 @final
@@ -86,11 +59,27 @@ class Shell:
         else:
             self._ask(statement)
 
+    def run_all(self, statements: Iterable[tuple[int, str]], source: str) -> None:
+        """Run statements with the numbers of their lines until one is refused, or the shell is told to end.
+
+        Raises:
+            LapwingError: As `run`, with the line that it was.
+        """
+        for line, statement in statements:
+            try:
+                self.run(statement)
+            except LapwingError as refused:
+                refused.add_note(f"Lapwing stopped at line {line} of {source}, and ran nothing after it.")
+                raise
+            if self.ended:
+                return
+
     def _ask(self, question: str) -> None:
         asked, begun = self.settings, monotonic()
         if asked.explains or question.lstrip()[:7].upper() == "EXPLAIN":
             self._explain(question)
             return
+        self._said.update(asking.confirm_doubtful(self.session, self._priced(question)))
         handler = signal.getsignal(signal.SIGINT)
         try:
             answer = asking.ask(self.session, question, lambda: self._bought(question))
@@ -111,10 +100,12 @@ class Shell:
             question, epsilon=asked.epsilon, error=asked.error, delta=asked.delta, label=asked.label
         )
 
-    def _explain(self, question: str) -> None:
+    def _priced(self, question: str) -> Question:
         asked = self.settings
-        price = Question(text=question, epsilon=asked.epsilon, error=asked.error, delta=asked.delta)
-        explain.show_preview(self.session, price, verbose=asked.verbose)
+        return Question(text=question, epsilon=asked.epsilon, error=asked.error, delta=asked.delta)
+
+    def _explain(self, question: str) -> None:
+        explain.show_preview(self.session, self._priced(question), verbose=self.settings.verbose)
 
     def _look_at_budget(self) -> None:
         try:
@@ -131,10 +122,22 @@ class Shell:
         known = COMMANDS.get(name)
         if known is None:
             raise InvalidParameter(f"There is no command {word[:40]!r}. {meant('Commands', name, COMMANDS)}")
-        known.act(self, rest.strip())
+        text = rest.strip()
+        if text and not known.takes:
+            raise InvalidParameter(f"{name} takes nothing after it; {text[:40]!r} is too much. {known.about}")
+        if not text and name in SHOWN:
+            note(name.removeprefix("."), SHOWN[name](self.settings))
+        else:
+            known.act(self, text)
 
-    def help(self, _: str) -> None:
-        """Show all commands."""
+    def help(self, name: str) -> None:
+        """Show all commands, or one."""
+        if name:
+            wanted = f".{name.removeprefix('.').casefold()}"
+            if wanted not in COMMANDS:
+                raise InvalidParameter(f"There is no command {name[:40]!r}. {meant('Commands', wanted, COMMANDS)}")
+            show(labelled((f"{wanted} {COMMANDS[wanted].takes}", COMMANDS[wanted].about)))
+            return
         wide = max(len(f"  {name} {one.takes}") for name, one in COMMANDS.items())
         for title, names in GROUPS.items():
             lines = [(f"  {name} {COMMANDS[name].takes}".ljust(wide), COMMANDS[name].about) for name in names]
@@ -177,12 +180,14 @@ class Shell:
             raise InvalidParameter(
                 f"{name} is the last of {MOST_FILES} files that read each other. Check whether a file reads itself."
             )
-        statements, begun = split(Path(name).expanduser().read_text(encoding="utf-8"))
+        try:
+            content = Path(name).expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = "is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else f"cannot be read: {error.strerror}"
+            raise Fault(f"{name} {why}. Nothing of it was run.") from None
         self._reading += 1
         try:
-            for statement in filter(None, [*statements, begun]):
-                if not self.ended:
-                    self.run(statement)
+            self.run_all(numbered(content), name)
         finally:
             self._reading -= 1
 
@@ -192,14 +197,15 @@ class Shell:
 
     def width(self, text: str) -> None:
         """Set how wide pages are, in characters."""
-        chosen = None if text.casefold() in ("", "auto") else options.whole(".width", LEAST_WIDTH)(text)
+        chosen = None if text.casefold() == "auto" else options.whole(".width", LEAST_WIDTH)(text)
         WIDTH.set(chosen if chosen is None else min(chosen, WIDEST))
 
-    def budget(self, _: str) -> None:
-        """Show what is spent, what is left, and for what."""
-        view = budget.read(self.session, budget.LAST)
+    def budget(self, count: str) -> None:
+        """Show what is spent, what is left, and the last queries that were charged."""
+        most = options.whole(".budget", 0)(count) if count else budget.LAST
+        view = budget.read(self.session, most)
         self._left = figures.share(1 - view.share_spent)
-        show(*budget.as_page(view, options.name_of(self.session), view.delta - view.delta_keys))
+        show(*budget.as_page(view, options.name_of(self.session), view.delta - view.delta_keys, most))
 
     def epsilon(self, text: str) -> None:
         """Set the price of every question."""
@@ -219,16 +225,14 @@ class Shell:
 
     def label(self, text: str) -> None:
         """Set what the history calls the next questions."""
-        self.settings.label = None if text in ("", "off") else text
+        self.settings.label = None if text == "off" else text
 
     def explain(self, text: str) -> None:
         """Only explain from now on, ask again, or explain one question."""
         if text.casefold() in ("on", "off"):
             self.settings.explains = text.casefold() == "on"
-        elif text:
-            self._explain(text)
         else:
-            raise InvalidParameter("Say .explain on, .explain off, or .explain SELECT …")
+            self._explain(text)
 
     def verbose(self, text: str) -> None:
         """Say also what adds up in the ledger, or no more."""
@@ -242,10 +246,11 @@ class Shell:
 
     def plot(self, name: str) -> None:
         """Draw a chart of the last answer, or write it to a file."""
-        if not name and self._answer is not None:
-            draw_chart(self._answer, self.settings.confidence)
+        answer = self._last()
+        if not name:
+            draw_chart(answer, self.settings.confidence)
             return
-        answer, file = self._last(name, ".plot answer.svg")
+        file = Path(name).expanduser()
         require_suffix(file, "The chart's file")
         asking.require_writable(file, self.session)
         answer.plot(confidence=self.settings.confidence).save(file)
@@ -253,7 +258,10 @@ class Shell:
 
     def save(self, name: str) -> None:
         """Write the last answer to a file, as its name says."""
-        answer, file = self._last(name, ".save answer.csv")
+        answer = self._last()
+        if not name:
+            raise InvalidParameter("Name a file, as in .save result.csv.")
+        file = Path(name).expanduser()
         form = asking.format_of(file)
         if form is Format.xlsx:
             require_xlsx()
@@ -265,13 +273,11 @@ class Shell:
         """End the shell."""
         self.ended = True
 
-    def _last(self, name: str, example: str) -> tuple["Answer | RemoteAnswer", Path]:
-        """Return the last answer and the file that it is to be written to."""
-        if not name:
-            raise InvalidParameter(f"Name a file, as in {example}.")
+    def _last(self) -> "Answer | RemoteAnswer":
+        """Return the last answer."""
         if self._answer is None:
             raise InvalidParameter("There is no result yet. Run a query first.")
-        return self._answer, Path(name).expanduser()
+        return self._answer
 
 
 @final
@@ -301,15 +307,15 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ".label": Command("TEXT | off", "Name the next queries in the history.", Shell.label),
     ".explain": Command("on | off | SELECT …", "Show cost and error only. This is free.", Shell.explain),
     ".read": Command("FILE", "Run the queries and commands of a file.", Shell.read),
-    ".budget": Command("", "Show what is spent, what is left, and for which queries.", Shell.budget),
+    ".budget": Command("[N]", "Show what is spent, what is left, and the last N queries.", Shell.budget),
     ".history": Command("[N]", "Show the last N queries that were charged.", Shell.history),
     ".plot": Command("[FILE]", "Draw the last result here, or write .svg, .png, .html or .json.", Shell.plot),
     ".save": Command("FILE", "Write the last result: .csv, .json, .md, .arrow, .parquet or .xlsx.", Shell.save),
     ".mode": Command(" | ".join(MODES), "Set how results are written.", Shell.mode),
     ".width": Command("100 | auto", "Set how many characters a line has.", Shell.width),
     ".timer": Command("on | off", "Show how long each query takes.", Shell.timer),
-    ".verbose": Command("on | off", "Also show the loss that adds up in the ledger.", Shell.verbose),
-    ".help": Command("", "Show this list.", Shell.help),
+    ".verbose": Command("on | off", "Also show each cost in the unit of the ledger.", Shell.verbose),
+    ".help": Command("[COMMAND]", "Show this list, or one command.", Shell.help),
     ".quit": Command("", "Leave the shell. Ctrl-D does the same.", Shell.quit),
 }
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {

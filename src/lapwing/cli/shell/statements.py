@@ -1,6 +1,7 @@
 """Texts of a shell: SQL that ends in a semicolon, and lines that begin with a dot."""
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 PIECE: Final = re.compile(
@@ -37,6 +38,20 @@ def split(text: str) -> tuple[list[str], str]:
         begun = "" if piece == ";" else begun + piece
     said = COMMENT.sub("", begun).strip()
     return [statement for statement in statements if statement], begun.strip() if said else ""
+
+
+def numbered(text: str, first: int = 1) -> Iterator[tuple[int, str]]:
+    r"""Yield the statements of a text, with what is left at its end, each with the number of the line where it begins.
+
+    >>> list(numbered("SELECT 1;\\n\\nSELECT 2; .tables"))
+    [(1, 'SELECT 1'), (3, 'SELECT 2'), (3, '.tables')]
+    """
+    statements, begun = split(text)
+    at = 0
+    for statement in filter(None, [*statements, begun]):
+        at = text.index(statement, at)
+        yield first + text.count("\n", 0, at), statement
+        at += len(statement)
 
 
 def is_command(line: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lapwing.cli.shell.statements import is_complete
+from lapwing.cli.shell.statements import is_complete, numbered
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -30,15 +30,15 @@ def typed(shell: "Shell") -> Iterator[str]:
             return
 
 
-def piped() -> Iterator[str]:
-    """Yield what stands on standard input, whole statements at a time; what is left at its end is one too."""
-    begun = ""
-    for line in sys.stdin:
+def piped() -> Iterator[tuple[int, str]]:
+    """Yield the statements on standard input as they come, each with the number of its line."""
+    begun, first = "", 1
+    for number, line in enumerate(sys.stdin, 1):
         begun += line
         if is_complete(begun):
-            yield begun
-            begun = ""
-    yield begun
+            yield from numbered(begun, first)
+            begun, first = "", number + 1
+    yield from numbered(begun, first)
 
 
 def _reader(shell: "Shell") -> Callable[[], str]:
