@@ -5,6 +5,7 @@ what is not of its type counts as NULL; else such a file is refused, which nobod
 the types from a guess, as the draft that `init` shows the curator does, and are found out.
 """
 
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -138,10 +139,13 @@ def test_t22_twin_a_guess_decides_a_price(tmp_path: Path, run: Run, monkeypatch:
 def test_nothing_but_the_draft_for_the_curator_guesses() -> None:
     package = Path(lw.__file__).parent
     users = {
-        path.relative_to(package).as_posix() for path in package.rglob("*.py") if "guessed_types" in path.read_text()
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if re.search("guessed_types|guessed_writing", path.read_text())
     }
     assert users == {
         *("catalog/file_columns.py", "catalog/public_draft.py", "cli/init.py", "cli/interview.py"),
+        "catalog/guessed_writing.py",
         "cli/first_contact.py",  # shows them, and takes none
         "server/preparation.py",  # shows the guesses to a curator, who sends the types with the draft
     }

@@ -5,6 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from lapwing.catalog.model import Table
+from lapwing.catalog.reading import Reading
+from lapwing.catalog.table import Column
+from lapwing.documents.check_document import findings
+from lapwing.engines.data_check import ColumnCheck, TableCheck
 from tests.support.cli.command import Run
 from tests.support.effort import one_in
 
@@ -27,7 +32,8 @@ code     not an integer, counted as NULL: 2 values, like 'A1' (2)
 amount   not whole, and rounded: 1 value, like '3.5' (1)
 amount   above 40, counted as 40: 1 value
 day      not a date like 2024-12-31, counted as NULL: 1 value, like '03/05/2024' (1); written with
-         the day or the month first: say format = "%m/%d/%Y", or what it is, in the catalog
+         the month first or the day first: say format = "%m/%d/%Y", or format = "%d/%m/%Y", in the
+         catalog
 plan     not listed in the catalog, left out of GROUP BY: 1 value, like 'c' (1)
 messy    without a unit that can be read, and so for no question: 1 row
 
@@ -134,6 +140,39 @@ def test_a_way_of_writing_is_named(folder: Path, run: Run) -> None:
     assert said.count('decimals: say decimal_mark = ",", in the catalog') == 1
     assert said.count('a currency: say currency = "$", in the catalog') == 1
     assert said.count('the day first: say format = "%d.%m.%Y", in the catalog') == 1
+
+
+def test_a_way_of_writing_that_the_catalog_has_is_not_proposed() -> None:
+    """And no month is 13."""
+    german = Column(name="day", type="date", reading=Reading(format="%d.%m.%Y"))
+    plain = Column(name="day", type="date")
+
+    def said(declared: Column, *examples: str) -> str:
+        table = Table(name="t", source="t.csv", privacy_unit="row", max_rows_per_unit=1, columns=(declared,))
+        column = ColumnCheck(
+            name="day",
+            type="date",
+            nulls=0,
+            unreadable=len(examples),
+            fractions=0,
+            examples=[(one, 1) for one in examples],
+            below=None,
+            above=None,
+            unlisted=None,
+            too_long=None,
+            longest=None,
+            distinct=1,
+            least=None,
+            greatest=None,
+        )
+        check = TableCheck(table=table, rows=9, columns=[column], units=None, repeated=())
+        return " ".join(text for _, text in findings(check))
+
+    assert said(german, "32.13.2025").startswith('not a date like 31.12.2024, as format = "%d.%m.%Y" says, counted')
+    assert "; written" not in said(german, "32.13.2025")
+    assert "; written" not in said(plain, "32.13.2025")
+    assert 'say format = "%d.%m.%Y"' in said(plain, "31.12.2025")
+    assert "written with the month first, and the catalog says another way" in said(german, "12/31/2025")
 
 
 @pytest.mark.long

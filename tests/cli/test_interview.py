@@ -147,6 +147,43 @@ def test_missing_values_and_others_are_asked_for(file: Path, typed: Typed, run: 
     assert (file.parent / "lapwing.toml").read_text() == first
 
 
+GERMAN = "kunde;order;datum;betrag;stadt\n1;10;19.02.2025;1.017,68 €;Bonn\n2;11;1.3.2025;8,00 €;NA\n2;12;NA;NA;Ulm\n"
+
+
+def test_a_german_file_is_described_by_enter_alone(file: Path, typed: Typed, run: Run) -> None:
+    """Its dates, its numbers and its codes for missing values: the check accepts what is written."""
+    file.write_text(GERMAN, encoding="utf-8")
+    outcome = typed(["", "kunde", "5", "", ".", ".", "", "", "", "", "", ""], "people.csv")
+    assert outcome.status == 0, outcome.err
+    assert "31.12.2024 (%d.%m.%Y)" in outcome.err
+    first = (file.parent / "lapwing.toml").read_text()
+    assert 'format = "%d.%m.%Y"' in first
+    assert 'decimal_mark = ",", thousands_mark = ".", currency = "€"' in first
+    assert run("data", "check").status == 0
+    command = outcome.err.split("The same without questions:\n")[1].split("\n\n")[0]
+    assert run(*shlex.split(command.replace("\\\n", " "))[1:], "--force").status == 0
+    assert (file.parent / "lapwing.toml").read_text() == first
+
+
+def test_a_format_may_be_corrected(file: Path, typed: Typed) -> None:
+    file.write_text("id,when\n1,3/5/2024\n", encoding="utf-8")
+    lines = ["when=%d/%m/%Q", "when=%d/%m/%Y", "id", "1", "", ".", "", "", "", "0"]
+    outcome = typed(lines, "people.csv")
+    assert outcome.status == 0, outcome.err
+    assert "Nothing tells %m/%d/%Y from %d/%m/%Y in when." in outcome.err
+    assert 'format = "%d/%m/%Y"' in (file.parent / "lapwing.toml").read_text()
+
+
+def test_elsewhere_the_draft_has_the_options(file: Path, run: Run) -> None:
+    file.write_text(GERMAN, encoding="utf-8")
+    usual = ("init", "people.csv", "--privacy-unit", "kunde", "--epsilon", "1", "--max-rows", "5")
+    refused = run(*usual)
+    lines = [line for line in refused.err.splitlines() if line.startswith("  --")]
+    options = shlex.split(" ".join(line.removesuffix("\\") for line in lines))
+    assert run(*usual, *options).status == 0
+    assert run("data", "check").status == 0
+
+
 def test_nothing_is_written_if_the_answers_end(file: Path, typed: Typed) -> None:
     outcome = typed(ANSWERS[:5], "people.csv")
     assert (outcome.status, "Nothing was written" in outcome.err) == (2, True)

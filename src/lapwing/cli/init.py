@@ -41,7 +41,7 @@ from lapwing.cli.options import (
 from lapwing.errors import CatalogError, InvalidParameter, LapwingError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lapwing.catalog.codebook import Codebook as ColumnCodebook
     from lapwing.catalog.draft import Draft
@@ -62,9 +62,10 @@ Example:
       --where day=2024-01-01:2024-12-31
 
 \b
-Types, bounds, values and --max-rows must be public knowledge: taken from the data
-they are outside the guarantee. Rows are not read; for a CSV file or JSON
-lines without --types, which is refused, the first are, to show you a draft of them."""
+Types, bounds, values and --max-rows must be public knowledge. If you take them from
+the data, the guarantee does not cover that. Lapwing reads no row, except the first
+rows of a CSV file or JSON lines without --types: it shows you a draft of types, and
+of how dates and numbers are written."""
 
 
 MISSING: Final = {
@@ -191,11 +192,15 @@ class Reading:
     ] = None
     date_format: Annotated[
         list[str] | None,
-        typer.Option("--format", metavar="COLUMN=FORMAT", help="How dates are written, like day=%m/%d/%Y."),
+        typer.Option(
+            "--format",
+            metavar="COLUMN=FORMAT",
+            help="How dates are written, like day=%d.%m.%Y. Repeat for more columns.",
+        ),
     ] = None
     decimal_mark: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN=MARK", help="Before the decimals, like cost=, instead of a point."),
+        typer.Option(metavar="COLUMN=MARK", help="Before the decimals, like cost=, for a comma."),
     ] = None
     thousands_mark: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN=MARK", help="Between the thousands, like cost=. or 'cost= '.")
@@ -312,10 +317,10 @@ def command(
     surroundings: Surroundings,
     output: Output,
 ) -> None:
-    """Write a catalog for a file: names from the file, and types from a Parquet file; everything else from you.
+    """Write a catalog for a file. Names come from the file, types from a Parquet file, and everything else from you.
 
-    On a terminal it asks for what is not given, each question with its reason. Reads no row; but a CSV file and JSON
-    lines hold no types, and the first rows are read for a draft of them that you judge.
+    On a terminal it asks for what you did not give, and says why. A CSV file and JSON lines hold no types: Lapwing
+    reads their first rows for a draft, which you judge. It reads no other row.
     """
     from lapwing.catalog.codebook import Codebook as ColumnCodebook
     from lapwing.catalog.codebook import read_codebook  # here, so that `lapwing --help` loads no file reader
@@ -363,7 +368,7 @@ def command(
         complain(advice)
     for line in drafted.notes:
         note("note", line)
-    note("written", f"{output.output}; look it over: the promise depends on it.")
+    note("written", f"{output.output}; read it through, because it states what is promised to the people in the data.")
     if lacks:
         complain(visible(f"\nThe same without questions:\n{again}", keep="\n"))
     complain(visible(_next(drafted.catalog, output.output), keep="\n"))
@@ -461,7 +466,7 @@ def _draft(
         values=values_of(said.values),
         max_length={**book.max_length, **lengths_of(columns.max_length)},
         others={**book.others, **others_of(said.other)},
-        reading=combined(book.reading, reading_of(said.missing, reading.recode, reading.written)),
+        reading=combined(book.reading, reading_of(said.missing, reading.recode, _written(reading.written, said))),
         delta_keys=said.delta_keys or 0,
         people=said.people,
         text=said.text(place) if isinstance(place, Path) else None,
@@ -469,6 +474,14 @@ def _draft(
         where=where_of(where, kinds),
         **more,
     )
+
+
+def _written(stated: "Mapping[str, list[str] | None]", said: "Answers") -> "Mapping[str, Sequence[str]]":
+    """Return how values are written, by option: as the options say, and as was answered."""
+    texts = {option: list(some or ()) for option, some in stated.items()}
+    for option, text in said.written:
+        texts[option].append(text)
+    return texts
 
 
 def _missing(source: Path | str, said: "Answers") -> str | None:
@@ -527,22 +540,37 @@ def _command(source: Path | str, said: "Answers", where: "Sequence[str]") -> str
     ]
     options += [(option, text) for option, texts in several.items() for text in texts]
     asked = {"--missing": said.missing or (), "--other": said.other or ()}
-    options += dict.fromkeys([*((o, text) for o, texts in asked.items() for text in texts), *said.further])
+    options += dict.fromkeys(
+        [*((o, text) for o, texts in asked.items() for text in texts), *said.further, *said.written]
+    )
     lines = [f"{option} {shlex.quote(text)}" for option, text in options]
     return " \\\n      ".join([f"  lapwing init {shlex.quote(os.fspath(source))}", *lines])
 
 
 def _refuse_without_types(source: Path, said: "Answers") -> NoReturn:
     """Show a draft of types that a file does not hold, and leave it to the curator to say them: rows may not."""
-    from lapwing.catalog.file_columns import guessed_types  # here: see above
+    from lapwing.catalog.guessed_writing import guessed_writing  # here: see above
     from lapwing.catalog.source_names import is_json
+    from lapwing.cli.interview import option_of
 
-    guessed = guessed_types(source, said.text(source))
-    told = {name: kind for name, kind in guessed.items() if kind != "string"} or dict(list(guessed.items())[:1])
-    told = guessed if is_json(source) else told  # which names no other columns
+    guess = guessed_writing(source, said.text(source))
+    told = {name: kind for name, kind in guess.types.items() if kind != "string"} or dict([*guess.types.items()][:1])
+    told = dict(guess.types) if is_json(source) else told  # which names no other columns
+    stated = {(option, text.partition("=")[0]) for option, text in said.further}
+    options = [("--types", types_line(told))]
+    for name, some in guess.ways.items():
+        options += [
+            (option_of(key), f"{name}={text}") for key, text in some[0].entries if (option_of(key), name) not in stated
+        ]
+    if guess.missing and said.missing is None:
+        options.append(("--missing", f"*={','.join(guess.missing)}"))
     complain(f"A draft of types, guessed from the first rows of {source.name}. A single row may decide a guess: judge")
     complain("each by what the column is for, not by what it holds.")
-    complain(f"  --types {visible(shlex.quote(types_line(told)))}")
+    complain(visible(" \\\n".join(f"  {option} {shlex.quote(text)}" for option, text in options), keep="\n"))
+    for name, some in guess.ways.items():
+        others = [str(way.reading.format) for way in some[1:] if way.reading.format]
+        if others:
+            complain(visible(f"In the first rows nothing tells {some[0].reading.format} from {others[0]}: {name}."))
     raise InvalidParameter(
         f"--types is missing: {source.name} holds no types, as only Parquet does, and its rows must not decide them. "
         "Nothing was written. Say them, as in the draft above or otherwise; a column that is not named is "

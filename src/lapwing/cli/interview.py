@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 from rich.console import RenderableType
 from rich.text import Text
 
+from lapwing.catalog.column_checks import NUMERIC
 from lapwing.catalog.draft import EVERY, drafted_column, retyped, table_name
 from lapwing.catalog.file_columns import found_text, guessed_types, read_columns, type_of
 from lapwing.catalog.model import ROW
+from lapwing.catalog.reading import moment_pattern
 from lapwing.catalog.several_files import partition_keys
 from lapwing.catalog.source_address import name_of
 from lapwing.catalog.source_names import holds_no_types, is_json, is_text
 from lapwing.catalog.suggestions import meant
 from lapwing.catalog.text_files import ENCODINGS, seems_encoded
+from lapwing.catalog.ways_of_writing import like
 from lapwing.cli.column_options import bounds_of, missing_of, types_line, types_of, values_of
 from lapwing.cli.console import Fitted, new_table, rendered, text
 from lapwing.cli.figures import delta, size
@@ -33,6 +36,7 @@ from lapwing.errors import InvalidParameter, LapwingError
 if TYPE_CHECKING:
     from lapwing.catalog.file_columns import FileColumn
     from lapwing.catalog.text_files import TextFormat
+    from lapwing.catalog.ways_of_writing import Way
 
 Answer = TypeVar("Answer")
 
@@ -46,6 +50,9 @@ USUAL_ROWS: Final = 10
 USUAL_EPSILON: Final = Fraction(3)
 USUAL_DELTA: Final = Fraction(1, 10**6)
 SKIP_REST: Final = "."
+CORRECTIONS: Final = "Press Enter to accept, or correct some, like age=integer,cost=decimal:0.01"
+PLAIN: Final = ("string", "boolean")
+"""Types whose values have one way of writing."""
 WIDTH: Final = 88
 
 
@@ -56,6 +63,8 @@ class Answers:
 
     Args:
         further: Options of columns that are not asked for, to be repeated.
+        written: How dates and numbers are written, as pairs of an option and its text.
+        codes: Texts of the first rows that may stand for missing values.
     """
 
     privacy_unit: str | None = None
@@ -76,6 +85,8 @@ class Answers:
     missing: Sequence[str] | None = None
     other: Sequence[str] | None = None
     further: Sequence[tuple[str, str]] = ()
+    written: Sequence[tuple[str, str]] = ()
+    codes: Sequence[str] = ()
 
     def text(self, source: Path) -> "TextFormat | None":
         """Return how a CSV file is written, if not as its name says."""
@@ -111,7 +122,7 @@ def _of_file(source: Path, given: Answers) -> "tuple[Answers, list[FileColumn]]"
     """Ask how a file is written, as far as it does not say itself, and show the columns that it then has."""
     said = _encoding(source, given) if is_text(source) else given
     typed = holds_no_types(source) or partition_keys(source) != ()
-    said = ask_types(source, said) if typed else said
+    said = _ask_writing(source, said) if typed else said
     columns = [c for c in read_columns(source, types_of(said.types), said.text(source)) if c.type is not None]
     if not typed:
         _show(source, columns)
@@ -134,37 +145,88 @@ def _encoding(source: Path, said: Answers) -> Answers:
     return replace(said, encoding=encoding)
 
 
+def _ask_writing(source: Path, said: Answers) -> Answers:
+    """Ask for the types of a file that holds none and for the way in which it is written, by a draft of both."""
+    from lapwing.catalog.guessed_writing import guessed_writing  # here: few commands read rows for a draft
+
+    if said.types is not None:
+        return ask_types(source, said)
+    guess = guessed_writing(source, said.text(source))
+    types, formats = _ask_types(source, said, guess.types, guess.ways)
+    stated = [(option, text.partition("=")[0]) for option, text in said.further]
+    ways = {name: each[0] for name, each in guess.ways.items() if _is_alike(types[name], guess.types[name])}
+    written = [
+        (option_of(key), f"{name}={formats.get(name, text) if key == 'format' else text}")
+        for name, way in ways.items()
+        for key, text in way.entries
+        if (option_of(key), name) not in stated
+    ]
+    return replace(said, types=[types_line(types)], written=written, codes=guess.missing)
+
+
+def _is_alike(kind: str, guessed: str) -> bool:
+    """Tell whether a column of one type is written as one of another: both have numbers, or both have dates."""
+    return (kind.partition(":")[0] in NUMERIC) == (guessed.partition(":")[0] in NUMERIC) and kind not in PLAIN
+
+
+def option_of(key: str) -> str:
+    """Return the option for a key of a catalog."""
+    return f"--{key.replace('_', '-')}"
+
+
 def ask_types(source: Path, said: Answers) -> Answers:
     """Ask for the types of a file that holds none, by a draft of them, and show the columns."""
     text = said.text(source)
     if said.types is not None:
         _show(source, read_columns(source, types_of(said.types), text))
         return said
-    guessed = guessed_types(source, text)
-    columns = read_columns(source, guessed if is_json(source) else {}, text)
-    _show(source, [replace(column, type=guessed.get(column.name, column.type)) for column in columns])
-    more = _ask(
+    types, _ = _ask_types(source, said, guessed_types(source, text), {})
+    return replace(said, types=[types_line(types)])
+
+
+def _ask_types(
+    source: Path, said: Answers, guessed: Mapping[str, str], ways: Mapping[str, Sequence["Way"]]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Ask whether guessed types are right; return them as they are, and the formats of dates that were corrected."""
+    columns = read_columns(source, guessed if is_json(source) else {}, said.text(source))
+    _show(source, [replace(column, type=guessed.get(column.name, column.type)) for column in columns], ways)
+    formats = {name: [way.reading.format for way in some if way.reading.format] for name, some in ways.items()}
+    more = ", or the format of a date, like day=%m/%d/%Y" if any(formats.values()) else ""
+    unsure = "".join(
+        f" Nothing tells {' from '.join(some[:2])} in {name}." for name, some in formats.items() if len(some) > 1
+    )
+    types, dates = _ask(
         "Are these types right?",
         "Only Parquet files have types; Lapwing guessed these from the first rows. A single row may decide a guess, "
-        "so judge each type by the meaning of the column. Press Enter to accept, or correct some, like "
-        "age=integer,cost=decimal:0.01",
+        f"so judge each type by the meaning of the column.{unsure} {CORRECTIONS}{more}",
         "yes",
-        lambda answer: {} if answer.casefold() in ("y", "yes") else _checked_types(answer, guessed),
+        lambda answer: ({}, {}) if answer.casefold() in ("y", "yes") else _checked_types(answer, guessed, ways),
     )
-    return replace(said, types=[types_line({**guessed, **more})])
+    return {**guessed, **types}, dates
 
 
-def _checked_types(answer: str, known: Mapping[str, str]) -> dict[str, str]:
+def _checked_types(
+    answer: str, known: Mapping[str, str], ways: Mapping[str, Sequence["Way"]]
+) -> tuple[dict[str, str], dict[str, str]]:
     if "=" not in answer:
         raise InvalidParameter(
             f"{answer[:80]!r} corrects no type. Press Enter to accept the types, or write COLUMN=TYPE, like "
             "age=integer."
         )
-    types = types_of([answer])
-    _require_known(types, [*known])
+    said = types_of([answer])
+    _require_known(said, [*known])
+    formats = {name: text for name, text in said.items() if "%" in text}
+    for name, written in formats.items():
+        if not any(way.reading.format for way in ways.get(name, ())):
+            raise InvalidParameter(f"{name} is not shown as a date; write its type, like {name}=string.")
+        try:
+            moment_pattern(written)
+        except ValueError as error:
+            raise InvalidParameter(f"{written[:80]!r} is not a format: {error}.") from None
+    types = {name: kind for name, kind in said.items() if name not in formats}
     for kind in types.values():
         type_of(kind)
-    return types
+    return types, formats
 
 
 def _whose(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
@@ -202,18 +264,20 @@ def _stand_for_none(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
         return said
 
     def read(answer: str) -> Sequence[str] | None:
-        if not answer:
+        if answer in ("", "none"):
             return None
         texts = [part.strip() for part in answer.split(";")] if "=" in answer else [f"{EVERY}={answer}"]
         _require_known([name for name in missing_of(texts) if name != EVERY], [column.name for column in columns])
         return texts
 
+    found = ",".join(said.codes)
+    enter = f"Press Enter for {found}, which the first rows have, or write none." if found else "Press Enter for none."
     missing = _ask(
         "Which stored values stand for missing ones?",
         "The codebook lists them, such as -99 for no answer, or NA in files from R. Without this they count as "
         "numbers and texts, and -99 as the lower bound. Write NA for every column, or age=-99,999; income=0 for some. "
-        "Press Enter for none.",
-        "",
+        f"{enter}",
+        found,
         read,
     )
     return replace(said, missing=missing)
@@ -377,11 +441,21 @@ def plain(number: Fraction) -> str:
 # ---- how they are asked ----------------------------------------------------------------------------------------------
 
 
-def _show(source: Path, columns: "Sequence[FileColumn]") -> None:
-    table = new_table("column", "type")
+def _show(source: Path, columns: "Sequence[FileColumn]", ways: "Mapping[str, Sequence[Way]] | None" = None) -> None:
+    table = new_table("column", "type", *(["written"] if ways else []))
     for column in columns:
-        table.add_row(text(column.name), text(column.type or f"{column.stored_as}: left out"))
+        way = [text(_written(ways[column.name][0]) if column.name in ways else "")] if ways else []
+        table.add_row(text(column.name), text(column.type or f"{column.stored_as}: left out"), *way)
     _write(text(f"{source.name} has {len(columns)} columns", "bold"), Text(), Fitted(table))
+
+
+def _written(way: "Way") -> str:
+    """Return an example of a way of writing, and for a date its format."""
+    if way.reading.format is not None:
+        return f"{like(way.reading.format)} ({way.reading.format})"
+    sign = f" {way.reading.currency}" if way.reading.currency else ""
+    decimals = f"{way.reading.decimal_mark or '.'}56" if way.type != "integer" else ""
+    return f"1{way.reading.thousands_mark or ''}234{decimals}{sign}"
 
 
 def _times(epsilon: int, delta: Fraction = Fraction(0)) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from lapwing.catalog import spelling
 from lapwing.catalog.condition import in_words
+from lapwing.catalog.ways_of_writing import like, ways
 
 if TYPE_CHECKING:
     from lapwing.catalog.model import Column
@@ -83,8 +84,8 @@ def _said(column: "ColumnCheck", declared: "Column", rows: int) -> Iterator[str]
     examples = _times(column.examples)
     if column.unreadable:
         values = counted(column.unreadable, "value")
-        said = f"not {NOUNS.get(column.type, column.type)}, counted as NULL: {values}, like {examples}"
-        yield said + _way_of_writing([str(value) for value, _ in column.examples])
+        said = f"not {_noun(declared)}, counted as NULL: {values}, like {examples}"
+        yield said + _way_of_writing([str(value) for value, _ in column.examples], declared)
     if column.fractions:
         yield f"not whole, and rounded: {counted(column.fractions, 'value')}, like {examples}"
     for count, side, bound in ((column.below, "below", declared.lower), (column.above, "above", declared.upper)):
@@ -97,6 +98,13 @@ def _said(column: "ColumnCheck", declared: "Column", rows: int) -> Iterator[str]
         yield f"not listed in the catalog, {how}: {counted(column.unlisted, 'value')}{every}{which}"
     if column.too_long:
         yield f"longer than {declared.max_length} bytes, counted as NULL: {counted(column.too_long, 'text')}"
+
+
+def _noun(declared: "Column") -> str:
+    written = None if declared.reading is None else declared.reading.format
+    if written is not None:
+        return f"a {declared.type} like {like(written)}, as format = {spelling.text(written)} says"
+    return NOUNS.get(declared.type, declared.type)
 
 
 def _codes(check: "TableCheck") -> Iterator[str]:
@@ -122,27 +130,19 @@ def _written(value: str) -> str:
     return value if re.fullmatch(r"-?[0-9]+", value) else spelling.text(value)
 
 
-WAYS: Final = (
-    ("commas before the decimals", r"[-+]?\d+,\d+", 'decimal_mark = ","'),
-    ("commas before the decimals", r"[-+]?[\d.]*\d,\d+", 'decimal_mark = ",", thousands_mark = "."'),
-    ("marks between the thousands", r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", 'thousands_mark = ","'),
-    ("a currency", r"[-+]?\d+(\.\d+)?", ""),
-    ("the day first", r"\d\d?\.\d\d?\.\d{4}", 'format = "%d.%m.%Y"'),
-    ("the day or the month first", r"\d\d?[./-]\d\d?[./-]\d{4}.*", 'format = "%m/%d/%Y", or what it is'),
-)
-"""How values that cannot be read may be written, their shape, and what the catalog says of them."""
-CURRENCY: Final = re.compile(r"([€$£¥]|[A-Z]{3}) ?(?=[-+\d])|(?<=\d) ?([€$£¥]|[A-Z]{3})$")
+def _way_of_writing(examples: Sequence[str], declared: "Column") -> str:
+    """Say of values that are all written in one known way how they can be read.
 
-
-def _way_of_writing(examples: Sequence[str]) -> str:
-    """Say of values that are all written in one known way how they can be read."""
-    signs = {"".join(found.groups("")) for found in map(CURRENCY.search, map(str.strip, examples)) if found}
-    plain = [CURRENCY.sub("", example.strip()) for example in examples] if len(signs) == 1 else list(examples)
-    currency = [f'currency = "{sign}"' for sign in signs if len(signs) == 1]
-    for way, shape, option in WAYS:
-        if examples and all(re.fullmatch(shape, example.strip()) for example in plain):
-            return f"; written with {way}: say {', '.join([*filter(None, [option]), *currency])}, in the catalog"
-    return ""
+    A column has one way: where the catalog says one, and others are written otherwise, the data are to be corrected.
+    """
+    found = ways([example.strip() for example in examples])
+    if not found:
+        return ""
+    if declared.reading is not None and declared.reading.changes_texts:
+        return f"; written with {found[0].words}, and the catalog says another way for the column"
+    said = [", ".join(f"{key} = {spelling.text(text)}" for key, text in way.entries) for way in found]
+    words = " or ".join(dict.fromkeys(way.words for way in found))
+    return f"; written with {words}: say {', or '.join(said)}, in the catalog"
 
 
 def counted(count: int, what: str) -> str:

@@ -1,0 +1,113 @@
+"""How the columns of a CSV file seem to be written, and which of its texts may stand for missing values.
+
+Guarantee:
+    None: a single row may decide what is guessed. So a curator sees it, judges it by what the columns are for, and
+    says it in the catalog. Nothing else may use it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final, final
+
+from lapwing.catalog.file_columns import guessed_types
+from lapwing.catalog.patterns import files_of
+from lapwing.catalog.reading import Reading, number_of
+from lapwing.catalog.source_names import is_text
+from lapwing.catalog.text_files import TextFormat, format_of, header, lines_of, opened
+from lapwing.catalog.ways_of_writing import Way, ways
+
+CODES: Final = frozenset(
+    (
+        "NA",
+        "N/A",
+        "n/a",
+        "na",
+        "#N/A",
+        "NULL",
+        "Null",
+        "null",
+        "None",
+        "none",
+        "NaN",
+        "nan",
+        "-",
+        "--",
+        ".",
+        "?",
+        "k.A.",
+    )
+)
+"""Texts that stand for missing values in many files."""
+LINES: Final = 100_000
+MOST: Final = 5_000
+"""Different texts of a column that are looked at."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """A guess of how a file is written.
+
+    Args:
+        types: Of each column, as `file_columns.type_of` reads them.
+        ways: Of columns that cannot be read without settings, all in which their texts can be read; the first is meant.
+        missing: Texts that may stand for missing values.
+    """
+
+    types: Mapping[str, str]
+    ways: Mapping[str, tuple[Way, ...]]
+    missing: tuple[str, ...]
+
+
+def guessed_writing(source: Path, text: TextFormat | None = None) -> Writing:
+    """Guess types, ways of writing and codes for missing values from the first rows of a source.
+
+    Guarantee:
+        None: see the module.
+
+    Raises:
+        DataFault: If the file is missing or unreadable.
+    """
+    types = guessed_types(source, text)
+    if not is_text(source):
+        return Writing(types=types, ways={}, missing=())
+    (first, *_) = files_of(source)
+    seen = _texts(first, format_of(first, text))
+    missing = dict.fromkeys(one.strip() for texts in seen.values() for one in texts if one.strip() in CODES)
+    found: dict[str, tuple[Way, ...]] = {}
+    for name, kind in types.items():
+        texts = [one for one in seen.get(name, ()) if one.strip() not in CODES]
+        if kind != "string" or not texts:
+            continue
+        found[name] = ways(texts) or (_plain(texts) if len(texts) < len(seen[name]) else ())
+    ways_found = {name: each for name, each in found.items() if each}
+    kinds = {name: each[0].type for name, each in ways_found.items()}
+    settings = {name: each for name, each in ways_found.items() if each[0].entries}
+    return Writing(types={**types, **kinds}, ways=settings, missing=tuple(missing))
+
+
+def _plain(texts: list[str]) -> tuple[Way, ...]:
+    """Return the way of numbers that need no settings, where only codes for missing values hid what they are."""
+    numbers = [number_of(one, Reading()) for one in texts]
+    if any(
+        number is None or (one[:1] == "0" and one[1:].isdecimal()) for number, one in zip(numbers, texts, strict=True)
+    ):
+        return ()
+    whole = all(number is not None and number.denominator == 1 for number in numbers)
+    return (Way(type="integer" if whole else "float", words="", reading=Reading()),)
+
+
+def _texts(file: Path, written: TextFormat) -> dict[str, dict[str, None]]:
+    """Return the different texts of each column in the first lines, in their order; empty ones are none."""
+    names = header(file, written)
+    seen: dict[str, dict[str, None]] = {name: {} for name in names}
+    with opened(file, written) as content:
+        lines = lines_of(content, written)
+        next(lines, None)
+        for line in islice(lines, LINES):
+            for name, field in zip(names, line, strict=False):
+                if field and (len(seen[name]) < MOST or field in CODES):
+                    seen[name][field] = None
+    return seen
