@@ -4,8 +4,8 @@
     python scripts/catalogues.py --write    add new texts to each `src/lapwing/languages/xx.po`, and compile it
 
 The texts are the arguments of `say` and `say_count`, in Python, in the page for respondents and in its script. A new
-text has no translation in other languages than English until somebody writes one; pages show it in English until then.
-`docs/contributing/translate.md` says how to add a language.
+text has no translation in other languages than English until somebody writes one. Until then the catalogue is not
+compiled, so that pages are in English: none is in two languages. `docs/contributing/translate.md` says how to add one.
 """
 
 import ast
@@ -186,10 +186,15 @@ def main(arguments: list[str]) -> int:
         whole = merged(tag, header, entries, texts)
         wrong += faults(tag, header, whole)
         new, binary, target = written(header, whole), compiled(header, whole), source.with_suffix(".mo")
+        lacking = sum(not all(entry.texts) for entry in whole.values())
         if arguments == ["--write"]:
             source.write_text(new, encoding="utf-8")
-            target.write_bytes(binary)
-        elif new != there or not target.exists() or target.read_bytes() != binary:
+            if lacking:
+                target.unlink(missing_ok=True)
+                sys.stderr.write(f"{source.name} lacks {lacking} translations, so it is not compiled or used.\n")
+            else:
+                target.write_bytes(binary)
+        elif new != there or target.exists() == bool(lacking) or (not lacking and target.read_bytes() != binary):
             wrong.append(
                 f"{source.name} or {target.name} is not of today: run .venv/bin/python scripts/catalogues.py --write"
             )

@@ -313,7 +313,7 @@ class Session:
         """Return the promise of the data set, formatted for printing; free. See `lapwing.guarantee.page_of`.
 
         Args:
-            language: Such as "de": for numbers and dates, and for texts if it has a catalogue; else English.
+            language: The page is in it if it has a catalogue, and in English otherwise.
         """
         from lapwing.guarantee import page_of, translated
 

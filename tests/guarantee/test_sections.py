@@ -105,7 +105,7 @@ def test_a_raised_budget_says_when_it_holds(tmp_path: Path) -> None:
     assert "It was" not in text
     assert "it was ε = 3, δ = 1e-6" in text
     assert "hold if that raise did not depend on results" in text
-    assert "δ = 1.9e-6, for any reason of the raise" in text
+    assert "δ = 1.9e-6, no matter why the budget was raised" in text
 
 
 def test_a_raised_pure_budget_holds_in_any_case(tmp_path: Path) -> None:

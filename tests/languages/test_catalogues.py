@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from gettext import NullTranslations
 from pathlib import Path
 from typing import Protocol
+from unittest.mock import patch
 
 import catalogues
 import pytest
 
 from lapwing.collector.survey_page import survey_page, texts_of
 from lapwing.guarantee import Page, as_html, as_text
-from lapwing.languages import ENGLISH, Figure, Listed, Moment, language, language_for, say, say_count
+from lapwing.languages import ENGLISH, Figure, Listed, Moment, is_translated, language, language_for, say, say_count
 from lapwing.opening import open_session
 from tests.local.test_module import needs_chromium
 from tests.support.browser.chromium import shared
@@ -178,25 +180,49 @@ def test_what_is_translated_is_escaped(tmp_path: Path, other: Speaking) -> None:
     [
         ("", "en", "12,345.5", "2026-11-05 07:08"),
         ("de-DE,de;q=0.9,en;q=0.8", "de", "12.345,5", "05.11.2026 07:08"),
+        ("en;q=0.8,de-CH", "de", "12’345.5", "05.11.2026 07:08"),
         ("xx;q=0.1, fr;q=0.5, en;q=0.4", "fr", "12\u202f345,5", "05/11/2026 07:08"),
+        ("es, de;q=0.5", "de", "12.345,5", "05.11.2026 07:08"),
         ("de;q=0, en", "en", "12,345.5", "2026-11-05 07:08"),
         ("../../etc, *, ;;, de", "de", "12.345,5", "05.11.2026 07:08"),
     ],
 )
-def test_numbers_and_dates_follow_the_first_language(accepted: str, tag: str, number: str, day: str) -> None:
-    found = language_for(accepted)
-    assert found.tag == (tag if tag in language.catalogues() else ENGLISH)
-    assert found.text(Figure("12,345.5")) == number
-    assert found.text(Moment(datetime(2026, 11, 5, 7, 8, tzinfo=UTC))) == day
+def test_numbers_and_dates_are_of_the_language_of_the_texts(
+    tmp_path: Path, accepted: str, tag: str, number: str, day: str
+) -> None:
+    def written(found: language.Language) -> tuple[str, str, str]:
+        moment = Moment(datetime(2026, 11, 5, 7, 8, tzinfo=UTC))
+        return found.tag, found.text(Figure("12,345.5")), found.text(moment)
+
+    assert written(language_for(accepted)) == (ENGLISH, "12,345.5", "2026-11-05 07:08")
+    for name in ("en", "de", "fr"):
+        (tmp_path / f"{name}.mo").write_bytes(catalogues.compiled(catalogues.HEADER.format(tag=name), {}))
+    with patch.object(language, "FOLDER", tmp_path):
+        assert written(language_for(accepted)) == (tag, number, day)
 
 
-def test_a_figure_within_a_sentence_within_a_list(other: Speaking) -> None:
+def test_a_catalogue_is_used_once_it_is_whole(tmp_path: Path) -> None:
+    english = (catalogues.FOLDER / "en.po").read_text(encoding="utf-8")
+    german = english.replace("Language: en", "Language: de")
+    for text, whole in ((german.replace('msgstr ", then "', 'msgstr ""'), False), (german, True)):
+        folder = tmp_path / str(whole)
+        folder.mkdir()
+        (folder / "de.po").write_text(text, encoding="utf-8")
+        with patch.object(catalogues, "FOLDER", folder), patch.object(language, "FOLDER", folder):
+            assert catalogues.main(["--write"]) == 0
+            assert (folder / "de.mo").exists() is whole
+            assert is_translated("de-AT") is whole
+            assert catalogues.main([]) == 0
+
+
+def test_a_figure_within_a_sentence_within_a_list(other: Speaking, monkeypatch: pytest.MonkeyPatch) -> None:
     other()
+    monkeypatch.setitem(language.CONVENTIONS, MADE_UP, language.CONVENTIONS["de"])
     text = Listed((say("ε = {epsilon}", epsilon=Figure("0.5")), "0.5"), ", ")
-    assert language_for(f"{MADE_UP},de").text(text) == "⟦ε = 0,5⟧⟦, ⟧0.5"
+    assert language_for(MADE_UP).text(text) == "⟦ε = 0,5⟧⟦, ⟧0.5"
     part = say_count(1, "and {count} part more", "and {count} parts more")
     parts = say_count(1200, "and {count} part more", "and {count} parts more")
-    assert [language_for(f"{MADE_UP},de").text(one) for one in (part, parts)] == [
+    assert [language_for(MADE_UP).text(one) for one in (part, parts)] == [
         "⟦and 1 part more⟧",
         "⟦and 1.200 parts more⟧",
     ]
@@ -208,7 +234,7 @@ def test_conventions_are_those_of_the_browser() -> None:
     with shared() as browser:
         page = browser.page()
         for tag, convention in language.CONVENTIONS.items():
-            found = language_for(tag)
+            found = language.Language(tag=tag, convention=convention, catalogue=NullTranslations())
             for value, text in ((1234.5, "1,234.5"), (1234567.5, "1,234,567.5"), (0.25, "0.25")):
                 written = page.run(f"return new Intl.NumberFormat('{tag}').format({value})")
                 assert found.text(Figure(text)).replace("’", "'") == written.replace("’", "'"), tag

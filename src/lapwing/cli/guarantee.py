@@ -40,15 +40,18 @@ def command(
     ] = False,
     language: Annotated[
         str | None,
-        typer.Option("--language", metavar="TAG", help="The language of numbers, dates and texts, such as de."),
+        typer.Option("--language", metavar="TAG", help="The language of the page, if Lapwing has a translation: en."),
     ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
     server: Server = None,
     dataset: Dataset = None,
 ) -> None:
     """Show what is promised, to whom, on what it rests and what it leaves out; the HTML prints on A4. Free."""
-    from lapwing.guarantee import as_document, as_html, as_text  # here, so that `lapwing --help` loads no engine
+    # Here, so that `lapwing --help` loads no engine.
+    from lapwing.guarantee import as_document, as_html, as_text, require_translated
 
+    if language is not None:
+        require_translated(language)
     chosen = form or (ENDINGS.get(output.suffix.lower()) if output is not None else None) or PageFormat.text
     with open_session(catalog, server, dataset) as session:
         if isinstance(session, lw.Session):

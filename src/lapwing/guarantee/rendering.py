@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from typing_extensions import TypedDict
 
+from lapwing.errors import InvalidParameter
 from lapwing.guarantee.sections import Page, PageSection, Row
-from lapwing.languages import ENGLISH, language_for, say
+from lapwing.languages import ENGLISH, catalogues, is_translated, language_for, say
 
 PRINT: Final = """@page { size: A4; margin: 18mm 20mm;
   @bottom-right { content: counter(page) " / " counter(pages); font: 9pt sans-serif; }
@@ -138,3 +139,16 @@ def _html_table(rows: tuple[Row, ...]) -> str:
 def _html_cell(cell: str) -> str:
     start = '<td class="short">' if len(cell) <= SHORT else "<td>"
     return f"{start}{escape(cell)}</td>"
+
+
+def require_translated(language: str) -> None:
+    """Refuse a language in which the page would not be whole.
+
+    Raises:
+        InvalidParameter: If it is not translated.
+    """
+    if not is_translated(language):
+        raise InvalidParameter(
+            f"The page is not translated into the language {language[:40]!r}. Choose one of {', '.join(catalogues())}. "
+            "docs/contributing/translate.md says how to add a language."
+        )

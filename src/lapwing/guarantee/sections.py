@@ -59,7 +59,7 @@ TESTED: Final = {
 HOLDS: Final = {
     WHENEVER: say("if you stop for any reason"),
     AS_IF_CAP: say("if this total had been the budget from the start"),
-    RAISED: say("for any reason of the raise"),
+    RAISED: say("no matter why the budget was raised"),
 }
 """When a figure holds, as `lapwing.privacy` says it."""
 SIGNS: Final = {
@@ -132,7 +132,7 @@ def page_of(catalog: Catalog, state: State, charges: int, asking: Sequence[str] 
 def translated(page: Page, language: Language) -> Page:
     """Return a page in a reader's language, with numbers and dates as the reader writes them.
 
-    Bounds and values of columns stay as the catalog spells them.
+    Values of columns stay as the catalog spells them.
     """
     return replace(
         page,
@@ -376,11 +376,11 @@ def _columns(columns: Sequence[Column]) -> tuple[Row, ...]:
 def _range(column: Column) -> str:
     parts: list[str] = []
     if column.bounded:
-        lower, upper = _value(column.lower), _value(column.upper)
+        lower, upper = _bound(column.lower), _bound(column.upper)
         if column.step is None:
             parts.append(say("{lower} to {upper}", lower=lower, upper=upper))
         else:
-            step = short(column.step)
+            step = Figure(short(column.step))
             parts.append(say("{lower} to {upper}, in steps of {step}", lower=lower, upper=upper, step=step))
     if column.values is not None:
         shown, more = Listed(map(_value, column.values[:MOST_VALUES]), say(", ")), len(column.values) - MOST_VALUES
@@ -397,6 +397,12 @@ def _range(column: Column) -> str:
     if column.max_length is not None:
         parts.append(say_count(column.max_length, "texts of at most {count} byte", "texts of at most {count} bytes"))
     return Listed(parts, say("; "))
+
+
+def _bound(content: object) -> str:
+    """Return a bound: a number as the language writes it, anything else as the catalog spells it."""
+    spelled = spelling.value(content)
+    return Figure(spelled) if isinstance(content, int | Fraction) else spelled
 
 
 def _value(content: object) -> str:

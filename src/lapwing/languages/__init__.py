@@ -1,6 +1,6 @@
 """Pages for the public in the reader's language: sentences that can be translated, catalogues, numbers and dates."""
 
-from lapwing.languages.language import ENGLISH, Language, catalogues, language_for
+from lapwing.languages.language import ENGLISH, Language, catalogues, is_translated, language_for
 from lapwing.languages.phrases import Figure, Listed, Moment, Phrase, say, say_count
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Moment",
     "Phrase",
     "catalogues",
+    "is_translated",
     "language_for",
     "say",
     "say_count",

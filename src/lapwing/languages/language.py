@@ -1,7 +1,8 @@
-"""Languages of readers: texts from gettext catalogues, and numbers and dates as the reader writes them.
+"""Languages of readers: texts from gettext catalogues, and numbers and dates as their language writes them.
 
-A catalogue is a file `xx.mo` in this folder, compiled from `xx.po` by `scripts/catalogues.py`. Texts that a catalogue
-lacks are English. Numbers and dates follow the first language that a reader asks for, with a catalogue or without.
+A catalogue is a file `xx.mo` in this folder, compiled from `xx.po` by `scripts/catalogues.py` once every text of it is
+translated. Numbers and dates are written in the language of the texts. If a language has no catalogue, its readers get
+English. A region of the language may write them in its own way, as `de-CH` does.
 """
 
 import gettext
@@ -116,11 +117,16 @@ def language_for(accepted: str) -> Language:
     Args:
         accepted: A language tag such as "de-CH", or several with weights, in the form of the header Accept-Language.
     """
-    tags = _by_weight(accepted)
     known = catalogues()
-    tag = next((found for tag in tags for found in _wider(tag) if found in known), ENGLISH)
-    convention = next((CONVENTIONS[found] for tag in tags for found in _wider(tag) if found in CONVENTIONS), None)
-    return Language(tag=tag, convention=convention or CONVENTIONS[ENGLISH], catalogue=_catalogue(FOLDER, tag))
+    matching = ((asked, tag) for asked in _by_weight(accepted) for tag in _wider(asked) if tag in known)
+    asked, tag = next(matching, (ENGLISH, ENGLISH))
+    convention = next((CONVENTIONS[found] for found in _wider(asked) if found in CONVENTIONS), CONVENTIONS[ENGLISH])
+    return Language(tag=tag, convention=convention, catalogue=_catalogue(FOLDER, tag))
+
+
+def is_translated(tag: str) -> bool:
+    """Tell whether pages are whole in a language, of which the tag may name a region: "de-CH"."""
+    return any(wider in catalogues() for wider in _wider(tag.lower()))
 
 
 def catalogues() -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.odometers import WHENEVER, Reading
 
 RATIO: Final = Fraction(5, 4)
-RAISED: Final = "for any reason of the raise"
+RAISED: Final = "no matter why the budget was raised"
 
 
 def after_raises(first: Loss, cap: Loss, delta: Number) -> Reading:
