@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Final, final
 
+from lapwing.ledger.charged_queries import charged_queries
 from lapwing.ledger.reading import HistoryRow
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.state import Spending, State
@@ -138,7 +139,8 @@ class BudgetView:
         spent = f"ε = {epsilon(self.as_if_cap.epsilon)}, {self.as_if_cap.holds}"
         shown = self.history[-SHOWN:]
         rows = [
-            [one.time[:16].replace("T", " "), one.asked, share(one.loss.amount / self.total.amount)] for one in shown
+            [one.last.time[:16].replace("T", " "), one.last.asked, share(one.loss.amount / self.total.amount)]
+            for one in charged_queries(shown)
         ]
         caption = f"The last {len(rows)} of {len(self.history):,} queries" if len(self.history) > SHOWN else "Queries"
         return "".join(

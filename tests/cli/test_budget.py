@@ -182,6 +182,24 @@ def test_the_history_is_in_the_words_of_who_asked(folder: Path, run: Run) -> Non
     assert (refused.status, "write one line" in refused.err) == (2, True)
 
 
+def test_a_query_with_bounds_to_be_found_is_one_with_its_parts(
+    visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    text = "SELECT SUM(cost, contribution_bounds_per_row => AUTO) AS n FROM visits"
+    assert run("query", text, "--epsilon", "0.5").status == 0, visits
+    assert run("query", COUNT, "--epsilon", "0.25").status == 0
+    document = json.loads(run("budget", "--format", "json").out)
+    assert [row["first"] for row in document["history"]] == [True, False, False]
+    page = run("budget").out
+    assert page.count("AUTO") == 1
+    lines = [line for line in page.splitlines() if "AUTO" in line or "of this: " in line]
+    whole, *parts = (next(float(word) for word in re.findall(r" (0\.\d+) ", line)) for line in lines)
+    assert (whole, len(parts)) == (0.5, 2)
+    assert all(part < whole for part in parts)
+    assert [line.split("of this: ")[1].strip() for line in lines[1:]] == ["found first", "the result"]
+
+
 @pytest.mark.long
 def test_the_last_charges_are_shown(folder: Path, run: Run) -> None:
     spend(run, "gdp", ("0.1", "0.2", "0.3"))

@@ -11,14 +11,17 @@ import lapwing as lw
 from lapwing.cli import figures, options, raise_budget, spend
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
+from lapwing.ledger.charged_queries import charged_queries
 from lapwing.ledger.events import EVENTS_ALLOWED
 from lapwing.ledger.faults import FAULTS_ALLOWED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from fractions import Fraction
 
     from lapwing.budget import BudgetView
     from lapwing.client import RemoteSession
+    from lapwing.ledger.charged_queries import ChargedQuery
     from lapwing.ledger.reading import HistoryRow
     from lapwing.privacy import PartsAccount
     from lapwing.privacy.odometers import Reading
@@ -223,8 +226,8 @@ def _parts(view: "BudgetView", by_part: "PartsAccount") -> RenderableType:
 
 
 def _more(view: "BudgetView") -> str:
-    last = view.history[-1]
-    count = view.fits(last.loss, last.parts, last.delta)
+    last = charged_queries(view.history)[-1]
+    count = view.fits(last.loss, last.last.parts, last.delta)
     questions = {0: "no further query", 1: "1 more query"}.get(count, f"{count:,} more queries")
     return f"{questions} at the cost of the last would fit; earlier results stay free"
 
@@ -244,16 +247,23 @@ def history_of(view: "BudgetView", delta: "Fraction", most: int) -> RenderableTy
     if len(view.history) > most:
         blank = [""] * (3 + len(keys))
         table.add_row("…", *blank, text("Earlier queries: --last N, or `lapwing ledger export` for all."))
-    for row in view.history[-most:]:
-        table.add_row(
-            text(row.time[:16].replace("T", " ")),
-            text(row.principal),
-            figures.epsilon(row.loss.to_epsilon(delta=delta)),
-            figures.share(float(row.loss.amount / view.total.amount)),
-            *([figures.delta(row.delta)] if keys else []),
-            text(_question(row)),
-        )
+    for query in charged_queries(view.history[-most:]):
+        when, who = query.last.time[:16].replace("T", " "), query.last.principal
+        table.add_row(text(when), text(who), *_cost(view, query, delta, keys), text(_question(query.last)))
+        for what, row in query.parts:
+            table.add_row("", "", *_cost(view, row, delta, keys), text(f"  of this: {what}"))
     return Fitted(table)
+
+
+def _cost(
+    view: "BudgetView", charged: "HistoryRow | ChargedQuery", delta: "Fraction", keys: "Sequence[str]"
+) -> list[str]:
+    """Return what was charged: by itself, as a share of the budget, and of delta if there is a column for it."""
+    return [
+        figures.epsilon(charged.loss.to_epsilon(delta=delta)),
+        figures.share(float(charged.loss.amount / view.total.amount)),
+        *([figures.delta(charged.delta)] if keys else []),
+    ]
 
 
 def _question(row: "HistoryRow") -> str:

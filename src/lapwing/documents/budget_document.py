@@ -71,7 +71,8 @@ class SpentDocument(TypedDict):
 class ChargeDocument(TypedDict):
     """A charge: what was typed and the canonical `question`. `unanswered` says why it bought nothing, if that is known.
 
-    Earlier versions of Lapwing kept no `text`. A date or a decimal among the `parameters` is a text.
+    Earlier versions of Lapwing kept no `text`. A date or a decimal among the `parameters` is a text. `first` tells a
+    charge for limits or constants that a query needed before it was run; the charge of the query itself follows.
     """
 
     sequence: int
@@ -87,6 +88,7 @@ class ChargeDocument(TypedDict):
     text: str | None
     parameters: list[Any] | dict[str, Any]
     label: str | None
+    first: bool
 
 
 class FaultDocument(TypedDict):
@@ -227,6 +229,7 @@ def history_document(row: HistoryRow) -> ChargeDocument:
         "text": None if wording is None else wording.text,
         "parameters": dict(given) if isinstance(given, Mapping) else list(given),
         "label": None if wording is None else wording.label,
+        "first": wording is not None and wording.first,
     }
 
 

@@ -22,11 +22,13 @@ class Wording:
         text: In SQL.
         parameters: Beside it, in order or by name; what JSON has no form for is a text.
         label: What the asker calls the question, or wants it for.
+        first: Whether the charge is for limits or constants that the question needs before it can be asked.
     """
 
     text: str
     parameters: tuple[object, ...] | Mapping[str, object] = ()
     label: str | None = None
+    first: bool = False
 
     def __str__(self) -> str:
         given = self.parameters
@@ -41,7 +43,9 @@ class Wording:
         """Read the record of a charge (`release.stored.wording_of`)."""
         given = record.get("parameters", ())
         parameters = given if isinstance(given, Mapping) else tuple(given)
-        return cls(text=record["text"], parameters=parameters, label=record.get("label"))
+        return cls(
+            text=record["text"], parameters=parameters, label=record.get("label"), first=bool(record.get("first"))
+        )
 
 
 def require_label(label: str) -> None:

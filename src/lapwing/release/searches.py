@@ -31,7 +31,7 @@ from lapwing.query.pricing.joint_price import calibrate_found, share_of_searches
 from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.release.refusals import MOST_NAMED
 from lapwing.release.release import release_all
-from lapwing.release.request import Access, Release, Request
+from lapwing.release.request import Access, Release, Request, Wordings
 from lapwing.release.restoring import stored_answer
 from lapwing.release.stored import key_of
 
@@ -42,7 +42,18 @@ def searched(batch: Sequence[Quote], access: Access) -> dict[Question, Release]:
     for search in (search for priced in batch for search in priced.searches):
         other = dearest.get(search.question, search)
         dearest[search.question] = search if other.loss <= search.loss else other
+    access = replace(access, wording=None if access.wording is None else _marked(access.wording))
     return dict(zip(dearest, release_all(tuple(dearest.values()), access, then=batch), strict=True))
+
+
+def _marked(wording: Wordings) -> Wordings:
+    """Return what was typed, with a mark that it is charged for what the query needs first."""
+
+    def of(question: Question) -> Mapping[str, object] | None:
+        typed = wording(question)
+        return None if typed is None else {**typed, "first": True}
+
+    return of
 
 
 def settled(request: Request, answers: Mapping[Question, Release], access: Access) -> tuple[Request, tuple[str, ...]]:

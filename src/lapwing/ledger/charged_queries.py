@@ -1,0 +1,61 @@
+"""Charges as queries: a query that needed limits or constants first was charged for these by themselves."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from lapwing.ledger.reading import HistoryRow
+from lapwing.privacy.measures import Loss
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargedQuery:
+    """A query with all that it was charged.
+
+    Args:
+        rows: Its charges in order: first what it needed, and last its own, unless that was never made.
+    """
+
+    rows: tuple[HistoryRow, ...]
+
+    @property
+    def last(self) -> HistoryRow:
+        """The charge of the query itself, or the newest of what it needed."""
+        return self.rows[-1]
+
+    @property
+    def loss(self) -> Loss:
+        """The whole charge."""
+        return self.last.loss.from_amount(sum((row.loss.amount for row in self.rows), Fraction(0)))
+
+    @property
+    def delta(self) -> Fraction:
+        """The whole charge of delta."""
+        return sum((row.delta for row in self.rows), Fraction(0))
+
+    @property
+    def parts(self) -> tuple[tuple[str, HistoryRow], ...]:
+        """Its charges, each with what it was for; none if there is one."""
+        if len(self.rows) == 1:
+            return ()
+        return tuple(("found first" if _is_first(row) else "the result", row) for row in self.rows)
+
+
+def charged_queries(rows: Iterable[HistoryRow]) -> tuple[ChargedQuery, ...]:
+    """Return charges by query, in the order in which their last charges were made."""
+    needed: dict[tuple[str, str], list[HistoryRow]] = {}
+    found: list[ChargedQuery] = []
+    for row in rows:
+        key = row.principal, row.asked
+        if _is_first(row):
+            needed.setdefault(key, []).append(row)
+        else:
+            found.append(ChargedQuery(rows=(*needed.pop(key, ()), row)))
+    found += [ChargedQuery(rows=tuple(some)) for some in needed.values()]
+    return tuple(sorted(found, key=lambda query: query.last.sequence))
+
+
+def _is_first(row: HistoryRow) -> bool:
+    return row.wording is not None and row.wording.first
