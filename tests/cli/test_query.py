@@ -16,6 +16,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.cli import query as query_module
+from tests.cli.test_interview import Keyboard
 from tests.support.cli.command import BY_PLAN, INIT, Run
 from tests.support.effort import one_in, only
 
@@ -292,6 +293,26 @@ def test_a_bar_in_a_name_does_not_end_a_cell_of_markdown(folder: Path, run: Run)
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(("typed", "charges"), [("n", 0), ("", 0), ("y", 1)])
+def test_a_condition_that_is_hardly_meant_is_asked_about_before_the_charge(
+    visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch, typed: str, charges: int
+) -> None:
+    """Of a person on a terminal; a script has the note beside its result."""
+    slip = "SELECT COUNT(*) AS n FROM visits WHERE plan = 'aa'"
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", Keyboard(f"{typed}\n"))
+        patch.setattr(sys.stderr, "isatty", lambda: True)
+        outcome = run("query", slip, "--epsilon", "0.1")
+        assert outcome.err.count("a text that the catalog does not list") == 1, visits
+        assert "Nothing was charged yet. Run the query for epsilon 0.1?" in outcome.err
+        assert outcome.status == (0 if charges else 2)
+        right = run("query", slip.replace("aa", "a"), "--epsilon", "0.1")
+        assert (right.status, "Nothing was charged yet" in right.err) == (0, False)
+    history = json.loads(run("budget", "--format", "json").out)["history"]
+    assert len(history) == charges + 1
+    assert run("query", slip, "--epsilon", "0.1").status == 0
+
+
 def test_a_chart_beside_the_answer(folder: Path, run: Run) -> None:
     assert run(*INIT).status == 0
     drawn = run("query", BY_PLAN, "--epsilon", "1", "--plot", "chart.json")
@@ -301,7 +322,7 @@ def test_a_chart_beside_the_answer(folder: Path, run: Run) -> None:
     assert len(chart["data"]["values"]) == len(list(csv.DictReader(io.StringIO(drawn.out))))
     for file, reason in (("chart.bmp", "must end in"), ("nowhere/chart.json", "cannot be written")):
         refused = run("query", BY_PLAN, "--epsilon", "2", "--plot", file)
-        assert (refused.status, reason in refused.err) == (2, True)
+        assert (refused.status, reason in refused.err, "Nothing was charged" in refused.err) == (2, True, True)
     assert len(json.loads(run("budget", "--format", "json").out)["history"]) == 1
 
 

@@ -17,11 +17,12 @@ from lapwing.cli import answer_formats, figures
 from lapwing.cli.answer_formats import BY_SUFFIX, Format
 from lapwing.cli.characters import visible
 from lapwing.cli.console import note, print_bytes, print_text, rendered
+from lapwing.cli.first_contact import Question
 from lapwing.cli.question import Stopped, ignore_interrupts, pointing_at
-from lapwing.errors import Interrupted, InvalidParameter
+from lapwing.errors import Interrupted, InvalidParameter, LapwingError
 
 if TYPE_CHECKING:
-    from lapwing.answer import Answer
+    from lapwing.answer import Answer, Note
     from lapwing.budget import BudgetView
     from lapwing.catalog.model import Catalog
     from lapwing.client import RemoteAnswer, RemoteSession
@@ -53,6 +54,42 @@ def ask(
         # Release says itself whether a question was paid when it was stopped; between its steps only the ledger knows.
         history = session.history(most=-1)
         raise Interrupted(charged=bool(history) and history[-1].time >= started) from None
+
+
+def confirm_doubtful(session: "Session | RemoteSession", question: Question) -> "tuple[Note, ...]":
+    """On a terminal, show before the charge which conditions cannot be meant, and ask whether to go on; return these.
+
+    They follow from the query and the catalog, so they cost nothing.
+
+    Raises:
+        InvalidParameter: If it is not to be run.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return ()
+    from lapwing.answer.notes import OUTSIDE_BOUNDS, TEXT_NOT_LISTED  # here: few commands ask
+    from lapwing.answer.python_values import Note
+
+    slips = (TEXT_NOT_LISTED, OUTSIDE_BOUNDS)
+    try:
+        preview = session.explain(question.text, question.parameters, **question.price)
+    except LapwingError:
+        return ()  # which asking raises again
+    doubtful = tuple(one for one in preview.notes if isinstance(one, Note) and one.code in slips)
+    if not doubtful or preview.stored or preview.refusal is not None:
+        return ()
+    for one in doubtful:
+        note("note", f"{one}.")
+    sys.stderr.write(f"Nothing was charged yet. Run the query for epsilon {figures.epsilon(preview.epsilon)}? [y/N] > ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().casefold() not in ("y", "yes"):
+        raise InvalidParameter("The query was not run. Nothing was charged.")
+    return doubtful
+
+
+def besides(notes: Sequence[str], known: "Sequence[Note]") -> list[str]:
+    """Return the notes that were not shown before the charge."""
+    codes = {one.code for one in known}
+    return [one for one in notes if getattr(one, "code", "") not in codes]
 
 
 def paid_for(answer: "AnswerShown") -> str:

@@ -10,7 +10,17 @@ import typer
 import lapwing as lw
 from lapwing.cli import explain, first_contact, options
 from lapwing.cli.answer_formats import BINARY, Format, require_xlsx
-from lapwing.cli.asking import USUAL_CONFIDENCE, ask, format_of, paid_for, require_writable, say, write
+from lapwing.cli.asking import (
+    USUAL_CONFIDENCE,
+    ask,
+    besides,
+    confirm_doubtful,
+    format_of,
+    paid_for,
+    require_writable,
+    say,
+    write,
+)
 from lapwing.cli.charts import HELP_DRAWN, HERE, make_chart, require_chart
 from lapwing.cli.console import note, on_terminal
 from lapwing.cli.first_contact import Protection, Question, open_asked, question_of, split_asked
@@ -18,9 +28,9 @@ from lapwing.cli.question import Stopped, ignore_interrupts, require_at_most_one
 from lapwing.errors import Fault, InvalidParameter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from lapwing.answer import Answer
+    from lapwing.answer import Answer, Note
     from lapwing.client import RemoteAnswer, RemoteSession
     from lapwing.documents.answer_document import AnswerShown
     from lapwing.session import Session
@@ -130,7 +140,10 @@ def command(
     if question.text.lstrip()[:7].upper() == "EXPLAIN":  # EXPLAIN PRIVACY SELECT … asks for the price alone
         with open_asked(data, protection, place, question) as session:
             return explain.show_preview(session, question, verbose=writing.verbose)
-    writing.require_possible(form)
+    try:
+        writing.require_possible(form)
+    except InvalidParameter as wrong:
+        raise InvalidParameter(f"{wrong} Nothing was charged.") from None
     if place.server is None and data is None and drawn is None and not protection.said and _has_graphs(place.catalog):
         from lapwing.cli.graph import answer_sql  # here: few questions are of graphs, whose budget is said with them
 
@@ -147,8 +160,9 @@ def command(
                 return _from_queue(session, question, label)
             return session.sql(question.text, question.parameters, label=label, **question.price)
 
+        shown = confirm_doubtful(session, question)
         answer = ask(session, question.text, asked)
-        _write(answer, session, writing, form, level or USUAL_CONFIDENCE, drawn)
+        _write(answer, session, writing, form, level or USUAL_CONFIDENCE, drawn, shown)
     return None
 
 
@@ -159,18 +173,20 @@ def _write(
     form: Format,
     level: Fraction,
     drawn: "Callable[[Answer | RemoteAnswer], AnswerShown] | None",
+    known: "Sequence[Note]",
 ) -> None:
     """Write an answer, and say what it cost; if that fails, say that it is paid for.
 
     Args:
         drawn: As of `_drawn`.
+        known: Notes that were shown before the charge.
     """
     try:
         shown = answer if drawn is None else drawn(answer)
         write(shown, form, level, writing.output)
         if writing.plot is not None:
             make_chart(answer, writing.plot, level)
-        say(shown, session, shown.notes, writing.output, verbose=writing.verbose)
+        say(shown, session, besides(shown.notes, known), writing.output, verbose=writing.verbose)
     except KeyboardInterrupt:
         ignore_interrupts()
         raise Stopped(paid_for(answer)) from None
