@@ -368,7 +368,7 @@ def command(
         complain(advice)
     for line in drafted.notes:
         note("note", line)
-    note("written", f"{output.output}; read it through, because it states what is promised to the people in the data.")
+    note("written", f"{output.output}; look it over: the promise depends on it.")
     if lacks:
         complain(visible(f"\nThe same without questions:\n{again}", keep="\n"))
     complain(visible(_next(drafted.catalog, output.output), keep="\n"))
