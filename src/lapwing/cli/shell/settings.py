@@ -1,4 +1,4 @@
-"""How a shell asks and shows: what its commands set, and what they show when they are typed alone."""
+"""How a shell asks and shows: what its commands set, and what they show when nothing follows them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
