@@ -167,7 +167,7 @@ class Metrics:
         self._counters["questions"].labels(dataset, outcome).inc()
 
     def count_tool(self, dataset: str, tool: str, outcome: str) -> None:
-        """Count a query of a PostgreSQL client by its tool: charged, stored or refused."""
+        """Count a query of a PostgreSQL client by its tool: charged, stored, refused or failed."""
         self._counters["tools"].labels(dataset, tool, outcome).inc()
 
     def count_delayed(self, dataset: str) -> None:

@@ -24,10 +24,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from psycopg import pq
 
-from lapwing.errors import LedgerFault
+from lapwing.errors import LedgerFault, ServiceFault
 from lapwing.server import listener
 from lapwing.server.bodies import MOST_SQL
 from lapwing.server.deadline.process import Order, Outcome
+from lapwing.server.failed_logins import FailedLogins
 from lapwing.server.pgwire import listener as wire_listener
 from lapwing.server.pgwire import session, sign_in
 from lapwing.server.pgwire.cancel_lines import CancelLines
@@ -227,6 +228,15 @@ def test_queries_are_counted_by_tool(own: Wired) -> None:
     ]  # fmt: skip
 
 
+def test_faults_are_not_counted_as_refused(own: Wired) -> None:
+    fault = patch.object(own.world.service.executor, "ask", side_effect=ServiceFault("away"))
+    with own.connect(autocommit=True) as connection, fault, pytest.raises(psycopg.Error) as told:
+        connection.execute(COUNT)
+    assert told.value.sqlstate == "58000"
+    text = own.world.ask("GET", "/metrics", "audrey").content.decode()
+    assert re.findall(r'lapwing_wire_queries_total\{.*outcome="(\w+)"', text) == ["failed"]
+
+
 def test_a_result_arrives_though_nobody_can_say_what_is_left(own: Wired) -> None:
     fault = LedgerFault("It cannot be read.")
     with patch.object(Session, "budget", side_effect=fault), own.connect(autocommit=True) as connection:
@@ -303,6 +313,30 @@ def test_wrong_tokens_and_names_are_refused_alike_and_noted(own: Wired) -> None:
     assert len(told) == 1
     log = own.world.ask("GET", "/v1/audit", "audrey").content.decode()
     assert log.count("login failed") == 3
+
+
+def test_a_failed_sign_in_that_is_not_noted_is_found(own: Wired) -> None:
+    """Planted: the wire notes nothing."""
+    with patch.object(FailedLogins, "note", lambda *_: None), pytest.raises(psycopg.OperationalError):
+        own.connect("alice", "lapwing_wrong")
+    assert "login failed" not in own.world.ask("GET", "/v1/audit", "audrey").content.decode()
+
+
+def test_who_is_disabled_fetches_no_more_rows(own: Wired) -> None:
+    """Of cursors and portals alike, though the results were hers before."""
+    with own.connect(autocommit=True) as connection:
+        connection.execute(f"DECLARE c CURSOR WITH HOLD FOR {COUNT}")
+        assert len(connection.execute("FETCH 1 FROM c").fetchall()) == 1
+        begun = wire.query("BEGIN") + wire.parse(COUNT) + wire.bind(portal="p") + wire.execute("p", 1)
+        assert "s" in [one.kind for one in sent_raw(connection, begun, b"T")]
+        for token in own.world.service.people.tokens("alice"):
+            own.world.service.people.revoke(token.id, of="alice", by="carol")
+        (refused,) = [one for one in sent_raw(connection, wire.execute("p", 1), b"E") if one.kind == "E"]
+        assert refused.fields["C"] == "42501"
+        sent_raw(connection, wire.query("ROLLBACK"))
+        with pytest.raises(psycopg.Error) as ended:
+            connection.execute("FETCH 1 FROM c")
+        assert ended.value.sqlstate == "42501"
 
 
 def test_transactions_are_states_and_nothing_else(wired: Wired) -> None:

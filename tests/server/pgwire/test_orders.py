@@ -62,6 +62,7 @@ class Ledger:
             "rows": [{"n": number}] * 3,
             "cost": cost,
         }
+        document |= {"delayed": True} if "late" in sql else {}
         document |= {"stored": stored, "facts": [], "notes": [], "intervals": {"n": {"low": [1] * 3, "high": [9] * 3}}}
         return (SimpleNamespace(document=document),)
 
@@ -77,7 +78,7 @@ def service_of(ledger: Ledger) -> Any:
     held = SimpleNamespace(catalog=catalog, public_tables={})
     served = SimpleNamespace(name="open", session=held, for_caller=lambda *_, **__: asking)
     return SimpleNamespace(
-        people=SimpleNamespace(near=True),
+        people=SimpleNamespace(near=True, caller_of=lambda _: caller),
         callers=SimpleNamespace(of_token=lambda *_: caller, pricing=lambda _: nullcontext()),
         datasets=SimpleNamespace(known=lambda *_: served),
         executor=SimpleNamespace(ask=ledger.ask, holds_answers=False),
@@ -317,6 +318,14 @@ def test_each_message_is_answered_once_and_each_charge_is_told() -> None:
 @pytest.mark.long
 def test_each_message_is_answered_once_and_each_charge_is_told_at_length() -> None:
     check_orders(100_000, SEED)
+
+
+def test_a_result_that_left_late_says_so() -> None:
+    with stand_ins():
+        for table, late in (("late", True), ("t", False)):
+            told = Client().send(wire.query(f"SELECT COUNT(*) AS n FROM {table}"))
+            (notice,) = [one.fields["M"] for one in told if one.kind == "N"]
+            assert (session_module.DELAYED in notice) == late
 
 
 # ---- planted bugs ----------------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ class Cursors:
             Refusal: If there is none.
         """
         cursor = self._of(name)
-        rows = cursor.result.rows[cursor.sent :][:most]
+        rows = cursor.result.rows[cursor.sent : cursor.sent + most]
         cursor.sent += len(rows)
         return replace(cursor.result, tag=f"FETCH {len(rows)}", rows=rows, notices=())
 

@@ -71,6 +71,7 @@ LONG_TEXT: Final = 4_000
 """Characters of a text that is read in a thread."""
 Read = TypeVar("Read")
 NO_ROWS: Final = "free: LIMIT 0 shows no rows"
+DELAYED: Final = "delayed: the result left later than it should"
 _ENDED: Final = frozenset({"COMMIT", "END", "ROLLBACK", "ABORT"})
 
 
@@ -303,10 +304,12 @@ class WireSession:
             self._require_good(portal.prepared.statement)
         if portal.result is None:
             portal.result = await self._portal_result(portal)
+        elif portal.sent:
+            await self._require_valid()
         result = portal.result
         if portal.sent == 0:
             self._notify(result)
-        rows = result.rows[portal.sent :][: most or None]
+        rows = result.rows[portal.sent : portal.sent + most if most else None]
         await self._send(result, rows, portal.formats)
         portal.sent += len(rows)
         if most and result.copy is None and portal.sent < len(result.rows):
@@ -367,7 +370,16 @@ class WireSession:
             result = await self._asked(query, given)
             self._own.cursors.open(name, widened(result), held=held)
             return Result(tag="DECLARE CURSOR", notices=result.notices)
+        if first == "FETCH":
+            await self._require_valid()
         return self._own.carry_out(statement)
+
+    async def _require_valid(self) -> None:
+        """Refuse further rows of a result if the token has ended since."""
+        if self.service.people.near:
+            self.service.people.caller_of(self.token)
+        else:
+            await run_in_threadpool(self.service.people.caller_of, self.token)
 
     def _require_good(self, statement: Statement) -> None:
         if self.wire.transaction == "E" and statement.words[0] not in _ENDED:
@@ -386,10 +398,14 @@ class WireSession:
         caller, served = await self._found("ask")
         taken = await self._taken(statement, served)
         ask = Ask(caller=caller, served=served, body=self._body(statement, given, taken), key=None)
-        outcome = "refused"
+        outcome = "failed"
         try:
             record = await self._record(ask, taken)
             outcome = "stored" if record.document["stored"] else "charged"
+        except errors.LapwingError as error:
+            if errors.was_charged(error) is False and not self.leaves.is_set():
+                outcome = "refused"
+            raise
         finally:
             self.service.metrics.count_tool(self.dataset, tool_of(self.settings["application_name"]), outcome)
         said = [taken.notice] if taken is not None and was_charged(record) else []
@@ -521,6 +537,7 @@ class WireSession:
         said = [cost_in_words(cost, delta)]
         widths = {one["name"]: one["half_width"] for one in document.get("facts", ()) if one["half_width"] is not None}
         said += [f"{name} ±{width:,.6g} (95 %)" for name, width in widths.items()]
+        said += [DELAYED] if document.get("delayed") else []
         said += more
         return Result(
             tag=f"SELECT {len(rows)}", columns=columns, rows=rows, notices=["; ".join(said), *document["notes"]]
