@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import psycopg
 import pytest
 
 import lapwing as lw
+from lapwing.server.authentication import PATIENT
 from lapwing.server.pgwire.cancel_lines import MOST_NUMBER, CancelLines, cancel_lines
 from lapwing.server.pgwire.protocol import Cancel
 from tests.support.server.crew import CATALOG, PATIENCE, Crew, ask, crew, prepared, question
@@ -154,3 +156,22 @@ def test_one_budget_and_one_meaning_of_a_query_at_all_workers(tmp_path: Path) ->
     assert all(row.answered for row in history)
     assert set(came) == {"answered", "53400"}
     assert len({one["worker"] for one in running.told("PostgreSQL client")}) == 2
+
+
+@pytest.mark.long
+def test_wrong_sign_ins_are_limited_among_all_workers(tmp_path: Path) -> None:
+    """As over HTTP: 20 at once of an address and one a second, however many workers there are."""
+    prepared(tmp_path)
+    with crew(tmp_path, "--postgres", "0", number=2) as running, ThreadPoolExecutor(60) as threads:
+        running.wait_for("listening")
+
+        def attempt(_: int) -> str:
+            with pytest.raises(psycopg.OperationalError) as refused:
+                connected(running, "bob", "lapwing_wrong")
+            return "tried" if "is wrong" in str(refused.value) else "limited"
+
+        began = time.monotonic()
+        came = Counter(threads.map(attempt, range(120)))
+        took = time.monotonic() - began
+    assert 0 < came["tried"] <= PATIENT + took + 2  # of each worker one more, which was nearly there
+    assert came["limited"] > 0

@@ -39,7 +39,7 @@ from lapwing.server.problems import place_of, told
 from lapwing.server.service import Service
 
 Flush = Callable[[], Awaitable[None]]
-MOST_STRANGERS: Final = 64
+MOST_STRANGERS: Final = 128
 MOST_CONNECTIONS: Final = 300
 MOST_OF_PERSON: Final = 100
 PART: Final = 1 << 16
