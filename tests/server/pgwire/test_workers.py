@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -102,11 +103,18 @@ def asked(connection: Connection, number: int) -> str:
     return "answered"
 
 
-def cancelled(folder: Path, planted: str) -> Counter[str]:
-    """Cancel a query of each of many connections by one request, whichever worker gets it; return what came of them."""
+def cancelled(folder: Path, planted: str, *, replaced: bool = False) -> Counter[str]:
+    """Cancel a query of each of many connections by one request, whichever worker gets it; return what came of them.
+
+    Args: replaced: whether a worker is killed before, and another takes its place.
+    """
     tokens = prepared(folder, epsilon=10)
     with crew(folder, "--postgres", "0", planted=planted, number=2) as running, ExitStack() as stack:
         connections: list[Connection] = []
+        running.wait_for("listening")
+        if replaced:
+            os.kill(running.workers[0], signal.SIGKILL)
+            running.wait_for("listening for PostgreSQL clients", 3)
         while min(Counter(one["worker"] for one in running.told("PostgreSQL client")).values(), default=0) < 8 or (
             len(running.told("PostgreSQL client")) < 16
         ):
@@ -123,8 +131,9 @@ def cancelled(folder: Path, planted: str) -> Counter[str]:
 
 
 @pytest.mark.long
-def test_cancel_requests_reach_the_right_worker(tmp_path: Path) -> None:
-    assert set(cancelled(tmp_path, HOLD)) == {"57014"}
+@pytest.mark.parametrize("replaced", [False, True])
+def test_cancel_requests_reach_the_right_worker(tmp_path: Path, *, replaced: bool) -> None:
+    assert set(cancelled(tmp_path, HOLD, replaced=replaced)) == {"57014"}
 
 
 @pytest.mark.long
