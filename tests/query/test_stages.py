@@ -15,7 +15,8 @@ from lapwing.query.bind import bind as bind_module
 from lapwing.query.classify import kinds as kinds_module
 from lapwing.query.classify.kinds import Kind, Kinds
 from lapwing.query.classify.select_kinds import SelectKind, kind_of
-from lapwing.query.from_clause import subqueries
+from lapwing.query.from_clause import comma_joins, subqueries
+from lapwing.query.from_clause.public_joins import bind_join
 from lapwing.query.from_clause.scope import KnownSelect, Scope
 from lapwing.query.from_clause.select_list import bind_list
 from lapwing.query.plan.plan import Plan
@@ -182,6 +183,31 @@ def test_twin_a_select_that_is_bound_again_is_noticed(
     monkeypatch.setattr(KnownSelect, "is_of", lambda *_: False)
     bind_module.bind(INSIDE[1], world.catalog, world.facts)
     assert max(inside.values()) > 1
+
+
+JOINED = (
+    "SELECT AVG(n) AS a FROM (SELECT a.person, COUNT(*) AS n FROM visits a JOIN visits b ON a.person = b.person "
+    "WHERE a.age > 3 AND b.plan IN (SELECT plan FROM codes) GROUP BY a.person) AS u",
+    "SELECT AVG(n) AS a FROM (SELECT a.person, COUNT(*) AS n FROM visits a, visits b WHERE a.person = b.person "
+    "GROUP BY a.person) AS u",
+    f"WITH u AS ({UNITS}) SELECT AVG(m) AS a FROM (SELECT x.person, MAX(x.n + y.n) AS m FROM u x JOIN u y "
+    "ON x.person = y.person GROUP BY x.person) AS v",
+)
+"""Of each whose rows FROM gives is asked before it is bound."""
+
+
+@pytest.mark.parametrize("text", JOINED)
+def test_each_join_is_bound_once(world: World, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    joins = list[object]()
+
+    def noting(join: exp.Expression, *others: Any, **more: Any) -> Any:
+        joins.append(join)
+        return bind_join(join, *others, **more)
+
+    for place in (comma_joins, subqueries):
+        monkeypatch.setattr(place, "bind_join", noting)
+    assert bind_module.bind(text, world.catalog, world.facts).outputs
+    assert len(joins) == 1
 
 
 def test_a_select_that_was_changed_or_names_something_else_is_bound_anew(world: World) -> None:

@@ -5,9 +5,9 @@ One that groups by the privacy unit, removes duplicates, unites, joins or looks 
 What would mix the rows of different units (GROUP BY without the unit, LIMIT, a window over all) is refused.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
 from sqlglot import exp
 
@@ -100,7 +100,18 @@ def _joined_rows(select: exp.Select, where: Sequence[exp.Expression], scope: Sco
 
 
 def _from(select: exp.Select, first: Input | PublicInput, where: Sequence[exp.Expression], scope: Scope) -> Input:
-    """Bind the JOIN clauses of a SELECT, and conditions."""
+    """Bind the JOIN clauses of a SELECT, and conditions: once, though it is asked before whose rows these are."""
+    if not select.args.get("joins"):
+        return _joined_from(select, first, where, scope)
+    place = (id(select), *where, scope.sharing)
+    bound = _once(select, place, scope, lambda: _joined_from(select, first, where, scope))
+    return cast(Input, bound)
+
+
+def _joined_from(
+    select: exp.Select, first: Input | PublicInput, where: Sequence[exp.Expression], scope: Scope
+) -> Input:
+    """Bind them now."""
     joins = list(select.args.get("joins") or [])
     if len(joins) >= MOST_NESTED:
         raise scope.nowhere.refusal(
@@ -114,7 +125,8 @@ def _from(select: exp.Select, first: Input | PublicInput, where: Sequence[exp.Ex
 
         bound, where = bind_listed(select, first, joins, where, scope, _item, asked)
     else:
-        bound = _joined(select, first, joins, scope)
+        place = (id(select), "joins", scope.sharing)
+        bound = cast(Input, _once(select, place, scope, lambda: _joined(select, first, joins, scope)))
     bound = bind_where(where, bound, scope, subquery=unnamed, item=_item, several=_joined_rows)
     require_bounded_size(bound.selection, select, scope.nowhere)
     return bound
@@ -317,13 +329,22 @@ def _subquery(node: exp.Expression, name: str, scope: Scope) -> Input | PublicIn
     if isinstance(node, exp.Subquery):
         scope.nowhere.only(node, "this")
         return _subquery(node.this, name, scope)
+    return _once(node, (id(node), name, scope.sharing), scope, lambda: _select_inside(node, name, scope))
+
+
+def _once(
+    node: exp.Expression, place: object, scope: Scope, bind: Callable[[], Input | PublicInput]
+) -> Input | PublicInput:
+    """Return what a SELECT, or a part of it, was bound to: bound now, unless it was before, with names of this meaning.
+
+    Args:
+        place: Which part of the node. Its identity tells it from others, because the node is held.
+    """
     tables = {table.name.casefold() for table in node.find_all(exp.Table)} if scope.named else set[str]()
     named = {known: bound for known, bound in scope.named.items() if known.casefold() in tables}
-    place = (id(node), name, scope.sharing)
     known = scope.known.get(place)
     if known is None or not known.is_of(node, named):
-        bound = _select_inside(node, name, scope)
-        known = scope.known[place] = KnownSelect(node=node, digest=hash(node), named=named, bound=bound)
+        known = scope.known[place] = KnownSelect(node=node, digest=hash(node), named=named, bound=bind())
     return known.bound
 
 
