@@ -30,12 +30,22 @@ SAME = [
     "WHERE day IN (1, 2) GROUP BY day) AS f ON f.day = v.day WHERE v.age > d.a AND v.age > f.b",
     f"SELECT COUNT(*) AS n FROM visits v JOIN {MEANS} d USING (plan) WHERE age > d.a AND age > "
     "(SELECT AVG(age) FROM visits)",
+    f"SELECT COUNT(*) AS n FROM visits v JOIN (SELECT plan AS p, a * 2 AS b FROM {MEANS} m) d ON v.plan = d.p "
+    "WHERE v.age > d.b",
+    f"SELECT COUNT(*) AS n FROM (SELECT v.age AS x, d.a AS y FROM visits v JOIN {MEANS} d USING (plan)) q WHERE x > y",
+    f"SELECT plan, SUM(q.x) AS s FROM (SELECT v.plan AS plan, v.age + 1 AS x, d.k FROM visits v LEFT JOIN {MEANS} d ON "
+    "v.plan = d.plan WHERE v.age > 3) AS q WHERE k > 800 AND x < 60 GROUP BY plan HAVING SUM(x) > 5 ORDER BY plan",
+    "SELECT 2 * n AS n FROM (SELECT COUNT(DISTINCT who) AS n FROM (SELECT v.person AS who, d.a FROM visits v LEFT JOIN "
+    f"(SELECT plan, a + 1 AS a FROM {MEANS} m) d ON v.plan = d.plan) AS q WHERE a > 5) AS r",
 ]
 MIXES = [
     "SELECT COUNT(*) AS n FROM visits v JOIN (SELECT plan, day, AVG(age) AS a FROM visits GROUP BY plan, day) d "
     "USING (plan) WHERE v.age > d.a",
     f"SELECT plan, d.a, COUNT(*) AS n FROM visits v JOIN {MEANS} d USING (plan) GROUP BY plan, d.a",
     f"SELECT COUNT(*) AS n FROM visits v JOIN {MEANS} d ON v.plan > d.plan WHERE v.age > d.a",
+    f"SELECT a, COUNT(*) AS n FROM (SELECT d.a AS a FROM visits v JOIN {MEANS} d USING (plan)) q GROUP BY a",
+    f"SELECT COUNT(*) AS n FROM visits v JOIN (SELECT plan || '' AS plan, a FROM {MEANS} m) d USING (plan) "
+    "WHERE v.age > d.a",
     f"SELECT COUNT(d.plan) AS n FROM visits v LEFT JOIN {MEANS} d USING (plan) WHERE v.age > d.a",
     f"SELECT COUNT(*) AS n FROM visits v RIGHT JOIN {MEANS} d USING (plan) WHERE v.age > d.a",
     "SELECT COUNT(*) AS n FROM visits v JOIN (SELECT plan, AVG(age) AS age FROM visits GROUP BY plan) d USING (plan) "

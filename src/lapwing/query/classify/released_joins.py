@@ -15,6 +15,8 @@ from sqlglot import exp
 from lapwing.query.classify.kinds import Kind, Kinds, tables_of_with
 from lapwing.query.expressions.rows import is_column, same_name
 from lapwing.query.from_clause.common_tables import bare, named_before, tables_of, with_named
+from lapwing.query.from_clause.groupings import is_aggregated
+from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.from_clause.scope import Scope
 from lapwing.query.from_clause.select_list import placed
 
@@ -100,10 +102,15 @@ def _named(name: str, query: exp.Select, join: exp.Join, select: exp.Select, wit
 
 
 def _columns(select: exp.Select, join: exp.Join) -> Iterator[exp.Column]:
+    """Yield the columns that may be of a result that is joined: none of another table or subquery in FROM is."""
     for name, value in select.args.items():
         for node in value if isinstance(value, list) else [value]:
-            if name != "with_" and node is not join and isinstance(node, exp.Expression):
-                yield from node.find_all(exp.Column)
+            if name in ("with_", "from_") or node is join or not isinstance(node, exp.Expression):
+                continue
+            inside = node.this if isinstance(node, exp.Join) and isinstance(node.this, exp.Subquery) else None
+            here = [part for part in node.iter_expressions() if part is not inside] if inside is not None else [node]
+            for part in here:
+                yield from part.find_all(exp.Column)
 
 
 def _may_be_of_others(column: exp.Column, join: exp.Join, select: exp.Select, within: Scope) -> bool:
@@ -135,6 +142,8 @@ def _is_over_rows(column: exp.Column) -> bool:
 def only_key(query: exp.Expression) -> str | None:
     """Return what the one column is called by which a SELECT groups; None if it shows no such column."""
     group = query.args.get("group") if isinstance(query, exp.Select) else None
+    if group is None and isinstance(query, exp.Select):
+        return _handed_on(query)
     if group is None or len(group.expressions) != 1 or any(v for k, v in group.args.items() if k != "expressions"):
         return None
     items, first = list(query.expressions), group.expressions[0]
@@ -142,6 +151,19 @@ def only_key(query: exp.Expression) -> str | None:
     by: exp.Expression = first if item is None else item.this if type(item) is exp.Alias else item
     found = [item.alias_or_name for item in items if is_column(by) and item.unalias() == by]
     return found[0] if len(found) == 1 else None
+
+
+def _handed_on(query: exp.Select) -> str | None:
+    """Return what a SELECT calls the only key of a result that it computes row by row; None if it is none."""
+    clause = query.args.get("from_")
+    inner = bare(clause.this.this) if clause is not None and isinstance(clause.this, exp.Subquery) else None
+    if inner is None or not has_only(query, "expressions", "from_") or is_aggregated(query):
+        return None
+    key = only_key(inner)
+    found = [item.alias_or_name for item in query.expressions if is_column(item.unalias())]
+    named = [item.unalias().name for item in query.expressions if is_column(item.unalias())]
+    places = [place for place, name in enumerate(named) if key is not None and name.casefold() == key.casefold()]
+    return found[places[0]] if len(places) == 1 else None
 
 
 def compared(join: exp.Join, name: str, key: str) -> exp.Expression | None:

@@ -16,6 +16,7 @@ from lapwing.query.normalise.other_spellings import respelled
 from lapwing.query.normalise.public_constants import with_public_constants
 from lapwing.query.normalise.public_groups import with_public_groups
 from lapwing.query.normalise.released_lists import with_released_lists
+from lapwing.query.normalise.released_subqueries import with_joins_of_subquery
 from lapwing.query.normalise.unmatched_rows import with_unmatched_rows
 from lapwing.query.text.parse import Parsed
 
@@ -45,12 +46,17 @@ def _determined_keys(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_determined_keys(parsed.select, within) if within.catalog.public_tables else None
 
 
+def _released_subqueries(parsed: Parsed, within: Scope) -> exp.Select | None:
+    return with_joins_of_subquery(parsed.select, within)
+
+
 def _released_lists(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_released_lists(parsed.select, within)
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    _spellings, _public_groups, _public_constants, _unmatched_rows, _determined_keys, _released_lists,
+    _spellings, _public_groups, _public_constants, _unmatched_rows, _determined_keys, _released_subqueries,
+    _released_lists,
 )  # fmt: skip
 """In this order: later rules see what earlier ones wrote."""
 
