@@ -15,6 +15,7 @@ from lapwing.catalog.toml import load
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import RefusalCause
 from lapwing.query.bind.bind import bind
+from lapwing.query.plan.work import COMPARED, work
 from lapwing.query.relations.public_join import PublicJoin
 from tests.support.refusals import refused_as
 
@@ -195,3 +196,11 @@ def test_only_days_that_a_row_can_meet_are_in_the_answer(session: lw.Session) ->
 def test_other_conditions_are_refused(text: str, cause: RefusalCause, session: lw.Session) -> None:
     with refused_as(cause.value):
         session.explain(text, epsilon=1)
+
+
+def test_a_left_join_asks_its_condition_of_all_public_rows(facts: PublicData, folder: Path) -> None:
+    """A unit's rows are few, and days are many: who may not see the clock is not told how many rows somebody has."""
+    catalog = load(folder / "lapwing.toml")
+    text = "SELECT COUNT(*) AS n FROM visits v {} JOIN spine s ON v.seen >= s.ds AND v.seen < s.ds + INTERVAL 1 DAY"
+    inner, left = (work(bind(text.format(side), catalog, facts).question).most for side in ("", "LEFT"))
+    assert left > inner + 3 * 121 * COMPARED

@@ -393,7 +393,9 @@ class _Estimate:
                 pairs = relation.rows_per_unit
                 keys = self._texts(left for left, _ in relation.on)
                 total += rows[0] * (2 * HASHED + 2 * keys + COMPARED * relation.compared)
-                total += 0.0 if relation.condition is None else self._computed(relation.condition, pairs)
+                # Sides of comparisons are computed once a row; any other condition is asked of all public rows.
+                asked = max(pairs, rows[0] * relation.compared) if relation.kind == "left" else pairs
+                total += 0.0 if relation.condition is None else self._computed(relation.condition, asked)
                 return total + pairs * (PAIRED + keys + CARRIED * self._width(relation))
             case Union():
                 return total + sum(rows) * CARRIED * self._width(relation)
