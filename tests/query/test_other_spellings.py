@@ -271,6 +271,30 @@ PAIRS = [
         "ORDER BY ROUND(CASE WHEN member THEN 1 WHEN NOT member THEN 0 END)",
     ),
     (
+        "SELECT plan, n = COUNT_BIG(*), k = COUNT_BIG(DISTINCT age) FROM visits GROUP BY plan",
+        "SELECT plan, COUNT(*) AS n, COUNT(DISTINCT age) AS k FROM visits GROUP BY plan",
+    ),
+    (
+        "SELECT plan = 'a' AS a, COUNT(*) AS n FROM visits WHERE EOMONTH(born) > '2000-01-01' GROUP BY plan = 'a'",
+        "SELECT plan = 'a' AS a, COUNT(*) AS n FROM visits WHERE LAST_DAY(born) > '2000-01-01' GROUP BY 1",
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM visits WHERE DATENAME(mm, seen) = 'May' AND DATENAME(dw, seen) <> 'Monday' "
+        "AND DATENAME(yyyy, seen) = '2020'",
+        "SELECT COUNT(*) AS n FROM visits WHERE MONTHNAME(seen) = 'May' AND DAYNAME(seen) <> 'Monday' "
+        "AND CAST(YEAR(seen) AS VARCHAR) = '2020'",
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM visits WHERE DATEADD(month, DATEDIFF(month, 0, seen), 0) > '2020-01-01' "
+        "AND DATEADD(DAY, 0, DATEDIFF(DAY, 0, seen)) < '2021-01-01'",
+        "SELECT COUNT(*) AS n FROM visits WHERE DATE_TRUNC('month', seen) > '2020-01-01' "
+        "AND DATE_TRUNC('day', seen) < '2021-01-01'",
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM visits WHERE JSON_VALUE(note, '$.a[0]') = 'b'",
+        "SELECT COUNT(*) AS n FROM visits WHERE JSON_EXTRACT_STRING(note, '$.a[0]') = 'b'",
+    ),
+    (
         "SELECT * FROM (SELECT plan, VAR(age) AS v FROM main.visits GROUP BY plan) WHERE v > 3",
         "SELECT plan, VAR_SAMP(age) AS v FROM visits GROUP BY plan HAVING VAR_SAMP(age) > 3",
     ),
@@ -282,6 +306,13 @@ REFUSED = [
     "SELECT plan, COUNT(*) AS n FROM visits RIGHT JOIN codes USING (plan) GROUP BY plan",
     "SELECT note, COUNT(*) AS n FROM visits RIGHT JOIN UNNEST(['a', 'b']) AS note USING (note) GROUP BY note",
     "SELECT COUNT(*) AS n FROM archive.visits",
+    "SELECT plan = COUNT(*) FROM visits",
+    "SELECT v.n = COUNT(*) FROM visits AS v",
+    "SELECT n = COUNT(*) FROM (SELECT age FROM visits)",
+    "SELECT COUNT(*) AS n FROM visits WHERE DATENAME(week, seen) = '3'",
+    "SELECT COUNT(*) AS n FROM visits WHERE DATEADD(week, DATEDIFF(week, 0, seen), 0) > '2020-01-01'",
+    "SELECT COUNT(*) AS n FROM visits WHERE DATEADD(month, DATEDIFF(day, 0, seen), 0) > '2020-01-01'",
+    "SELECT COUNT(*) AS n FROM visits WHERE JSON_VALUE(note, 'a.b') = 'b'",
     "SELECT COUNT(*) AS n FROM other.main.visits",
     "SELECT VAR(age, 3) AS v FROM visits",
     "SELECT REGR_SLOPE(cost, age, epsilon => 0.1) AS r FROM visits",

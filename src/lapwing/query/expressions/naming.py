@@ -115,7 +115,6 @@ REMEDIES: Mapping[str, str] = {
     "FROM_UNIXTIME": "Write TO_TIMESTAMP(x).",
     "INITCAP": "Write UPPER(LEFT(x, 1)) || LOWER(SUBSTRING(x, 2)) for one word.",
     "ISFINITE": _NAN,
-    "JSON_VALUE": FIELD,
     "LOG1P": "Write LN(x + 1).",
     "MD5": _CODES,
     "MILLENNIUM": "Write CEIL(YEAR(x) / 1000).",

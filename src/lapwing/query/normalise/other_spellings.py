@@ -27,6 +27,7 @@ from lapwing.query.normalise.distinct_rows import with_distinct_rows
 from lapwing.query.normalise.lateral_joins import with_grouped_laterals
 from lapwing.query.normalise.most_common import with_most_common
 from lapwing.query.normalise.report_fields import field_of_report, with_intervals, with_parts_of_list
+from lapwing.query.normalise.server_spellings import of_server, with_named_items
 
 Spelling = Callable[[exp.Expression], exp.Expression | None]
 """Returns a node in other words, or None."""
@@ -45,7 +46,7 @@ def respelled(select: exp.Select, kept: Collection[int], within: Scope) -> exp.S
         return None
     # The name of the data set may stand before that of a table as a schema does.
     schemas = partial(without_schema, schemas=(*_SCHEMAS, within.catalog.name.lower()))
-    selects = (*_SELECTS, partial(with_distinct_rows, kinds=Kinds(within)))
+    selects = (*_SELECTS, partial(with_named_items, within=within), partial(with_distinct_rows, kinds=Kinds(within)))
     spellings: Mapping[type[exp.Expression], Spelling] = {
         **_SPELLINGS,
         exp.Table: schemas,
@@ -74,12 +75,16 @@ def _may_be_respelled(node: exp.Expr) -> bool:
         case exp.Group():
             keys = any(isinstance(key, exp.Literal) for key in node.expressions)
             return keys or bool(node.args.get("rollup") or node.args.get("cube"))
+        case exp.EQ():
+            return node.arg_key == "expressions" and isinstance(node.parent, exp.Select)
     return isinstance(node, _OTHERS) or node.args.get("db") is not None
 
 
 # ---- aggregates ------------------------------------------------------------------------------------------------------
 
 _NAMES: Final[Mapping[str, Callable[[exp.Expression], exp.Expression]]] = {
+    "COUNT_BIG": lambda x: exp.Count(this=x),
+    "EOMONTH": lambda x: exp.LastDay(this=x),
     "VAR": lambda x: exp.Variance(this=x),
     "STD": lambda x: exp.Stddev(this=x),
     "GEOMEAN": lambda x: exp.Exp(this=exp.Avg(this=exp.Ln(this=x))),
@@ -92,6 +97,8 @@ def _named(node: exp.Expression) -> exp.Expression | None:
         numbered = enumerate(node.expressions, 1)
         return exp.Case(ifs=[exp.If(this=c.copy(), true=exp.Literal.number(place)) for place, c in numbered])
     rule = _NAMES.get(str(node.this).upper())
+    if rule is None and (other := of_server(node)) is not None:
+        return other
     if rule is None or len(node.expressions) != 1 or not has_only(node, "this", "expressions"):
         return None
     return rule(node.expressions[0].copy())

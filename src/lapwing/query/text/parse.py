@@ -136,7 +136,7 @@ def is_in_plain_words(select: exp.Select) -> bool:
     """Tell whether a SELECT is over one table, in words that no rule of `normalise` writes otherwise: as most are."""
     keys = () if (group := select.args.get("group")) is None else group.expressions
     plain = all(type(node) in _PLAIN and not node.args.get("db") for node in _nodes(select)[0])
-    return plain and not any(isinstance(key, exp.Literal) for key in keys)
+    return plain and exp.Literal not in map(type, keys) and exp.EQ not in map(type, select.expressions)
 
 
 def _has_placeholders(tokens: list[Token]) -> bool:
