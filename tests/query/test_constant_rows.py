@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lapwing.errors import QueryRefused
+from tests.support.refusals import refused_as
 from tests.support.release.tables import protected, visits
 
 ENDLESS = (
@@ -62,4 +63,20 @@ def test_a_list_with_a_value_twice_is_refused(tmp_path: Path, values: str) -> No
     listed = f"(VALUES {values}) AS d (x) LEFT JOIN visits AS v ON v.cost = d.x"
     text = f"SELECT d.x, COUNT(v.cost) AS n FROM {listed} GROUP BY d.x"
     with protected(visits(tmp_path, people=3)) as session, pytest.raises(QueryRefused):
+        session.explain(text, epsilon=0.1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) AS n FROM generate_series(1, 5000)",
+        "SELECT COUNT(*) AS n FROM range(0, 1500) AS g (x) JOIN visits AS v ON v.cost = g.x",
+        "WITH s AS (SELECT x * 2 AS x FROM generate_series(1, 9999) AS g (x)) SELECT x FROM s",
+    ],
+)
+def test_a_series_that_is_too_long_says_so(tmp_path: Path, text: str) -> None:
+    with (
+        protected(visits(tmp_path, people=3)) as session,
+        refused_as("result_too_large", saying="more than 1,000 rows"),
+    ):
         session.explain(text, epsilon=0.1)

@@ -14,6 +14,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.formulas import FORMULAS
 from lapwing.query.bind.constant_lists import written
 from lapwing.query.derivation.constant_value import ConstantValue
@@ -101,6 +102,7 @@ class _Reader:
     named: dict[str, Constants] = field(default_factory=dict)
     computed: int = 0
     made: int = 0
+    has_series: bool = False
 
     def define(self, table: exp.Expression, *, recursive: bool) -> None:
         """Read a common table expression, if it is rows of constants."""
@@ -124,6 +126,8 @@ class _Reader:
         columns = () if alias is None else tuple(column.name for column in alias.args.get("columns") or ())
         if columns and len(columns) != len(found.names):
             return None
+        if len(found.rows) > MOST_ROWS and self.has_series:  # a list that is written out may be known as it stands
+            raise _too_long(node, self.scope)
         name = str(node.alias) or (node.name if isinstance(node, exp.Table) and node.name else found.names[0])
         return Constants(columns or found.names, found.rows).written(name)
 
@@ -260,6 +264,7 @@ class _Reader:
         """Return start, start + step and so on, up to the end."""
         if not has_only(node, "start", "end", "step", "is_end_exclusive"):
             raise _NotConstants
+        self.has_series = True
         start, end = (self._value(node.args[part], {}, ()) for part in ("start", "end"))
         step = node.args.get("step") or exp.Literal.number(1)
         if isinstance(step, exp.Cast | exp.Literal) and not isinstance(step.unnest(), exp.Interval):
@@ -273,8 +278,10 @@ class _Reader:
             rows.append((value,))
             value = self._value(following, {"value": value}, ())
             before, here = here, _comparable(value)
-            if here <= before or last - here > 2 * MOST_ROWS * (here - before):  # it would end late, or never
+            if here <= before:  # it would never end
                 raise _NotConstants
+            if last - here > 2 * MOST_ROWS * (here - before):
+                raise _too_long(node, self.scope)
         return tuple(rows)
 
     def _value(
@@ -308,6 +315,12 @@ class _Reader:
 
 class _NotConstants(Exception):
     """Raised by this module for what is no list of constants, or too long a one; whoever binds it refuses it."""
+
+
+def _too_long(node: exp.Expression, rows: RowScope) -> QueryRefused:
+    reason = f"A list of constants has more than {MOST_ROWS:,} rows"
+    remedy = "Make it shorter, or compare without a list: x BETWEEN 1 AND 5000."
+    return rows.refusal(node, RefusalCause.RESULT_TOO_LARGE, reason, remedy)
 
 
 def _require_small(value: ConstantValue) -> ConstantValue:

@@ -1,6 +1,6 @@
 """Words of SQL Server: SELECT n = COUNT(*), DATENAME(month, t), DATEADD(day, DATEDIFF(day, 0, t), 0), JSON_VALUE.
 
-The rules are like those of `other_spellings`. Day 0 is 1900-01-01, a Monday and the first of a month, quarter and year.
+`other_spellings` applies these rules. Day 0 is 1900-01-01, a Monday and the first of a month, quarter and year.
 So the months since then, added to it, give the beginning of the month of t. Days, quarters and years do the same.
 """
 
