@@ -6,6 +6,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from lapwing.errors import RefusalCause
+from lapwing.query.aggregates.answer_quantiles import QUANTILES, bind_quantile
 from lapwing.query.aggregates.answer_shares import SHARES, bind_share
 from lapwing.query.aggregates.joined_texts import joined_texts
 from lapwing.query.aggregates.result_aggregates import in_known_words
@@ -33,7 +34,7 @@ _OF_NUMBERS: Mapping[type[exp.Expression], OverFunction] = {
 _NEIGHBOURS: Mapping[type[exp.Expression], int] = {exp.Lag: -1, exp.Lead: 1}
 _MOST_ROWS = 10**6
 _RUNNING = RowSpan(end=0, peers=True)
-_ANSWERED = "Use SUM, AVG, MIN, MAX, COUNT or STRING_AGG, LAG or LEAD, FIRST_VALUE, ROW_NUMBER, RANK or NTILE."
+_ANSWERED = "Use SUM, AVG, MIN, MAX, MEDIAN, COUNT or STRING_AGG, LAG or LEAD, FIRST_VALUE, ROW_NUMBER, RANK or NTILE."
 
 
 def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
@@ -42,7 +43,10 @@ def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
     inner, clause = node.this, node.args.get("order")
     if isinstance(inner, SHARES):
         return bind_share(node, rows, lambda other: bind_over(other, rows, derived))
-    if isinstance(inner, exp.Filter | exp.CountIf) and (other := in_known_words(inner, rows)) is not None:
+    if (
+        isinstance(inner, exp.Filter | exp.CountIf | exp.WithinGroup)
+        and (other := in_known_words(inner, rows)) is not None
+    ):
         node = node.copy()
         node.set("this", other)
         inner = other
@@ -57,6 +61,8 @@ def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
         raise rows.refusal(
             node, RefusalCause.WINDOW_NOT_SUPPORTED, "IGNORE NULLS is not supported over the result", "Leave it out."
         )
+    if type(inner) in QUANTILES:
+        return bind_quantile(node, partition, rows, derived)
     if isinstance(inner, exp.GroupConcat):
         return joined_texts(node, inner, partition, rows, derived)
     function, argument = _function(inner, rows, derived)

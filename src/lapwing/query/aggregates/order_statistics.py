@@ -56,13 +56,13 @@ def _ranked(share: Fraction, kind: RankKind) -> Aggregate:
 
 def _quantile(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
     scope.rows.only(node, "this", "quantile")
-    return _statistic(node, node.this, _share(node, node.args.get("quantile"), scope.rows), "discrete", scope)
+    return _statistic(node, node.this, share_of(node, node.args.get("quantile"), scope.rows), "discrete", scope)
 
 
 def _percentile(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
     scope.rows.only(node, "this", "expression")
     kind: RankKind = "continuous" if isinstance(node, exp.PercentileCont) else "discrete"
-    return _statistic(node, node.this, _share(node, node.args.get("expression"), scope.rows), kind, scope)
+    return _statistic(node, node.this, share_of(node, node.args.get("expression"), scope.rows), kind, scope)
 
 
 def _within_group(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
@@ -91,7 +91,7 @@ def _within_group(node: exp.Expression, scope: SelectScope, _requests: Requests)
         )
     (term,) = order.expressions
     rows.only(term, "this", "desc", "nulls_first")
-    share = _share(inner, inner.this, rows)
+    share = share_of(inner, inner.this, rows)
     kind: RankKind = "continuous" if isinstance(inner, exp.PercentileCont) else "discrete"
     if term.args.get("desc"):
         if kind == "discrete":
@@ -119,7 +119,7 @@ ORDER_STATISTICS: Final[Mapping[type[exp.Expression], Aggregate]] = {
 }
 
 
-def _share(node: exp.Expression, argument: object, rows: RowScope) -> Fraction:
+def share_of(node: exp.Expression, argument: object, rows: RowScope) -> Fraction:
     """Return the share of rows that is asked for, a constant."""
     bound = bind_expression(argument, rows) if isinstance(argument, exp.Expression) else None
     value = bound.value if isinstance(bound, Literal) else None

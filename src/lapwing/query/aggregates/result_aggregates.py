@@ -10,6 +10,7 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.errors import RefusalCause
+from lapwing.query.aggregates.answer_quantiles import in_plain_words
 from lapwing.query.expressions.rows import RowScope
 
 _TRUTHS: Final[Mapping[type[exp.Expression], type[exp.AggFunc]]] = {exp.LogicalOr: exp.Max, exp.LogicalAnd: exp.Min}
@@ -25,6 +26,8 @@ def in_known_words(node: exp.Expression, rows: RowScope) -> exp.Expression | Non
         rows.only(node, "this", "expression")
         rows.only(node.expression, "this")
         return _filtered(node.this, node.expression.this, rows)
+    if isinstance(node, exp.WithinGroup):
+        return in_plain_words(node, rows)
     if isinstance(node, exp.CountIf):
         rows.only(node, "this")
         return _number(node.this)

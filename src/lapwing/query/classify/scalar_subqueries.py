@@ -110,7 +110,10 @@ def _take(
     """Write names in the place of keys and aggregates, and note what they stand for."""
     if isinstance(node, exp.Subquery):
         return
-    aggregate = isinstance(node.this, exp.AggFunc) if isinstance(node, exp.Filter) else isinstance(node, exp.AggFunc)
+    inner: exp.Expr = node
+    while isinstance(inner, exp.Filter | exp.WithinGroup):
+        inner = inner.this
+    aggregate = isinstance(inner, exp.AggFunc)
     over = isinstance(node.parent, exp.Window) and node.arg_key == "this"
     if (aggregate and not over) or node in groups:
         name = node.sql(comments=False)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
+from math import ceil, floor
 from typing import Any, ClassVar, Final, final
 from typing import Literal as Choice
 
@@ -33,7 +34,7 @@ MOST_SHOWN: Final = 1 << 25
 
 OverFunction = Choice[
     "sum", "rows", "values", "distinct", "average", "least", "greatest", "row_at", "rank", "dense_rank", "row_number",
-    "joined",
+    "joined", "quantile",
 ]  # fmt: skip
 
 
@@ -62,6 +63,8 @@ class WindowValue:
         span: Which of these rows it is over; `row_at` takes the first of them.
         separator: The text between two texts that are joined.
         distinct: Whether texts that are alike are joined once.
+        share: Of the rows, up to the value of a quantile.
+        between: Whether a quantile may lie between the values of two rows.
         of_all: Whether it numbers the one row of aggregates without GROUP BY, which is there even if no row is left.
     """
 
@@ -73,6 +76,8 @@ class WindowValue:
     span: RowSpan = RowSpan()
     separator: str = ""
     distinct: bool = False
+    share: Fraction = Fraction(0)
+    between: bool = False
     of_all: bool = False
 
     parts: ClassVar[tuple[Part, ...]] = ()
@@ -137,6 +142,8 @@ def _computed(over: WindowValue, cells: NoisyCells) -> Column:
             return Rationals(tops=np.bincount(groups, minlength=1)[groups])
         case "joined":
             return _joined(over, cells, groups)
+        case "quantile":
+            return _quantiles(over, cells, groups)
         case "distinct":
             return Rationals(tops=_different(over, cells, groups))
         case "values" | "average" | "least" | "greatest" | "row_at":
@@ -210,6 +217,28 @@ def joined_within(separator: str, texts: Sequence[str], most: int) -> str:
         if length > most:
             return separator.join(parts)[: max(most - 1, 0)] + "…"
     return separator.join(parts)
+
+
+def _quantiles(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Column:
+    """Return the quantile of each part, of what is not NULL; NULL where that is nothing."""
+    if over.argument is None:
+        raise ValueError("a quantile is of numbers")
+    parts: list[list[Any]] = [[] for _ in range(int(groups.max(initial=-1)) + 1)]
+    for group, value in zip(groups.tolist(), cells.column(over.argument).expanded(cells.size).values(), strict=True):
+        if value is not None:
+            parts[group].append(value)
+    found = [_quantile(sorted(own), over.share, between=over.between) if own else None for own in parts]
+    return of_values([found[group] for group in groups.tolist()], over.shape)
+
+
+def _quantile(values: list[Any], share: Fraction, *, between: bool) -> Any:
+    """Return the quantile of sorted values like DuckDB: the value of a row, or of a line between two rows."""
+    if not between:
+        return values[max(ceil(share * len(values)), 1) - 1]
+    place = share * (len(values) - 1)
+    low = floor(place)
+    high = min(low + 1, len(values) - 1)
+    return values[low] + (values[high] - values[low]) * (place - low)
 
 
 # ---- what depends on the order of rows ------------------------------------------------------------------------------
