@@ -77,7 +77,6 @@ BOUND = {
 """How many questions each is made of."""
 ATTEMPTS = {
     "aggregates/outputs.py": 1,
-    "bind/compositions.py": 1,
     "bind/public_answers.py": 1,
     "bind/public_conditions.py": 1,
     "classify/kinds.py": 1,

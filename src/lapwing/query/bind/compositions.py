@@ -65,6 +65,8 @@ Whole = Callable[[Parsed], Plan]
 _MOST_DEPTH: Final = 16
 """SELECTs over answers that stand in each other."""
 _SIDES: Final[dict[str, JoinKind]] = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
+_NAMES_LATER: Final = (RefusalCause.UNKNOWN_TABLE, RefusalCause.UNKNOWN_COLUMN, RefusalCause.AMBIGUOUS_COLUMN)
+"""Why a name is refused that may be of what comes later in FROM; if it is not, it is refused there."""
 _NEEDS_KEYS = "Join them where their keys are equal: a JOIN b USING (plan)."
 
 
@@ -512,8 +514,10 @@ def _is_between(node: exp.Expression, names: SourceNames, place: int) -> bool:
         return False
     try:
         places = [names.place(column) for column in node.find_all(exp.Column)]
-    except QueryRefused:  # it names what comes later
-        return False
+    except QueryRefused as refused:
+        if refused.cause in _NAMES_LATER:
+            return False
+        raise
     return None not in places and place in [found[0] for found in places if found is not None]
 
 
