@@ -44,6 +44,19 @@ LISTED = (
 PAIRS = [
     (FIRST, LISTED),
     (
+        "SELECT MIN(m) AS a, MAX(q.m) AS b FROM "
+        "(SELECT DATE_TRUNC('month', born) AS m FROM visits WHERE member GROUP BY 1) AS q",
+        "SELECT MIN(DATE_TRUNC('month', born)) AS a, MAX(DATE_TRUNC('month', born)) AS b FROM visits WHERE member",
+    ),
+    (
+        "SELECT MAX(age) - MIN(age) AS w FROM (SELECT age, plan FROM visits GROUP BY plan, age) AS q",
+        "SELECT MAX(age) - MIN(age) AS w FROM visits",
+    ),
+    (
+        "SELECT MAX(a) AS a FROM (SELECT age + 1 AS a FROM visits GROUP BY a) AS q",
+        "SELECT MAX(age + 1) AS a FROM visits",
+    ),
+    (
         "SELECT COUNT(*) AS n FROM codes AS c JOIN codes AS k ON c.tier = k.tier JOIN visits AS v ON v.plan = c.plan",
         "SELECT COUNT(*) AS n FROM visits AS v JOIN codes AS c ON v.plan = c.plan JOIN codes AS k ON c.tier = k.tier",
     ),
@@ -300,6 +313,9 @@ PAIRS = [
     ),
 ]
 REFUSED = [
+    "SELECT SUM(age) AS s FROM (SELECT age FROM visits GROUP BY age) AS q",
+    "SELECT MIN(age) AS a, COUNT(*) AS n FROM (SELECT age FROM visits GROUP BY age) AS q",
+    "SELECT MIN(age) AS a FROM (SELECT age FROM visits GROUP BY plan) AS q",
     f"{PUBLIC} visits RIGHT JOIN visits AS v USING (person) GROUP BY note",
     f"{PUBLIC} visits LEFT JOIN UNNEST(['a', 'b']) AS note USING (note) GROUP BY note",
     f"{PUBLIC} visits RIGHT JOIN UNNEST(['a', note]) AS note USING (note) GROUP BY note",

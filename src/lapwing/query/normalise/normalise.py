@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from lapwing.query.from_clause.scope import Scope
 from lapwing.query.normalise.determined_keys import with_determined_keys
+from lapwing.query.normalise.extremes_of_keys import with_extremes_of_rows
 from lapwing.query.normalise.other_spellings import respelled
 from lapwing.query.normalise.public_constants import with_public_constants
 from lapwing.query.normalise.public_groups import with_public_groups
@@ -46,6 +47,10 @@ def _determined_keys(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_determined_keys(parsed.select, within) if within.catalog.public_tables else None
 
 
+def _extremes_of_keys(parsed: Parsed, within: Scope) -> exp.Select | None:
+    return with_extremes_of_rows(parsed.select, within)
+
+
 def _released_subqueries(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_joins_of_subquery(parsed.select, within)
 
@@ -55,8 +60,8 @@ def _released_lists(parsed: Parsed, within: Scope) -> exp.Select | None:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    _spellings, _public_groups, _public_constants, _unmatched_rows, _determined_keys, _released_subqueries,
-    _released_lists,
+    _spellings, _public_groups, _public_constants, _unmatched_rows, _determined_keys, _extremes_of_keys,
+    _released_subqueries, _released_lists,
 )  # fmt: skip
 """In this order: later rules see what earlier ones wrote."""
 
