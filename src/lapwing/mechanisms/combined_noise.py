@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Final, Self, final
@@ -42,9 +42,9 @@ class CombinedNoise:
     """
 
     name: ClassVar[str] = "measured together"
-    weights: tuple[Fraction, ...]
+    weights: tuple[Fraction, ...] = field(hash=False)  # few have the same laws, and hashing fractions takes long
     laws: tuple[NoiseLaw, ...]
-    amount: Fraction = Fraction(0)
+    amount: Fraction = field(default=Fraction(0), hash=False)
 
     def __post_init__(self) -> None:
         normal = gaussians(self.used) is not None

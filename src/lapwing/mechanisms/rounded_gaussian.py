@@ -52,6 +52,10 @@ class RoundedGaussian:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", scale_of_noise(self.sigma, "sigma"))
 
+    def __hash__(self) -> int:
+        """Hash σ by its parts: `Fraction` inverts its denominator for that, as integers and floats may equal it."""
+        return hash((self.sigma.numerator, self.sigma.denominator))
+
     @classmethod
     def for_loss(cls, loss: Loss, sensitivity: Sensitivity) -> Self:
         """Return the least noise whose loss is at most `loss`: σ = √l2_squared/μ, rounded up.

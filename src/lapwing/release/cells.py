@@ -11,7 +11,6 @@ from lapwing.exact.arrays import ROOM, IntArray, integer_array
 from lapwing.mechanisms.trees import levels_above
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures.distribution import Distribution
-from lapwing.query.measures.measures import Measure
 from lapwing.query.plan.combined_keys import cells_over
 from lapwing.query.plan.plan import Question
 
@@ -63,11 +62,9 @@ def exact_values(
     """
     zero = (0,) * len(question.numbers)
     rows = [cells.get(cell, zero) for cell in wanted]
-    found: dict[Measure, IntArray] = {
-        measure: integer_array([row[i] for row in rows], below=ROOM) for i, measure in enumerate(question.numbers)
-    }
-    found |= {m: _nodes(m, leaves.get(m, {}), wanted) for m in question.distributions}
-    return tuple(found[measure] for measure in question.measures)
+    numbers = iter([integer_array([row[i] for row in rows], below=ROOM) for i in range(len(zero))])
+    vectors = iter([_nodes(measure, leaves.get(measure, {}), wanted) for measure in question.distributions])
+    return tuple([next(vectors if isinstance(m, Distribution) else numbers) for m in question.measures])
 
 
 def _nodes(measure: Distribution, leaves: Leaves, wanted: Sequence[tuple[Constant, ...]]) -> IntArray:

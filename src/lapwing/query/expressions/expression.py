@@ -53,7 +53,7 @@ class Literal:
     """A constant of the question. A number is exact: its type is a `Fixed` of one value."""
 
     value: Constant
-    type: Type
+    type: Type = field(hash=False)  # as above: hashing its bounds takes longer than the value
 
     children: ClassVar[tuple["Expression", ...]] = ()
     read: ClassVar[None] = None
