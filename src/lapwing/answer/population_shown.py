@@ -74,7 +74,7 @@ class PopulationShown:
         text = "intervals are for the population, if its people were drawn independently and the query was fixed"
         said = [Note(text, OF_POPULATION)]
         if without:
-            more = "" if self._sampling is not None else "; of counts and sums one does if you say how many were drawn"
+            more = "" if self._sampling is not None else ". For counts and sums, say how many people were drawn"
             text = f"no interval for the population can be given for {', '.join(without)}{more}"
             said.append(Note(text, NO_POPULATION_INTERVAL))
         return said

@@ -105,7 +105,8 @@ def command(
     note("for", f"{NEIGHBOURS[neighbouring]}.")
     if any(statement.lower is not None for statement in statements):
         shown = form or (TableFormat.table if on_terminal() else TableFormat.csv)
-        ends = "lies in the range shown" if shown is TableFormat.table else "is at least `lower`, and at most the bound"
+        bound = "epsilon" if epsilon is None else "delta"
+        ends = "lies in the range shown" if shown is TableFormat.table else f"lies between `lower` and `{bound}`"
         note("range", f"for the loss distribution, the exact value {ends}.")
     if slot is not None and delta is not None:
         keys, mu = figures.delta(slot.delta), rounded(slot.exact_part.mu, ROUND_CEILING)
@@ -166,7 +167,7 @@ def as_page(
     """Return the statements for people: upper bounds rounded up, a lower bound rounded down."""
     at_epsilon = f"delta at epsilon {figures.epsilon(epsilon or Fraction(0))}"
     column = at_epsilon if delta is None else f"epsilon at delta {figures.delta(delta)}"
-    table = new_table("method", column, "valid for", "adds up to", numbers=[column])
+    table = new_table("method", column, "valid for", "computed from", numbers=[column])
     for statement in statements:
         value = statement.delta if delta is None else statement.epsilon
         if statement.refused or value is None:

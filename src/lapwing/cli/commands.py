@@ -64,7 +64,7 @@ SECTIONS: Final = {
         "local": ("local.app", "Local differential privacy: respondents add the noise."),
         "secure": ("secure", "Secure sums: no single server sees an answer."),
         "account": ("account", "Add up the privacy loss of a list of mechanisms."),
-        "holdout": ("holdout", "Show how many queries a holdout can answer for a population."),
+        "holdout": ("holdout", "Show how many queries a sample supports for its population."),
         "lab": ("lab.command", "Try out privacy guarantees and attacks."),
     },
 }

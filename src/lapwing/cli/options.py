@@ -231,7 +231,8 @@ CatalogFile = Annotated[
 DEFAULT_CATALOG: Final = Path("lapwing.toml")
 
 Epsilon = Annotated[
-    Fraction | None, amount(above_zero("--epsilon"), "The cost: this query by itself is (epsilon, delta)-private.")
+    Fraction | None,
+    amount(above_zero("--epsilon"), "The cost: the most that this query by itself may reveal, such as 0.5 or 0,5."),
 ]
 Error = Annotated[
     Fraction | None,
@@ -250,7 +251,9 @@ AssumingCount = Annotated[
 ]
 Delta = Annotated[
     Fraction | None,
-    amount(between("--delta"), "For keys that are not public: the part of delta_keys that choosing them may use."),
+    amount(
+        between("--delta"), "For groups whose values are not public: the part of delta_keys that finding them may use."
+    ),
 ]
 Values = Annotated[
     list[str] | None,

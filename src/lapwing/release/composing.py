@@ -223,7 +223,7 @@ def notes_on_first(plan: Plan) -> list[str]:
 
 def notes_on_empty(plan: Plan) -> list[str]:
     """Say why a result is empty, or one that it is made of."""
-    words = "the result is empty for any data: WHERE and joins leave no value of {} that the catalog lists or allows"
+    words = "the result is empty for any data, because no value of {} in the catalog meets WHERE and the joins"
     return [Note(words.format(named), NO_POSSIBLE_ROWS) for named in impossible_in(plan)]
 
 

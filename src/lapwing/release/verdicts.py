@@ -424,8 +424,8 @@ def _on_chosen_rows(plan: Plan) -> tuple[str, ...]:
     if plan.limit is None or not shown or not any(parts_of(term.value) for term in plan.order):
         return ()
     text = (
-        "the rows were chosen by noisy numbers: the first lie rather beyond their true values, and their intervals "
-        "cover less often than they say"
+        "LIMIT chose the rows by noisy numbers. Numbers that are chosen so tend to be too extreme, and their intervals "
+        "hold less often than they say"
     )
     return (Note(text, ROWS_CHOSEN),)
 
@@ -435,7 +435,7 @@ def _on_outermost(plan: Plan) -> tuple[str, ...]:
     windows = [window for output in plan.outputs for window in over_in(output.value)]
     notes = []
     if any(w.function in ("least", "greatest") and w.argument and measures_of(w.argument) for w in windows):
-        text = "the greatest of noisy numbers lies rather above the greatest of the true ones, the least below"
+        text = "the greatest of noisy numbers tends to be too great, and the least too small"
         notes.append(Note(text, EXTREMES))
     if any(w.function == "rows" for w in windows) and plan.question.keys and not plan.question.private_keys:
         text = "COUNT(*) over a result counts its rows, even rows of keys that nobody has"

@@ -45,9 +45,9 @@ def wrong(told: list[ColumnText]) -> list[str]:
     found = []
     for column in told:
         name, said = column.written, column.allows
-        keys = re.findall(r"(?:key as |, or )([^;]+?)(?=, or |;|$)", said)
+        keys = re.findall(r"(?:GROUP BY (?!for a|where)|, or )([^;]+?)(?=, or |;|$)", said)
         tries = {
-            f"SELECT {name}, COUNT(*) AS n FROM visits GROUP BY {name}": re.match("key(,|;|$)", said) is not None,
+            f"SELECT {name}, COUNT(*) AS n FROM visits GROUP BY {name}": re.match("GROUP BY(,|;|$)", said) is not None,
             f"SELECT SUM({name}) AS s, AVG({name}) AS a, MEDIAN({name}) AS m FROM visits": "sum, mean" in said,
             f"SELECT COUNT({name}) AS n, COUNT(DISTINCT {name}) AS d FROM visits": True,
             **{f"SELECT {key} AS v, COUNT(*) AS n FROM visits GROUP BY v": True for key in keys},
@@ -72,9 +72,9 @@ def test_a_limit_that_is_another_one_is_found(monkeypatch: pytest.MonkeyPatch, p
 def test_what_a_person_is_and_what_has_no_public_values_is_said() -> None:
     allows = {column.name: column.allows for column in texts(DESCRIBED)}
 
-    assert allows["town"] == "key for a δ, with the values that enough people have"
-    assert allows["income"] == "key as FLOOR(income / 1000); sum, mean, quantile"
-    assert allows["Day of birth"] == "key as DATE_TRUNC('year', \"Day of birth\")"
+    assert allows["town"] == "GROUP BY for a δ, with the values that enough people have"
+    assert allows["income"] == "GROUP BY FLOOR(income / 1000); sum, mean, quantile"
+    assert allows["Day of birth"] == "GROUP BY DATE_TRUNC('year', \"Day of birth\")"
     budget = replace(DESCRIBED.budget, delta_keys=DESCRIBED.budget.delta_keys * 0)
     without = {column.name: column.allows for column in texts(replace(DESCRIBED, budget=budget))}
-    assert without["town"] == "key where listed: WHERE town IN (…)"
+    assert without["town"] == "GROUP BY where listed: WHERE town IN (…)"

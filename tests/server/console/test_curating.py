@@ -251,7 +251,7 @@ def test_a_budget_shows_the_delta_for_private_keys_beside_the_loss(tmp_path: Pat
         asked = {"sql": "SELECT town, COUNT(*) AS n FROM visits GROUP BY town", "epsilon": "1", "delta": "0.0000004"}
         assert world.query("alice", asked).status == 200
         page = carol.go("/console/data/open/budget").text
-        assert re.search(r"δ left for private keys\s*δ = 6e-7\s*of 1e-6", page)
+        assert re.search(r"δ left for finding groups\s*δ = 6e-7\s*of 1e-6", page)
         assert re.search(r"alice\s*[<0-9. %]+4e-7", page)
         preview = world.ask("POST", "/v1/datasets/open/explain", "alice", {**asked, "delta": "0.0000003"}).document
         assert preview["share_of_remaining"] >= 0.5

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # `node` knows these values, as the parts that an interval re
 
 _NO_INTERVAL = "It has no ±. To get one, ask for DP_INTERVAL_LOW as well"
 _NO_ROWS = "In a group without rows it may be any value"
-_FEW_ROWS = "A group shows no value if its noisy number of rows is below that. That number is part of the cost"
+_FEW_ROWS = "A group shows no value if its noisy number of rows, which is part of the cost, is below"
 
 
 @final
@@ -79,4 +79,4 @@ class OrderStatistic:
         from lapwing.mechanisms.quantiles_of_counts import QuantilesOfCounts  # here: most answers have no quantile
 
         is_counted = isinstance(noise, QuantilesOfCounts) and noise.counting is not None
-        return f"{within}. {_FEW_ROWS if is_counted else _NO_ROWS}. {_NO_INTERVAL}"
+        return f"{within}. {f'{_FEW_ROWS} {most:,}' if is_counted else _NO_ROWS}. {_NO_INTERVAL}"

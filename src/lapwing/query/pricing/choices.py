@@ -260,8 +260,8 @@ def _note_on_largest(term: NoisyMeasure) -> str | None:
     best = "the one that belongs in its place" if mechanism.count > 1 else best
     side = "above" if mechanism.least else "below"
     return (
-        f"chosen by {law}, which releases no number. With 95 % probability the number of the choice is "
-        f"at most {near} {side} the number of {best}. Sorted noisy numbers would come within {sorted_near}"
+        f"chosen by {law}, which releases no number. With 95 % probability, the true number of the choice is "
+        f"at most {near} {side} the true number of {best}. Sorting noisy numbers would come within {sorted_near}"
     )
 
 

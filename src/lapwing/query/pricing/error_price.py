@@ -60,7 +60,7 @@ def at_error(
             )
     if means and assuming_count is None:
         raise QueryRefused(
-            "The error of a mean depends on how many rows it is of, which is not a public fact",
+            "The error of an average depends on the number of rows, which is not public",
             remedy="Say how many you assume as assuming_count, for example 1000, or give epsilon.",
             cause=RefusalCause.ASSUMES_ROWS,
         )

@@ -131,17 +131,17 @@ def _allows(name: str, facts: Mapping[str, Any], *, is_unit: bool, chosen: bool)
     """Say what a question may do with a column of a protected table beyond counting it and conditions.
 
     >>> _allows("age", {"type": "integer", "lower": "0", "upper": "67", "step": "1"}, is_unit=False, chosen=False)
-    'key; sum, mean, quantile'
+    'GROUP BY; sum, mean, quantile'
     >>> _allows("income", {"type": "integer", "lower": "0", "upper": "30000", "step": "1"}, is_unit=False, chosen=False)
-    'key as FLOOR(income / 1000); sum, mean, quantile'
+    'GROUP BY FLOOR(income / 1000); sum, mean, quantile'
     """
     if is_unit:
         return f"people: COUNT(DISTINCT {name})"
     if not facts:  # of what a view's column is, nothing is known
         return ""
     kind = facts.get("type")
-    key = _key(name, facts) or ("key for a δ, with the values that enough people have" if chosen else "")
-    said = [key or f"key where listed: WHERE {name} IN (…)"]
+    key = _key(name, facts) or ("GROUP BY for a δ, with the values that enough people have" if chosen else "")
+    said = [key or f"GROUP BY where listed: WHERE {name} IN (…)"]
     if kind in NUMBERS and "lower" in facts:
         said.append("sum, mean, quantile")
     return "; ".join(said)
@@ -151,21 +151,21 @@ def _key(name: str, facts: Mapping[str, Any]) -> str:
     """Say how a column whose values, or bounds, are public is a key; nothing if they are not."""
     kind = facts.get("type")
     if "values" in facts or kind == "boolean":
-        return "key"
+        return "GROUP BY"
     if "lower" not in facts:
         return ""
     if kind in ("date", "timestamp"):
         first, last = (date.fromisoformat(str(facts[end])[:10]) for end in ("lower", "upper"))
         few = (last - first).days < MOST_KEYS
-        day = "key" if kind == "date" else f"key as CAST({name} AS DATE)"
-        return f"{day}, or DATE_TRUNC('month', {name})" if few else f"key as DATE_TRUNC('year', {name})"
+        day = "GROUP BY" if kind == "date" else f"GROUP BY CAST({name} AS DATE)"
+        return f"{day}, or DATE_TRUNC('month', {name})" if few else f"GROUP BY DATE_TRUNC('year', {name})"
     lower, upper, step = (Fraction(str(facts.get(end, 1))) for end in ("lower", "upper", "step"))
     if (upper - lower) / step < MOST_KEYS:
-        return "key"
+        return "GROUP BY"
     width = 1
     while (upper - lower) / width > FEW_KEYS:
         width *= 10
-    return f"key as FLOOR({name} / {width})"
+    return f"GROUP BY FLOOR({name} / {width})"
 
 
 def _public(facts: Mapping[str, Any]) -> str:
@@ -177,5 +177,7 @@ def _public(facts: Mapping[str, Any]) -> str:
     if "values" in facts:
         values = [clip(value, 40) for value in facts["values"]]
         more = "" if len(values) <= SHOWN else f", … ({len(values):,} in all)"
-        said.append(f"one of {', '.join(values[:SHOWN])}{more}")
+        if said and facts.get("type") == "integer" and len(values) == int(facts["upper"]) - int(facts["lower"]) + 1:
+            return f"{said[0]}, each value listed"
+        said.append(f"{'listed:' if said else 'one of'} {', '.join(values[:SHOWN])}{more}")
     return "; ".join(said)
