@@ -30,7 +30,7 @@ plan     string            3      0                 0         1   up to 1 byte
 
 code     not an integer, counted as NULL: 2 values, like 'A1' (2)
 amount   not whole, and rounded: 1 value, like '3.5' (1)
-amount   above 40, counted as 40: 1 value
+amount   above 40: 1 value, counted as 40 in SUM and AVG, and left out of GROUP BY
 day      not a date like 2024-12-31, counted as NULL: 1 value, like '03/05/2024' (1); written with
          the month first or the day first: say format = "%m/%d/%Y", or format = "%d/%m/%Y", in the
          catalog

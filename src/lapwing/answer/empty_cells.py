@@ -20,7 +20,7 @@ def notes_on_empty_cells(answer: "Answer") -> tuple[Note, ...]:
         return ()
     rows = answer.rows()
     empty = {name: sum(row[name] is None for row in rows) for name in averaged}
-    reason = "because noise leaves too few rows, or no variance, to compute it from. A larger epsilon helps"
+    reason = "because noise leaves too little to compute it from. A larger epsilon helps"
     return tuple(
         Note(f"{name} is empty in {count:,} of {len(rows):,} rows, {reason}", EMPTY_NUMBER)
         for name, count in empty.items()

@@ -90,7 +90,10 @@ def _said(column: "ColumnCheck", declared: "Column", rows: int) -> Iterator[str]
         yield f"not whole, and rounded: {counted(column.fractions, 'value')}, like {examples}"
     for count, side, bound in ((column.below, "below", declared.lower), (column.above, "above", declared.upper)):
         if count:
-            yield f"{side} {bound}, counted as {bound}: {counted(count, 'value')}"
+            where = (
+                " in SUM and AVG, and left out of GROUP BY" if declared.numeric else ""
+            )  # dates are moved for all purposes
+            yield f"{side} {bound}: {counted(count, 'value')}, counted as {bound}{where}"
     if column.unlisted:
         how = "left out of GROUP BY" if declared.other is None else f"counted as {declared.other}"
         every = ", which is all: none is spelled as in the catalog" if column.unlisted == rows - column.nulls else ""

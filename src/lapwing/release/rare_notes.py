@@ -62,6 +62,7 @@ from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.relations.relation import table_of
+from lapwing.query.relations.shared_join import SharedJoin
 from lapwing.query.relations.unit_join import UnitJoin
 from lapwing.release.request import Release, Request
 from lapwing.release.verdicts import TESTS
@@ -114,8 +115,9 @@ def _names_summed(question: Question) -> frozenset[str] | None:
 
 
 def _computes(relation: Relation) -> bool:
-    """Tell whether subqueries compute values."""
-    return any(relation.computed) or any(_computes(source.relation) for source in relation.sources)
+    """Tell whether subqueries compute values, other than to compare them, or to choose rows."""
+    compares = isinstance(relation, PublicJoin | SharedJoin | UnitJoin | FirstRows | FirstGroups)
+    return (not compares and any(relation.computed)) or any(_computes(one.relation) for one in relation.sources)
 
 
 def _clamped(column: Column) -> str:

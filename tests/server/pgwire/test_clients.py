@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, LiteralString
 from unittest.mock import patch
@@ -30,9 +31,10 @@ from lapwing.server.bodies import MOST_SQL
 from lapwing.server.deadline.process import Order, Outcome
 from lapwing.server.failed_logins import FailedLogins
 from lapwing.server.pgwire import listener as wire_listener
-from lapwing.server.pgwire import session, sign_in
+from lapwing.server.pgwire import session, sign_in, statements
 from lapwing.server.pgwire.cancel_lines import CancelLines
 from lapwing.server.pgwire.listener import WireListener
+from lapwing.server.pgwire.settings import Settings
 from lapwing.server.pgwire.tools import tool_of
 from lapwing.server.service import Service, ServiceSettings
 from lapwing.session import Session
@@ -133,6 +135,7 @@ def test_parameters_go_beside_the_text(wired: Wired) -> None:
         ("DELETE FROM visits", "0A000"),
         ("COPY visits TO STDOUT", "0A000"),
         ("SET lapwing.epsilon = 'much'", "22023"),
+        ("SET lapwing.epsilon = 1,000", "22023"),
         ("SET lapwing.nothing = 1", "42704"),
         ("SET client_encoding = 'LATIN1'", "22023"),
         ("SET server_version = '9'", "55P02"),
@@ -147,6 +150,13 @@ def test_refusals_have_a_state_and_charge_nothing(wired: Wired, sql: LiteralStri
         assert refused.value.sqlstate == state
         assert connection.execute("SELECT 1").fetchone() == (1,)
     assert wired.world.charges() == before
+
+
+@pytest.mark.parametrize("amount", ["0,25", "'0,25'", "0.25", "'1/4'"])
+def test_a_cost_may_have_a_decimal_comma(amount: str) -> None:
+    settings, (statement,) = Settings(lambda name, value: None), statements.split(f"SET lapwing.epsilon = {amount}")
+    settings.set(statement.words[1:])
+    assert {name: Fraction(value) for name, value in settings.prices().items()} == {"epsilon": Fraction(1, 4)}
 
 
 def test_long_texts_and_many_statements_are_refused_before_they_are_read(wired: Wired) -> None:
