@@ -306,7 +306,7 @@ def _bounds(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
         return said
     _explain(
         "Between which bounds?",
-        "SUM and AVG need bounds, and so do days between dates. Values outside count as the nearest bound. Take "
+        "SUM and AVG need bounds, and so do days between dates. They count a value outside as the nearest bound. Take "
         "bounds from the meaning of the column, such as 0:110 for an age, because bounds from the data would reveal "
         f"somebody. Press Enter for no bounds, or {SKIP_REST} to skip all columns that follow.",
     )

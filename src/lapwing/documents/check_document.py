@@ -88,11 +88,9 @@ def _said(column: "ColumnCheck", declared: "Column", rows: int) -> Iterator[str]
         yield said + _way_of_writing([str(value) for value, _ in column.examples], declared)
     if column.fractions:
         yield f"not whole, and rounded: {counted(column.fractions, 'value')}, like {examples}"
+    where = " in SUM and AVG, and left out of GROUP BY" if declared.numeric else ""  # a date counts so everywhere
     for count, side, bound in ((column.below, "below", declared.lower), (column.above, "above", declared.upper)):
         if count:
-            where = (
-                " in SUM and AVG, and left out of GROUP BY" if declared.numeric else ""
-            )  # dates are moved for all purposes
             yield f"{side} {bound}: {counted(count, 'value')}, counted as {bound}{where}"
     if column.unlisted:
         how = "left out of GROUP BY" if declared.other is None else f"counted as {declared.other}"
