@@ -248,7 +248,8 @@ class _Reader:
         if not isinstance(series, _SERIES) or not has_only(node, "this", "expressions", "alias"):
             return None
         alias = node.args.get("alias")
-        called = alias.name if alias is not None and alias.name else ""
+        columns = () if alias is None else tuple(column.name for column in alias.args.get("columns") or ())
+        called = columns[0] if len(columns) == 1 else alias.name if alias is not None and alias.name else ""
         default = "range" if series.args.get("is_end_exclusive") else "generate_series"
         return Constants((called or default,), self._series(series))
 
@@ -271,17 +272,20 @@ class _Reader:
             inner = step.this if isinstance(step, exp.Cast) else step
             step = exp.Interval(this=inner.copy()) if isinstance(inner, exp.Literal) and inner.is_string else step
         following = exp.Add(this=exp.column("value"), expression=step.copy())
-        rows, value = list[Row](), start
         last, beyond = _comparable(end), bool(node.args.get("is_end_exclusive"))
-        here = _comparable(value)
-        while here < last or (here == last and not beyond):
+        rows, value, here = list[Row](), start, _comparable(start)
+        step_size = _comparable(self._value(following, {"value": start}, ())) - here
+        if not step_size:  # it would never end
+            raise _NotConstants
+        if (last - here) / step_size > 2 * MOST_ROWS:
+            raise _too_long(node, self.scope)
+        way = 1 if step_size > 0 else -1  # a series may go down
+        while way * (last - here) > 0 or (here == last and not beyond):
             rows.append((value,))
             value = self._value(following, {"value": value}, ())
             before, here = here, _comparable(value)
-            if here <= before:  # it would never end
+            if way * (here - before) <= 0:
                 raise _NotConstants
-            if last - here > 2 * MOST_ROWS * (here - before):
-                raise _too_long(node, self.scope)
         return tuple(rows)
 
     def _value(
