@@ -5,7 +5,10 @@ import subprocess
 import sys
 
 import pytest
+from typer.core import TyperGroup
 
+from lapwing.cli.commands import BESIDES, MEANT, load
+from lapwing.cli.commands import COMMANDS as ALL
 from tests.support.cli.command import Run
 from tests.support.effort import only
 
@@ -87,5 +90,21 @@ def test_tab_completes(typed: str, offered: str) -> None:
 
 def test_a_command_by_another_name_and_one_that_is_missing(run: Run) -> None:
     assert run("history").err.startswith("lapwing: No such command 'history'. Did you mean 'budget'?")
-    assert "Missing command: one of accept, check, close, faults, refresh, resume." in run("data").err
     assert {run("history").status, run("data").status} == {2}
+
+
+def test_other_names_lead_to_commands() -> None:
+    for name, meant in MEANT.items():
+        command, *words = meant.split()
+        assert name not in ALL
+        assert all(word in load(command).commands for word in words), name
+    assert set(BESIDES) <= set(MEANT)
+
+
+def test_a_group_lists_its_commands(run: Run) -> None:
+    groups = [name for name in ALL if isinstance(load(name), TyperGroup) and name != "budget"]
+    for name in groups:
+        outcome = run(name)
+        listed = [line.split()[0] for line in outcome.err.splitlines() if line.startswith("  ") and line.split()]
+        assert (outcome.status, outcome.out) == (2, ""), name
+        assert set(load(name).commands) <= set(listed), name

@@ -74,8 +74,29 @@ CHARTS: Final = (".json", ".html", ".svg", ".png")
 """How the name of a chart's file ends (`plots.files`)."""
 NO_WHOLE: Final = "Input should be a valid integer, unable to parse string as an integer"
 """The words of typer for a text that is no whole number."""
-MEANT: Final = {"history": "budget", "ask": "query", "sql": "query", "schema": "describe", "check": "data check"}
+MEANT: Final = {
+    **dict.fromkeys(("ask", "sql", "select", "run", "export", "save", "plot", "chart"), "query"),
+    **dict.fromkeys(("history", "spent", "left"), "budget"),
+    **dict.fromkeys(("schema", "columns", "show"), "describe"),
+    **dict.fromkeys(("cost", "price", "preview"), "explain"),
+    **dict.fromkeys(("log", "logs", "audit"), "audit-log"),
+    **dict.fromkeys(("user", "users"), "people"),
+    **dict.fromkeys(("server", "start", "service"), "serve"),
+    **dict.fromkeys(("catalog", "create", "protect"), "init"),
+    **dict.fromkeys(("revoke", "allow", "permissions"), "grant"),
+    **{word: f"data {word}" for word in ("accept", "check", "close", "faults", "refresh", "resume")},
+    **{word: f"ledger {word}" for word in ("backup", "restore", "verify")},
+    "repl": "shell",
+    "raise": "budget raise",
+}
 """What people type for a command whose name is another."""
+BESIDES: Final = {
+    "export": " It writes a result to a file with `-o FILE`; `lapwing ledger export` writes all charges.",
+    "save": " It writes a result to a file with `-o FILE`.",
+    **dict.fromkeys(("plot", "chart"), " It draws a result with `--plot`."),
+    **dict.fromkeys(("log", "logs", "audit"), " `lapwing budget` has the queries that were charged."),
+}
+"""Other ways to do it."""
 OPTIONS: Final[dict[str, Any]] = {
     "add_completion": False,
     "rich_markup_mode": None,
@@ -88,7 +109,8 @@ class _CommandsOnCall(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         if args and args[0] in MEANT:
-            raise InvalidParameter(f"No such command {args[0]!r}. Did you mean {MEANT[args[0]]!r}?")
+            besides = BESIDES.get(args[0], "")
+            raise InvalidParameter(f"No such command {args[0]!r}. Did you mean {MEANT[args[0]]!r}?{besides}")
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else load(name), rest
 
@@ -237,7 +259,8 @@ def _report(error: Exception, arguments: Sequence[str]) -> int:
             .replace(NO_WHOLE, "it is no whole number")
         )
         if said.startswith("Missing command") and isinstance(getattr(context, "command", None), TyperGroup):
-            said = f"Missing command: one of {', '.join(sorted(cast(Any, context).command.commands))}."
+            complain(cast(Any, context).get_help())  # as `lapwing` by itself does
+            return InvalidParameter.exit_status
         complain(f"lapwing: {said if said.endswith(('.', '?')) else f'{said}.'} `{path} --help` shows how.")
         return InvalidParameter.exit_status
     if isinstance(error, OSError):

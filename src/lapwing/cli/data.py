@@ -61,15 +61,13 @@ def data() -> None:
     short_help="Read all data and show what is wrong with them.",
 )
 def check(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
-    """Read every row by the catalog's types, and say what it holds: what cannot be read, is missing or out of bounds.
+    """Read every row by the catalog, and show which values are missing, of another type or out of bounds.
 
-    What comes from a source is fetched first, and kept; `lapwing data accept` then takes just that.
+    Lapwing fetches data of a source first; `lapwing data accept` then takes the same rows. The report also shows how
+    many rows each limit of rows would leave out, and whether delta is too large. Nothing is charged, and no ledger is
+    opened. The command fails if the data would not be accepted as they are.
 
-    Also how many rows each limit of rows for a unit would leave out, and whether delta is too large. Nothing is
-    charged, and no ledger is opened. Ends with an error if the data would not be accepted as they are.
-
-    The figures are exact and private. They are for you, not for publication: nothing that only they say may go into
-    the catalog, as what is there is public.
+    The figures are exact and private. Do not publish them, and do not copy them into the catalog, which is public.
     """
     described = load(catalog)
     _fetch(described)
@@ -100,12 +98,12 @@ def accept(
     server: Server = None,
     dataset: Dataset = None,
 ) -> None:
-    """Make the data as they are now the current version: changed data are refused until then.
+    """Make the data as they are now the current version. Until then, Lapwing refuses queries of changed data.
 
     Data with values that are not of their declared type are refused: see `lapwing data check`.
 
-    What was spent stays spent: it belongs to the people in the data, not to a version of them. Nor does it end a stop
-    after faults: `lapwing data resume` does.
+    The budget that was spent stays spent, because the people in the data are the same. A data set that is stopped after
+    faults stays stopped until `lapwing data resume`.
     """
     with open_session(catalog, server, dataset) as session:
         before = session.budget().version

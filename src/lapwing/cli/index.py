@@ -35,7 +35,7 @@ app = typer.Typer(
 
 @app.callback()
 def index() -> None:
-    """Look after the rows that are kept ready beside the data (for the curator)."""
+    """Keep rows ready for queries, in a file next to the data (for the curator)."""
 
 
 @app.command(epilog=EXAMPLE, short_help="Write an index for every table without one.")

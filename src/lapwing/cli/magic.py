@@ -140,7 +140,7 @@ def _parser() -> MagicArgumentParser:
     add("--delta", metavar="DELTA", help="for private keys: the part of delta_keys that choosing them may use")
     add("--label", metavar="TEXT", help="the name of the query in the history; in quotes")
     add("--explain", action="store_true", help="show the cost and the promised errors only; free")
-    add("--value", metavar="NAME", action="append", default=[], help="$NAME in the question is the variable NAME")
+    add("--value", metavar="NAME", action="append", default=[], help="$NAME in the query is the variable NAME")
     return parser
 
 

@@ -334,9 +334,9 @@ def close(
     confidence: Level = None,
     form: Annotated[Report, typer.Option("--format", help="How to write it.")] = Report.table,
 ) -> None:
-    """Let all servers take no more answers, agree on the clients that all of them have, and release their totals.
+    """Close a task: the servers take no more answers, agree on the clients that all of them have, and release totals.
 
-    If a server is missing, it is named; close again when it is back. What was released stays as it was.
+    If a server does not answer, the command names it; close again when it is back. What was released stays as it was.
     """
     from lapwing.secure import organising
 
@@ -350,7 +350,7 @@ def result(
     confidence: Level = None,
     form: Annotated[Report, typer.Option("--format", help="How to write it.")] = Report.table,
 ) -> None:
-    """Ask all servers for what they released, and add it up: anybody may, and nothing is charged."""
+    """Get what all servers released, and add it up. Anybody can do this, and nothing is charged."""
     from lapwing.secure import organising
 
     _show(organising.totals(_task(file)), confidence or CONFIDENCE, form)

@@ -2,11 +2,13 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, final
+from urllib.parse import urlsplit
 
 import typer
 
@@ -51,7 +53,7 @@ class Listening:
             metavar="PORT",
             min=0,
             max=65535,
-            help="Also answer PostgreSQL clients, such as psql, at this port.",
+            help="Also answer PostgreSQL clients, such as psql, at this port; 5432 is usual.",
             show_default=False,
         ),
     ] = None
@@ -438,7 +440,21 @@ def _say_where(service: "Service", endpoint: "Endpoint") -> None:
         _say(f"Open {endpoint.callers_address}/console in a browser")
         if curator is not None:
             _say(f"or log in with `lapwing login {curator} --server {endpoint.callers_address}`")
-    log("serving", datasets=names)
+    if endpoint.postgres is not None:
+        _say(f"PostgreSQL clients: {_psql(endpoint, names, curator)}, with an API token as the password")
+    wire = {} if endpoint.postgres is None else {"postgres": endpoint.postgres}
+    log("serving", datasets=names, address=endpoint.public_url or endpoint.address, **wire)
+
+
+def _psql(endpoint: "Endpoint", datasets: Sequence[str], curator: str | None) -> str:
+    """Return the command by which psql connects; words in capitals stand for what is not known here."""
+    from lapwing.server.listener import UNSAID
+
+    known = endpoint.callers_address != UNSAID
+    host = urlsplit(endpoint.callers_address).hostname if known else "ADDRESS"
+    name = datasets[0] if len(datasets) == 1 else "DATASET"
+    tls = " sslmode=verify-full" if endpoint.certificate is not None else ""
+    return f'psql "host={host} port={endpoint.postgres or "PORT"} dbname={name} user={curator or "PERSON"}{tls}"'
 
 
 def _say_promises(collector: "Collector") -> None:

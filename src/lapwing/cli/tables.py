@@ -24,7 +24,7 @@ def command(
     server: options.Server = None,
     dataset: options.Dataset = None,
 ) -> None:
-    """List the tables and views that questions may name, and who is protected in them. Free, and reads no row."""
+    """List the tables and views that you can query, and who is protected in them. Free, and reads no row."""
     with options.open_session(catalog, server, dataset) as session:
         tables = list(session.tables.values())
     if form is options.Report.json:

@@ -170,7 +170,7 @@ def digests(catalog: Catalog, engine: Engine, *, unreadable: str | None = None) 
             raise DataFault(
                 f"{table.source} has values that are not of the declared type in {', '.join(unfit)}. They would count "
                 "as NULL, or be rounded, and no result would show it. `lapwing data check` lists them. Correct them, "
-                'or the types in the catalog. Or accept them: write the line unreadable = "null" in '
-                f"table {table.name}"
+                "or the types in the catalog. Or accept them: once by `lapwing data accept --unreadable null`, or for "
+                f'good by the line unreadable = "null" in table {table.name} of the catalog'
             )
     return digests

@@ -60,7 +60,7 @@ def command(
     ] = Lesson.questions,
     folder: Annotated[Path, typer.Option(metavar="FOLDER", help="A new folder; numbered if it exists.")] = Path("demo"),
 ) -> None:
-    """Answer real questions on a public data set, in a new folder, with the truth beside each answer.
+    """Run real queries on a public data set, in a new folder, with the true number next to each result.
 
     With `density`, show where the people of a city are, every quarter of an hour (`lapwing monitor`).
     With `secure`, add up the answers of a thousand people by three servers of which none sees one (`lapwing secure`).

@@ -219,14 +219,14 @@ def report(
         typer.Option(metavar="FILE", help="For tests: the answers of many people, as CSV.", show_default=False),
     ] = None,
 ) -> None:
-    """Turn an answer into a noisy report, one line of JSON: all that anybody is to see.
+    """Turn an answer into a noisy report, one line of JSON. Nobody sees anything else of the answer.
 
-    The answer is asked for, or read from standard input; to several questions, a line for each. No option takes it, as
-    what is typed with a command stays in the shell's history.
+    The command asks for the answer, or reads it from standard input: one line for each question. No option takes it,
+    because the shell's history keeps what you type with a command.
 
-    A task that states another epsilon than its thresholds have is refused, and so is one that is not open today.
-    Every further report on the same matter loses as much again. With --device that is added up, and refused beyond the
-    device's own limit; mechanisms that remember need it.
+    A task that states another epsilon than its thresholds have is refused. So is a task that is not open today. Every
+    further report on the same matter costs as much again. With --device, Lapwing adds up these costs and refuses a
+    report beyond the limit of the device. Mechanisms that remember answers need --device.
     """
     if answer is not None:
         raise InvalidParameter(

@@ -38,7 +38,7 @@ def command(
         ),
     ] = None,
     trusted_with_time: Annotated[
-        bool, typer.Option("--trusted-with-time", help="They may see how long any answer takes.")
+        bool, typer.Option("--trusted-with-time", help="They may see how long any query takes.")
     ] = False,
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Let them run no more queries.")] = False,
     form: options.ReportFormat = options.Report.table,
@@ -47,9 +47,9 @@ def command(
     server: options.Server = None,
     dataset: options.Dataset = None,
 ) -> None:
-    """Say who may ask about a data set, and how much of its budget they may spend (for the curator).
+    """Let people query a data set, and set how much of its budget they may spend (for the curator).
 
-    A grant takes the place of the person's last one, with all that it said.
+    A new grant replaces the whole grant that the person had before.
     """
     if person is None and (share is not None or trusted_with_time or withdraw):
         raise InvalidParameter("Name the person, as in `lapwing grant alice`.")

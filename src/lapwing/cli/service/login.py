@@ -42,7 +42,7 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Get a token for your name and password, for LAPWING_TOKEN. It is shown alone on standard output."""
+    """Get a token for your name and password, for LAPWING_TOKEN. Standard output has nothing else."""
     if server is None:
         raise InvalidParameter(
             "Give the server to log in to by --server or LAPWING_SERVER. On the machine of the service, "

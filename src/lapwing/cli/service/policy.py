@@ -129,7 +129,10 @@ def team(
     short_help="Set what a query costs that names no cost.",
 )
 def default_cost(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Whose.", show_default=False)] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="The person; without it, the command lists all.", show_default=False),
+    ] = None,
     epsilon: Annotated[
         Fraction | None, options.amount(options.above_zero("--epsilon"), "The cost of each such query.")
     ] = None,

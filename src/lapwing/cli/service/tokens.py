@@ -83,7 +83,7 @@ def make(
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
 ) -> None:
-    """Make a token for somebody (for the curator). It is shown this once, alone on standard output."""
+    """Make a token for somebody (for the curator). It is shown only once; standard output has nothing else."""
     with opened_people(people, catalog, server) as administration:
         issued = administration.make_token(person, label=label, scopes=scopes_of(scope), days=days)
     hand_over(issued, output)
