@@ -102,6 +102,7 @@ def test_other_names_lead_to_commands() -> None:
 
 
 def test_a_group_lists_its_commands(run: Run) -> None:
+    assert "Commands: list, export, verify, accept." in run("audit-log", "show").err
     groups = [name for name in ALL if isinstance(load(name), TyperGroup) and name != "budget"]
     for name in groups:
         outcome = run(name)

@@ -197,6 +197,7 @@ def test_nothing_is_written_if_the_answers_end(file: Path, typed: Typed) -> None
 def test_elsewhere_it_says_what_is_missing(folder: Path, run: Run, given: tuple[str, ...], missing: str) -> None:
     outcome = run("init", "visits.parquet", *given)
     assert (outcome.status, f"{missing} is missing" in outcome.err) == (2, True)
+    assert outcome.err.count("is missing: ") == {(): 3, ("--privacy-unit", "row"): 1}.get(given, 2)
     assert "On a terminal" in outcome.err
     assert not (folder / "lapwing.toml").exists()
 
@@ -216,7 +217,9 @@ def test_public_files_become_public_tables(folder: Path, run: Run) -> None:
     assert run("explain", sql, "--epsilon", "0.5").status == 0
 
 
-@pytest.mark.parametrize("name", ["id", "person_id", "patientId", "customer", "Customer ID".lower(), "ssn", "user_id"])
+@pytest.mark.parametrize(
+    "name", ["id", "person_id", "patientId", "customer", "Customer ID", "ssn", "Kunde", "KundenNr"]
+)
 def test_names_of_units(name: str) -> None:
     assert LIKE_A_UNIT.fullmatch(name)
 

@@ -111,7 +111,7 @@ def verify(
     short_help="Accept the log as it is, after you restored people.",
 )
 def accept(people: PeopleStore = None, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
-    """Take the audit log as it is after people were put back from a copy (for the operator). The log says so."""
+    """Accept the audit log as it is, after you restored people from a copy (for the operator). The log records it."""
     with opened_store(people, catalog) as (store, base):
         from lapwing.release.account import principal  # here, so that `lapwing --help` loads no engine
         from lapwing.server.audit_mark import AuditMark

@@ -261,6 +261,8 @@ def _report(error: Exception, arguments: Sequence[str]) -> int:
         if said.startswith("Missing command") and isinstance(getattr(context, "command", None), TyperGroup):
             complain(cast(Any, context).get_help())  # as `lapwing` by itself does
             return InvalidParameter.exit_status
+        if said.startswith("No such command") and path != "lapwing":
+            said += f" Commands: {', '.join(cast(Any, context).command.commands)}."
         complain(f"lapwing: {said if said.endswith(('.', '?')) else f'{said}.'} `{path} --help` shows how.")
         return InvalidParameter.exit_status
     if isinstance(error, OSError):

@@ -62,7 +62,12 @@ Asked = Annotated[
 ]
 PrivacyUnit = Annotated[
     str | None,
-    typer.Option("--privacy-unit", metavar="COLUMN", help='DATA: whose row it is, or "row".', show_default=False),
+    typer.Option(
+        "--privacy-unit",
+        metavar="COLUMN",
+        help='DATA: the column that says whose row it is, or "row".',
+        show_default=False,
+    ),
 ]
 BudgetOption = Annotated[
     Budget | None,
@@ -74,7 +79,9 @@ BudgetOption = Annotated[
         show_default=False,
     ),
 ]
-MaxRows = Annotated[int | None, typer.Option("--max-rows", metavar="K", help="DATA: rows of a unit that count.")]
+MaxRows = Annotated[
+    int | None, typer.Option("--max-rows", metavar="K", help="DATA: queries use at most this many rows of a unit.")
+]
 Types = Annotated[
     list[str] | None,
     typer.Option("--types", metavar="COLUMN=TYPE,…", help="DATA: types of a CSV file or of JSON lines."),
@@ -284,12 +291,17 @@ def _judged_types(data: Path) -> dict[str, str] | None:
         from lapwing.cli.interview import Answers, ask_types  # here: few commands ask
 
         return types_of(ask_types(data, Answers()).types)
-    from lapwing.catalog.file_columns import found_text, guessed_types  # here, as above
+    from lapwing.catalog.file_columns import found_text  # here, as above
+    from lapwing.catalog.guessed_writing import guessed_writing
 
-    guessed = {name: kind for name, kind in guessed_types(data, found_text(data)).items() if kind != "string"}
+    guess = guessed_writing(data, found_text(data))
+    guessed = {name: kind for name, kind in guess.types.items() if kind != "string" and name not in guess.ways}
     if guessed and not is_json(data):
         line = f"--types {shlex.quote(types_line(guessed))}"
         note("note", f"Guessed from the first rows, where a single row may decide, and not used: {line}")
+    if guess.ways:
+        described = f"`lapwing init {shlex.quote(str(data))}` describes them"
+        note("note", f"Dates or numbers are written in a way of their own in {', '.join(guess.ways)}: {described}.")
     return None
 
 

@@ -45,13 +45,17 @@ Delta = Annotated[
 ]
 Confidence = Annotated[
     Fraction | None,
-    options.amount(options.between("--confidence"), "Confidence of the intervals; default 0.95.", "--confidence"),
+    options.amount(options.between("--confidence"), "The confidence of the intervals; default 0.95.", "--confidence"),
 ]
 
 
 Form = Annotated[
     Format | None,
-    typer.Option("--format", help="A table on a terminal, CSV in a pipe, by its name for a file.", show_default=False),
+    typer.Option(
+        "--format",
+        help="Default: a table on a terminal, CSV in a pipe, and for a file as its name ends.",
+        show_default=False,
+    ),
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead.")]
 ARGUMENTS: Final = {
@@ -61,7 +65,7 @@ ARGUMENTS: Final = {
     "leaves": (int, "N", "The number of leaves, for stars."),
     "up_to": (int, "N", "The largest degree with a cell of its own in a histogram."),
     "direction": (str, "in|out", "Which degrees to use, in a directed graph."),
-    "at": (str, "SHARES", 'Of degree_quantiles, like "0.5, 0.9".'),
+    "at": (str, "SHARES", 'The shares for degree_quantiles, like "0.5, 0.9".'),
     "count": (int, "N", "The number of groups, for most_connected."),
 }
 """What statistics take, by name: the type, what stands for it in the help, and what it is."""

@@ -42,7 +42,8 @@ def index() -> None:
 def build(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Clean and bound every table's rows once, and store them in a file next to the data, for all later queries.
 
-    Results are the same with and without. The file holds private rows; only you can read it. Nothing is charged.
+    Results are the same with an index and without. The file holds private rows, and only you can read it. Nothing is
+    charged.
     """
     with _tables(catalog) as (engine, tables):
         for table in tables:

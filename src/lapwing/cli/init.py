@@ -72,6 +72,7 @@ MISSING: Final = {
     "--privacy-unit": 'name the column that says whose row it is, or "row" if each row is a unit of its own',
     "--epsilon": "give the most that all results together may reveal, like 3",
     "--max-rows": "give the most rows that one unit may have, like 10",
+    "--types": "give the types of the columns; if nothing else is missing, a draft of them is shown",
 }
 """Of options that are needed, what to say."""
 
@@ -420,7 +421,8 @@ def _completed(
         InvalidParameter: Elsewhere, if an option is missing.
         DataFault: If the file cannot be read.
     """
-    lacks = _missing(place, stated)
+    missing = _missing(place, stated)
+    lacks = missing[0] if missing else None
     if lacks and sys.stdin.isatty() and sys.stderr.isatty():
         from lapwing.cli.interview import interview  # here: see above
 
@@ -428,7 +430,8 @@ def _completed(
     if lacks == "--types":
         _refuse_without_types(Path(place), stated)
     if lacks:
-        raise InvalidParameter(f"{lacks} is missing: {MISSING[lacks]}. On a terminal, `lapwing init` asks for it.")
+        said = " ".join(f"{option} is missing: {MISSING[option]}." for option in missing)
+        raise InvalidParameter(f"{said} On a terminal, `lapwing init` asks for what is missing.")
     return stated, None
 
 
@@ -484,8 +487,8 @@ def _written(stated: "Mapping[str, list[str] | None]", said: "Answers") -> "Mapp
     return texts
 
 
-def _missing(source: Path | str, said: "Answers") -> str | None:
-    """Return the first option that is needed and was not given."""
+def _missing(source: Path | str, said: "Answers") -> list[str]:
+    """Return the options that are needed and were not given."""
     from lapwing.catalog.model import ROW  # here: see above
     from lapwing.catalog.source_names import holds_no_types
 
@@ -496,7 +499,7 @@ def _missing(source: Path | str, said: "Answers") -> str | None:
         "--max-rows": rows,
         "--types": isinstance(source, Path) and said.types is None and holds_no_types(source),
     }
-    return next((option for option, lacks in needed.items() if lacks), None)
+    return [option for option, lacks in needed.items() if lacks]
 
 
 def _public_tables(sources: "Sequence[str]", folder: Path) -> "list[PublicTable]":

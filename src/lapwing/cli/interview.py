@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 LIKE_A_UNIT: Final = re.compile(
-    r"(person|people|patient|customer|client|user|member|student|employee|household|subject|respondent|card|account)s?"
-    r"([_ ]?(id|no|nr|number|key|code))?|.*[_ ](id|uid)|.*Id|ID|id|uid|ssn",
+    r"(?i:(person|people|patient|customer|client|user|member|student|employee|household|subject|respondent|card|account"
+    r"|kunde|nutzer|mitglied|haushalt|konto|cliente?|usuario|utilisateur|paciente|persona|personne)[sn]?"
+    r"([_ ]?(id|no|nr|nummer|number|num|key|code))?)|.*[_ ](id|ID|uid)|.*Id|ID|id|uid|ssn",
     re.ASCII,
 )
 """Names of columns that say whose row it is, mostly."""

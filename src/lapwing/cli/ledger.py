@@ -104,10 +104,10 @@ def restore(
     ] = False,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
-    """Put a copy in the place of a ledger that is gone (for the curator). Spending is never rolled back unnoticed.
+    """Replace a lost ledger by a copy (for the curator). Lapwing refuses a copy that would undo spending.
 
-    If the mark beside the ledger proves that it had more entries than the copy, this is refused, unless you declare
-    that they are lost: then nothing is left of the budget, and you may raise it.
+    The mark, a small file next to the ledger, has the number of its entries. If the copy has fewer, Lapwing refuses it,
+    unless you declare by --lost that entries are lost. Then the whole budget counts as spent, and you may raise it.
     """
     from lapwing.catalog.toml import load  # here, so that `lapwing --help` loads no engine
     from lapwing.ledger import exporting

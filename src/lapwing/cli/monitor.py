@@ -38,9 +38,10 @@ FIRST: Final = examples(
 CONFIDENCE: Final = Fraction(95, 100)
 
 app = typer.Typer(help="Release numbers repeatedly while events come in.", epilog=FIRST, rich_markup_mode=None)
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the monitor.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the monitor.", show_default=False)]
 Level = Annotated[
-    Fraction | None, amount(between("--confidence"), "Of the intervals; 0.95 unless given.", show_default=False)
+    Fraction | None,
+    amount(between("--confidence"), "The confidence of the intervals; default 0.95.", show_default=False),
 ]
 
 
@@ -121,7 +122,7 @@ def create(
     question: Annotated[
         str | None,
         typer.Argument(
-            metavar="[QUESTION]",
+            metavar="SQL",
             help="SQL over one table, with EVERY … FOR …; default: [monitors.NAME] of the catalog.",
             show_default=False,
         ),
@@ -143,7 +144,7 @@ def create(
     ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
-    """Make a monitor, and charge the loss of its whole horizon (for the curator). Run it, and it releases."""
+    """Create a monitor, and charge the cost of its whole horizon (for the curator). Then run it, to release ticks."""
     from lapwing.monitors import create_monitor
 
     with create_monitor(
@@ -173,7 +174,7 @@ def create(
 
 @app.command("list", epilog=examples("lapwing monitor list"), short_help="List monitors and their state.")
 def list_(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
-    """List the monitors of a data set, and say how each stands."""
+    """List the monitors of a data set and their state."""
     from lapwing.errors import LapwingError
     from lapwing.monitors import list_monitors, open_monitor
 
@@ -201,7 +202,7 @@ def show_(
     form: Annotated[TableFormat, typer.Option("--format", help="How to write it.")] = TableFormat.table,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
-    """Show what a monitor is, and what it has released at one tick. Free."""
+    """Show a monitor and the numbers of one tick. Free."""
     from lapwing.monitors import open_monitor
 
     with open_monitor(catalog, name) as found:
@@ -228,7 +229,7 @@ def run(
 ) -> None:
     """Read events as they come and release each tick when it is due, until the horizon is reached (for the curator).
 
-    Ends with Ctrl-C; run it again, and it goes on: ticks that were missed are made up in order.
+    Ctrl-C ends it. When you run it again, it first releases the ticks that were missed, in order.
     """
     from lapwing.monitors import open_monitor
 
@@ -263,7 +264,7 @@ def watch(
     ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
-    """Show a chart of the newest tick that follows what is released, by whatever process. Ends with Ctrl-C. Free."""
+    """Show a chart of the newest tick, and draw it again at each release. Ctrl-C ends it. Free."""
     from lapwing.cli.live_chart import LiveChart
     from lapwing.monitors import open_monitor
 
@@ -281,8 +282,8 @@ def watch(
 )
 def alert(
     name: Name,
-    alert_name: Annotated[str, typer.Argument(metavar="ALERT", help="Of the alert.", show_default=False)],
-    column: Annotated[str | None, _optional("Of noisy numbers.", metavar="COLUMN")] = None,
+    alert_name: Annotated[str, typer.Argument(metavar="ALERT", help="The name of the alert.", show_default=False)],
+    column: Annotated[str | None, _optional("The column of noisy numbers.", metavar="COLUMN")] = None,
     above: Annotated[Fraction | None, amount(_any("--above"), "Alert above this value.", show_default=False)] = None,
     below: Annotated[Fraction | None, amount(_any("--below"), "Alert below this value.", show_default=False)] = None,
     ticks: Annotated[int, typer.Option(metavar="COUNT", help="Alert only after COUNT ticks in a row.")] = 1,
@@ -293,7 +294,7 @@ def alert(
     remove: Annotated[bool, typer.Option("--remove", help="Remove the alert.")] = False,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
-    """Say when a number passes a threshold: `lapwing monitor run` does, and sends it. Free: it is released anyway."""
+    """Let `lapwing monitor run` send an alert when a released number passes a threshold. Free."""
     from lapwing.monitors import Alert, open_monitor
 
     with open_monitor(catalog, name) as found:
@@ -328,7 +329,7 @@ def alarms(name: Name, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
 
 @app.command(epilog=examples("lapwing monitor stop density"), short_help="Stop a monitor for ever.")
 def stop(name: Name, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
-    """End a monitor for ever (for the curator). What was charged stays charged, and what was released can be read."""
+    """Stop a monitor for ever (for the curator). Its cost stays charged, and its ticks stay readable."""
     from lapwing.monitors import open_monitor
 
     with open_monitor(catalog, name) as found:

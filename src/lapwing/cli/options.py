@@ -286,7 +286,7 @@ Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Also show costs in the unit that the ledger adds up: ε, μ² or ρ.")
 ]
 ReportFormat = Annotated[Report, typer.Option("--format", help="How to write it.")]
-AS_USUAL: Final = typer.Option("--format", help="A table on a terminal, CSV in a pipe.", show_default=False)
+AS_USUAL: Final = typer.Option("--format", help="Default: a table on a terminal, CSV in a pipe.", show_default=False)
 UsualFormat = Annotated[TableFormat | None, AS_USUAL]
 
 

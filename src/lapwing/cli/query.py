@@ -56,7 +56,9 @@ class Intervals:
 
     level: Annotated[
         Fraction | None,
-        options.amount(options.between("--confidence"), "Confidence of the intervals; default 0.95.", "--confidence"),
+        options.amount(
+            options.between("--confidence"), "The confidence of the intervals; default 0.95.", "--confidence"
+        ),
     ] = None
     population: Annotated[
         bool,
@@ -83,7 +85,9 @@ class Writing:
     form: Annotated[
         Format | None,
         typer.Option(
-            "--format", help="A table on a terminal, CSV in a pipe, by its name for a file.", show_default=False
+            "--format",
+            help="Default: a table on a terminal, CSV in a pipe, and for a file as its name ends.",
+            show_default=False,
         ),
     ] = None
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead.")] = (

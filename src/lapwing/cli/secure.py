@@ -29,7 +29,8 @@ FIRST: Final = examples("lapwing secure join north --address north.example.org:8
 app = typer.Typer(help="Secure sums: no single server sees an answer.", epilog=FIRST, rich_markup_mode=None)
 CONFIDENCE: Final = Fraction(95, 100)
 Level = Annotated[
-    Fraction | None, amount(between("--confidence"), "Of the intervals; 0.95 unless given.", show_default=False)
+    Fraction | None,
+    amount(between("--confidence"), "The confidence of the intervals; default 0.95.", show_default=False),
 ]
 TaskFile = Annotated[Path, typer.Argument(metavar="TASK", help="The task's file.", show_default=False)]
 
@@ -43,8 +44,12 @@ def secure() -> None:
     epilog=examples("lapwing secure join north --address north.example.org:8471"), short_help="Make a server's key."
 )
 def join(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the server, for people.", show_default=False)],
-    address: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where clients reach it.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of the server, for people.", show_default=False)
+    ],
+    address: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="The address at which clients reach it.", show_default=False)
+    ],
     folder: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="A new folder; NAME unless given.", show_default=False)
     ] = None,
@@ -128,7 +133,7 @@ def init(
         "task.json"
     ),
 ) -> None:
-    """Write a task for everybody, and beside it the organiser's key, with which the task is closed.
+    """Write a task for everybody, and next to it the organiser's key, which closes the task.
 
     A sum of 0 and 1, such as a count of those who say yes, is --number 0:1 --steps 1, with half the noise of --value.
     """
@@ -156,7 +161,7 @@ def init(
 
 @app.command(epilog=examples("lapwing secure serve north task.json"), short_help="Run one of the servers.")
 def serve(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The server's own.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of the server.", show_default=False)],
     file: TaskFile,
     epsilon: Annotated[
         Fraction | None,
@@ -172,7 +177,7 @@ def serve(
         str | None, typer.Option(metavar="ADDRESS", help="Listen there; by default the task's.", show_default=False)
     ] = None,
 ) -> None:
-    """Take parts of answers, and release noisy totals of a closed set once. Ends with Ctrl-C; nothing is lost then."""
+    """Take parts of answers, and release noisy totals once a task is closed. Ctrl-C ends it and loses nothing."""
     from lapwing.secure.adding import AddingServer, budget_of
     from lapwing.secure.identity import CERTIFICATE
 
@@ -240,9 +245,10 @@ def send(
         typer.Option(metavar="FILE", help="For tests: answers of many people, one a line.", show_default=False),
     ] = None,
 ) -> None:
-    """Answer a task: the answer is asked for, or read from standard input, and leaves this device only in parts.
+    """Send an answer to a task. The answer leaves this device only in parts.
 
-    It is no option of the command, as what is typed there stays in the shell's history.
+    The command asks for the answer, or reads it from standard input. No option takes it, because the shell's history
+    keeps what you type with a command.
     """
     from lapwing.secure import sending
 
@@ -289,9 +295,9 @@ def relay(
         bool, typer.Option("--behind-proxy", help="A proxy on this machine speaks TLS with clients.")
     ] = False,
 ) -> None:
-    """Take sealed parts from clients, also from browsers, and pass them on to the servers, which nobody else can read.
+    """Take sealed parts from clients and browsers, and pass them on to the servers. Only the servers can read them.
 
-    Ends with Ctrl-C; what was acknowledged is passed on when it is begun again.
+    Ctrl-C ends it. When you run it again, it passes on what it had acknowledged.
     """
     from lapwing.cli.local.collect import is_loopback, place_of
     from lapwing.secure.relay import Relay

@@ -276,7 +276,9 @@ class Protection:
     ] = None
     epsilon: Annotated[Fraction | None, amount(above_zero("--epsilon"), "With a file: its budget.")] = None
     delta: Annotated[Fraction | None, amount(part_of_one("--delta"), "With a file: its delta.")] = None
-    max_rows: Annotated[int | None, typer.Option(metavar="K", help="With a file: rows of a unit.")] = None
+    max_rows: Annotated[
+        int | None, typer.Option(metavar="K", help="With a file: queries use at most this many rows of a unit.")
+    ] = None
     types: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN=TYPE,…", help="With a CSV file or JSON lines: types; columns not named are text."),

@@ -50,12 +50,12 @@ class Against(StrEnum):
 class Settings:
     """What an experiment takes in the place of its own values."""
 
-    n: Annotated[int | None, typer.Option("--n", help="People.")] = None
+    n: Annotated[int | None, typer.Option("--n", help="The number of people.")] = None
     k: Annotated[int | None, typer.Option("--k", help="The number of answers, queries, or members of a group.")] = None
     d: Annotated[int | None, typer.Option("--d", help="The number of dimensions: columns or candidates.")] = None
     delta: Annotated[Fraction | None, amount(between("--delta"), "δ, where one is needed.")] = None
     repetitions: Annotated[
-        int | None, typer.Option("--repetitions", help="The number of repeats; there is no seed.")
+        int | None, typer.Option("--repetitions", help="The number of repeats. Lapwing takes no seed.")
     ] = None
     data: Annotated[
         Path | None, typer.Option("--data", metavar="FILE", help="Your own students: .parquet or .csv.")
@@ -117,10 +117,10 @@ def command(
     settings: Settings,
     against: Annotated[Against, typer.Option(help="The target of an attack.")] = Against.both,
     explain: Annotated[bool, typer.Option("--explain", help="Show the source of the predictions.")] = False,
-    short: Annotated[bool, typer.Option("--short", help="Fewer repeats: quicker, and less sure.")] = False,
+    short: Annotated[bool, typer.Option("--short", help="Run fewer repeats, which is quicker and less exact.")] = False,
     output: Output,
 ) -> int | None:
-    """Try out what differential privacy promises, and what attacks can do: predicted beside observed."""
+    """Try out what differential privacy promises and what attacks can do: predictions next to observations."""
     if output.students is not None:
         _write_students(output.students)
     epsilons, given = _epsilons(epsilon), settings.given()

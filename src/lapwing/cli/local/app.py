@@ -82,8 +82,8 @@ def advise(
 ) -> None:
     """Compare all mechanisms by their exact error, or say how many respondents or what epsilon an accuracy takes.
 
-    Give two of --epsilon, --respondents and --within. An accuracy is that of every share, or with --number of the mean,
-    of a population of which the respondents are a random sample, whatever they answer; --within is then in the units of
+    Give two of --epsilon, --respondents and --within. The accuracy is for every share of answers, or with --number for
+    the mean, in a population from which the respondents are a random sample. With --number, --within has the unit of
     the number.
     """
     if (values is None) == (number is None):
@@ -167,11 +167,11 @@ def task(
     ] = None,
     written: options.Written,
 ) -> None:
-    """Write a task. The most accurate mechanism is taken, for two values the coin, unless one is given.
+    """Write a task. Unless you name a mechanism, Lapwing takes the most accurate one.
 
-    With --text any text may be answered, and the mechanism that finds common words is taken. Of several attributes a
-    report tells one, drawn at random, with all of epsilon: that is the loss of the whole record. With --joint a report
-    tells all, each with an equal part of epsilon, which add up to it.
+    With --text, people may answer any text, and Lapwing finds the common words. Of several attributes, each report has
+    one, drawn at random, with the whole epsilon. With --joint, each report has all of them, each with an equal part of
+    epsilon.
     """
     answers.require_one_kind()
     hidden = unit or f"{'all answers' if answers.attribute else 'one answer'} of one person"
@@ -209,10 +209,13 @@ def report(
     file: estimating.TaskFile,
     answer: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Append it to a file instead.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Append the report to a file instead.")
     ] = None,
     device: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep there what this device has revealed.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The file in which this device records what it has revealed.", show_default=False
+        ),
     ] = None,
     people: Annotated[
         Path | None,

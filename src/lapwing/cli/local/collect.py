@@ -47,7 +47,7 @@ def collect(
     ] = None,
     candidates: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Of tasks for texts: the words, one a line.", show_default=False),
+        typer.Option(metavar="FILE", help="With tasks for texts: the words, one a line.", show_default=False),
     ] = None,
     batch: Annotated[int, typer.Option(metavar="COUNT", help="Count and release at least COUNT reports together.")] = 1,
     delta: Annotated[
@@ -68,12 +68,11 @@ def collect(
         bool, typer.Option("--behind-proxy", help="A proxy on this machine speaks TLS with respondents.")
     ] = False,
 ) -> None:
-    """Serve a page for each task, take reports, each once, and estimate from them at any time.
+    """Serve a page for each task, take each report once, and estimate from them at any time.
 
-    A report is on the disk before it is acknowledged. Kept are what reports say, their identities while the task is
-    open, and the day; no address, and no order once they are released: FOLDER/TASK-NUMBER.parquet has them.
-    Ctrl-C ends it, and releases what makes whole batches. When the days are over for which a task keeps reports, they
-    are deleted.
+    A report is on the disk before it is acknowledged. The collector stores what reports say, the day, and while the
+    task is open their identities. It stores no address. Released reports are in FOLDER/TASK-NUMBER.parquet, in no
+    order. Ctrl-C ends the collector, and releases whole batches. Reports are deleted after the days that a task states.
     """
     try:
         from lapwing.collector.service import configured, run

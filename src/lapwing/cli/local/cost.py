@@ -39,14 +39,14 @@ def cost(
     reports_a_day: Annotated[int, typer.Option(metavar="COUNT", help="How many each person sends a day.")] = 1,
     days: Annotated[int, typer.Option(metavar="COUNT", help="For how many days.")] = 30,
     delta: Annotated[
-        Fraction | None, amount(between("--delta"), "Of the tighter statement, 1e-6 unless given.")
+        Fraction | None, amount(between("--delta"), "The delta of the tighter statement; default 1e-6.")
     ] = None,
     form: UsualFormat = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None,
 ) -> None:
-    """Show what reports with fresh noise lose together, day by day, and how often their majority is the answer.
+    """Show what reports with fresh noise reveal together, day by day, and how often their majority is the answer.
 
-    A limit of epsilon a day that is reset every night, as some vendors state it, bounds one day. This is the sum.
+    Some vendors state a limit of epsilon for each day. It limits only one day, and this command adds up the days.
     """
     require_chart(plot)
     check_whole("--days", days, 1, MOST_REPORTS)

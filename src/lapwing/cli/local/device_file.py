@@ -52,8 +52,8 @@ def device(
 ) -> None:
     """Show what this device has revealed so far, task by task and in all, and set its own limits.
 
-    The file is private: it has what mechanisms keep of your answers. Without it a device begins anew, though what it
-    revealed before stays revealed.
+    The file is private, because mechanisms store parts of your answers in it. Without the file, the device counts from
+    zero, although everybody still has what it revealed before.
     """
     if no_limit and (limit, delta_limit) != (None, None):
         raise InvalidParameter("Give limits or --no-limit, not both.")

@@ -23,7 +23,7 @@ EXAMPLE: Final = """\b
 Examples:
   lapwing local estimate task.toml reports.ndjson --whom population
   lapwing local estimate task.toml reports/*.parquet"""
-Level = Annotated[Fraction | None, amount(between("--confidence"), "Of the intervals, 0.95 unless given.")]
+Level = Annotated[Fraction | None, amount(between("--confidence"), "The confidence of the intervals; default 0.95.")]
 CONFIDENCE: Final = Fraction("0.95")
 TaskFile = Annotated[Path, typer.Argument(metavar="TASK", help="The task, in TOML or JSON.")]
 
@@ -51,10 +51,10 @@ def estimate(
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None,
     candidates: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Of a task for texts: the words, one a line.", show_default=False),
+        typer.Option(metavar="FILE", help="With a task for texts: the words, one a line.", show_default=False),
     ] = None,
 ) -> None:
-    """Estimate shares or a mean, with intervals. A line that is no report is rejected by itself."""
+    """Estimate shares or a mean, with intervals. A line that is no report is left out."""
     require_chart(plot)
     asked = read_task(file)
     options = EstimateOptions(

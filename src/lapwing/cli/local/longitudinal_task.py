@@ -55,9 +55,12 @@ def over_time(
             metavar="COUNT", help="For a no or yes: how many changes of it count, a first yes too.", show_default=False
         ),
     ] = None,
-    days: Annotated[int, typer.Option(metavar="DAYS", help="Of a period, with --changes.")] = 1,
+    days: Annotated[int, typer.Option(metavar="DAYS", help="With --changes: the days of a period.")] = 1,
     unit: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The unit that noise hides: answers of whom.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="The unit that noise hides, such as all answers of one person.", show_default=False
+        ),
     ] = None,
     retention_days: options.Retention = 30,
     output: options.Output = None,

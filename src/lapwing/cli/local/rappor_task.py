@@ -63,10 +63,10 @@ def rappor(
     unit: Annotated[str, typer.Option(metavar="TEXT", help="The unit that noise hides.")] = "one answer of one person",
     written: options.Written,
 ) -> None:
-    """Write a task for RAPPOR: any text may be answered, and later be looked for by candidates.
+    """Write a task for RAPPOR: people may answer any text, and you look for candidate texts later.
 
-    With --forever the device remembers; as much as --epsilon makes it send the same report every time. Several hashes
-    are for compatibility: one is the most accurate. With --value there is a bit for each value and no hashing.
+    With --forever, the device remembers its answer. If --forever equals --epsilon, it always sends the same report.
+    Several hashes are for compatibility; one is the most accurate. With --value, each value has a bit, without hashing.
     """
     options.check_whole("--most-bytes", most_bytes, 1, MOST_BYTES)
     if value:

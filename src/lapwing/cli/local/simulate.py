@@ -58,7 +58,7 @@ def simulate(
         ),
     ] = None,
     delta: Annotated[
-        Fraction | None, amount(between("--delta"), "Of shuffled and Gaussian; 1e-6 unless given.")
+        Fraction | None, amount(between("--delta"), "The delta of shuffled and Gaussian noise; default 1e-6.")
     ] = None,
     repeats: Annotated[int, typer.Option(metavar="COUNT", help="How many simulations of each.")] = 20,
     values: Annotated[
@@ -74,9 +74,9 @@ def simulate(
 ) -> None:
     """Compare the error of a share without noise, with central noise, with shuffled and with local reports.
 
-    The error is the root of the mean squared error of a share, over values: predicted by formulas, and observed in
-    simulations on this data. Shares themselves are never shown. It is your own simulation on true data, and not
-    private: what it shows depends on the data, and is not for publication.
+    The error is the root of the mean squared error of a share, over all values. The command shows the error that
+    formulas predict and the error in simulations on your data. It never shows shares. The output depends on the true
+    data and is not private, so do not publish it.
     """
     require_chart(plot)
     public = _values_of(values)

@@ -38,7 +38,7 @@ Opens = Annotated[date, typer.Option(parser=day("--opens"), metavar="DAY", help=
 Closes = Annotated[date, typer.Option(parser=day("--closes"), metavar="DAY", help="The last day.")]
 Epsilon = Annotated[Fraction, amount(above_zero("--epsilon"), "The privacy loss of one report.")]
 Retention = Annotated[int, typer.Option(metavar="DAYS", help="How many days to store reports.")]
-Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the task to a file.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a task that is there.")]
 
 

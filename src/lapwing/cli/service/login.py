@@ -22,7 +22,7 @@ EXAMPLE: Final = "\n".join(
 
 
 def command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Who you are.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Your name.", show_default=False)],
     hours: Annotated[
         float, typer.Option("--hours", metavar="HOURS", min=0.01, max=8784, help="How many hours the token is valid.")
     ] = 12,

@@ -19,7 +19,7 @@ app = typer.Typer(
 )
 
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Of a person.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a person.", show_default=False)]
 
 
 @app.callback()
@@ -55,7 +55,7 @@ def show_people(
 def add(
     name: Name,
     role: Annotated[Role, typer.Option("--role", help="Their role.")] = "analyst",
-    team: Annotated[str | None, typer.Option("--team", metavar="TEAM", show_default=False)] = None,
+    team: Annotated[str | None, typer.Option("--team", metavar="TEAM", help="Their team.", show_default=False)] = None,
     password: Annotated[
         bool, typer.Option("--password", help="Ask for a password for the console. Programs use tokens instead.")
     ] = False,
@@ -63,7 +63,7 @@ def add(
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
 ) -> None:
-    """Add somebody. The name is theirs for ever, as the ledger keeps it."""
+    """Add a person. The name stays theirs for ever, because the ledger has it."""
     with opened_people(people, catalog, server) as administration:
         chosen = passwords.new(name) if password else None
         person = administration.add(name, role, password=chosen, team=team)
@@ -84,7 +84,7 @@ def role(
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
 ) -> None:
-    """Change somebody's role. What a role does not give, no token gives either, at once."""
+    """Change somebody's role. Their tokens lose at once the rights that the new role does not have."""
     with opened_people(people, catalog, server) as administration:
         _say(administration.change(name, {"role": role}), "is now")
 
@@ -141,7 +141,7 @@ def disable(
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
 ) -> None:
-    """Let somebody in no more: all of their tokens end. Nobody is ever removed, as the ledger keeps their name."""
+    """Disable somebody's account, and end all of their tokens. Accounts stay, because the ledger has their names."""
     with opened_people(people, catalog, server) as administration:
         administration.change(name, {"active": False})
     print_text(f"{visible(name)} is disabled, and every token of {visible(name)} is revoked.\n")
@@ -154,7 +154,7 @@ def enable(
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
 ) -> None:
-    """Let somebody in again who was disabled. Grants and password are as they were; tokens are made anew."""
+    """Enable a disabled account. Grants and password stay as they were. The person needs new tokens."""
     with opened_people(people, catalog, server) as administration:
         administration.change(name, {"active": True})
     print_text(f"{visible(name)} is enabled. The old tokens stay revoked.\n")

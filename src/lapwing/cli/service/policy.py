@@ -80,7 +80,7 @@ def set_policy(
     server: options.Server = None,
     dataset: options.Dataset = None,
 ) -> None:
-    """Change the policy of a data set; what is not given stays."""
+    """Change the policy of a data set. Settings that you do not give stay."""
     if division is None and most_epsilon is None and least_share is None and not no_most_epsilon:
         raise InvalidParameter(
             "Give a setting to change: --division, --most-epsilon, --no-most-epsilon or --least-share."
@@ -103,7 +103,7 @@ def set_policy(
     short_help="Give a team a share of the budget.",
 )
 def team(
-    team: Annotated[str, typer.Argument(metavar="TEAM", help="Its name.", show_default=False)],
+    team: Annotated[str, typer.Argument(metavar="TEAM", help="The team.", show_default=False)],
     share: Annotated[
         Fraction | None, options.amount(share_of_budget, "The part of the budget that the whole team may spend.")
     ] = None,
@@ -176,7 +176,7 @@ def stop(
     server: options.Server = None,
     dataset: options.Dataset = None,
 ) -> None:
-    """Stop a data set: once this returns, nothing is charged. What was bought stays free."""
+    """Stop a data set. From then on Lapwing charges nothing, and earlier results stay free."""
     with opened_access(people, catalog, server, dataset) as access:
         access.stop(stopped=True)
     print_text(f"{visible(access.dataset)} is stopped; Lapwing charges nothing until `lapwing policy resume`.\n")
@@ -189,7 +189,7 @@ def resume(
     server: options.Server = None,
     dataset: options.Dataset = None,
 ) -> None:
-    """Let a data set go on that `lapwing policy stop` stopped. A stop after faults ends by `lapwing data resume`."""
+    """Resume a data set after `lapwing policy stop`. After a stop by faults, use `lapwing data resume`."""
     with opened_access(people, catalog, server, dataset) as access:
         access.stop(stopped=False)
     print_text(f"{visible(access.dataset)} is open to queries again.\n")

@@ -97,7 +97,7 @@ def show_tokens(
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
 ) -> None:
-    """List somebody's tokens, the newest first: not the tokens themselves, which nobody has but their owners."""
+    """List somebody's tokens, the newest first. The secrets are not shown, because only their owners have them."""
     with opened_people(people, catalog, server) as administration:
         tokens = administration.tokens(person)
     if form is options.Report.json:
@@ -112,13 +112,16 @@ def show_tokens(
 
 @app.command(epilog=options.examples("lapwing token revoke 3f9a2c41 alice"), short_help="Revoke a token.")
 def revoke(
-    id: Annotated[str, typer.Argument(metavar="ID", help="As `lapwing token list` shows it.", show_default=False)],
+    id: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="The id of the token, as `lapwing token list` shows it.", show_default=False),
+    ],
     person: Person = None,
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
 ) -> None:
-    """End a token, from now on and for ever."""
+    """Revoke a token for ever."""
     with opened_people(people, catalog, server) as administration:
         token = _named(id, administration.tokens(person))
         administration.revoke(token["id"], person)
