@@ -5,11 +5,13 @@ import html
 import http.client
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 import pytest
 
 import lapwing as lw
+from lapwing.cli.serve import psql_command
 from lapwing.server import listener
 from tests.support.cli.command import Run, write_visits
 from tests.support.effort import one_in, only
@@ -89,6 +92,21 @@ def test_from_a_file_to_an_answer(tmp_path: Path, run: Run, monkeypatch: pytest.
     with lw.connect("visits.lapwing.toml") as session:
         (row,) = session.budget().history
         assert (row.principal, row.answered) == ("curator", True)
+
+
+def test_how_psql_connects(tmp_path: Path) -> None:
+    """Words in capitals stand for what the service does not know."""
+    here = listener.Endpoint(port=8000, postgres=5432)
+    assert psql_command(here, ["visits"], "carol") == 'psql "host=127.0.0.1 port=5432 dbname=visits user=carol"'
+    for file in ("chain.pem", "key.pem"):
+        (tmp_path / file).touch()
+    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    anywhere = listener.Endpoint(host="0.0.0.0", port=8000, postgres=0, certificate=chain, key=key)
+    unknown = 'psql "host=ADDRESS port=PORT dbname=DATASET user=PERSON sslmode=verify-full"'
+    assert psql_command(anywhere, ["visits", "staff"], None) == unknown
+    named = replace(anywhere, postgres=5433, public_url="https://dp.example.org:8443/")
+    assert "host=dp.example.org port=5433 " in psql_command(named, ["visits"], None)
+    assert shlex.split(psql_command(here, ["a 'b' $c"], None))[1].split(" ", 2)[2] == r"dbname='a \'b\' $c' user=PERSON"
 
 
 @pytest.mark.parametrize(

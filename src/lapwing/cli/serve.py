@@ -1,6 +1,8 @@
 """`lapwing serve`: answer questions over HTTP, for people with tokens."""
 
 import os
+import re
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -443,20 +445,23 @@ def _say_where(service: "Service", endpoint: "Endpoint") -> None:
         if curator is not None:
             _say(f"or log in with `lapwing login {curator} --server {endpoint.callers_address}`")
     if endpoint.postgres is not None:
-        _say(f"PostgreSQL clients: {_psql(endpoint, names, curator)}, with an API token as the password")
+        _say(f"PostgreSQL clients: {psql_command(endpoint, names, curator)}, with an API token as the password")
     wire = {} if endpoint.postgres is None else {"postgres": endpoint.postgres}
     log("serving", datasets=names, address=endpoint.public_url or endpoint.address, **wire)
 
 
-def _psql(endpoint: "Endpoint", datasets: Sequence[str], curator: str | None) -> str:
+def psql_command(endpoint: "Endpoint", datasets: Sequence[str], curator: str | None) -> str:
     """Return the command by which psql connects; words in capitals stand for what is not known here."""
     from lapwing.server.listener import UNSAID
 
     known = endpoint.callers_address != UNSAID
     host = urlsplit(endpoint.callers_address).hostname if known else "ADDRESS"
     name = datasets[0] if len(datasets) == 1 else "DATASET"
+    if not re.fullmatch(r"[\w.-]+", name):
+        name = "'" + re.sub(r"(['\\])", r"\\\1", name) + "'"
     tls = " sslmode=verify-full" if endpoint.certificate is not None else ""
-    return f'psql "host={host} port={endpoint.postgres or "PORT"} dbname={name} user={curator or "PERSON"}{tls}"'
+    said = f"host={host} port={endpoint.postgres or 'PORT'} dbname={name} user={curator or 'PERSON'}{tls}"
+    return f"psql {shlex.quote(said)}" if re.search(r'["$`\\!]', said) else f'psql "{said}"'
 
 
 def _say_promises(collector: "Collector") -> None:
