@@ -147,7 +147,7 @@ def test_nothing_but_the_draft_for_the_curator_guesses() -> None:
         *("catalog/file_columns.py", "catalog/public_draft.py", "cli/init.py", "cli/interview.py"),
         "catalog/guessed_writing.py",
         "cli/first_contact.py",  # shows them, and takes none
-        "server/preparation.py",  # shows the guesses to a curator, who sends the types with the draft
+        "server/preparation.py",  # shows the guesses to a curator, who sends types and settings with the draft
     }
 
 

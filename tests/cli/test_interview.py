@@ -165,6 +165,18 @@ def test_a_german_file_is_described_by_enter_alone(file: Path, typed: Typed, run
     assert (file.parent / "lapwing.toml").read_text() == first
 
 
+def test_the_unit_is_read_as_it_is_stored(file: Path, typed: Typed, run: Run) -> None:
+    """Whatever marks its numbers have, they are texts."""
+    file.write_text("nr;betrag\n1.000.001;1,5\n1.000.002;2,5\n", encoding="utf-8")
+    assert typed(["", "nr", "5", "", ".", ".", "", "", "", "", "", "0"], "people.csv").status == 0
+    assert run("data", "check").status == 0
+    (table,) = load(file.parent / "lapwing.toml").tables
+    assert [column.type for column in table.columns] == ["string", "decimal"]
+    refused = run("init", "people.csv", "--privacy-unit", "nr", "--epsilon", "1", "--max-rows", "5", "--force")
+    assert "--decimal-mark betrag=," in refused.err
+    assert "nr=" not in refused.err
+
+
 def test_a_format_may_be_corrected(file: Path, typed: Typed) -> None:
     file.write_text("id,when\n1,3/5/2024\n", encoding="utf-8")
     lines = ["when=%d/%m/%Q", "when=%d/%m/%Y", "id", "1", "", ".", "", "", "", "0"]

@@ -12,6 +12,7 @@ import pytest
 from lapwing.catalog.reading import Reading
 from lapwing.catalog.toml import loads
 from lapwing.server.preparation import DatasetPreparation
+from tests.cli.test_interview import GERMAN
 from tests.server.test_registering import CATALOG, register
 from tests.support.cli.command import write_visits
 from tests.support.server.world import QUICK, Reply, World, service_in, serving
@@ -56,6 +57,22 @@ def test_columns_are_as_declared_or_as_the_first_rows_look(registry: World) -> N
     guessed = asked(registry, "/v1/files/columns", file="more/trips.csv").document
     assert guessed["declared"] is False
     assert {column["name"]: column["type"] for column in guessed["columns"]}["person"] == "integer"
+    assert {str(column["reading"]) for column in (*declared["columns"], *guessed["columns"])} == {"{}"}
+
+
+def test_a_german_file_is_described_by_what_is_proposed(registry: World, data: Path) -> None:
+    (data / "more" / "orders.csv").write_text(GERMAN, encoding="utf-8")
+    columns = asked(registry, "/v1/files/columns", file="more/orders.csv").document["columns"]
+    body: dict[str, Any] = {
+        "file": "more/orders.csv", "privacy_unit": "kunde", "epsilon": 1, "max_rows_per_unit": 5,
+        "types": {column["name"]: column["type"] for column in columns},
+        "reading": {column["name"]: column["reading"] for column in columns if column["reading"]},
+    }  # fmt: skip
+    catalog = asked(registry, "/v1/catalogs/draft", **body).document["catalog"]
+    checked = asked(registry, "/v1/catalogs/check", catalog=catalog).document
+    (data / "more" / "orders.csv").unlink()
+    assert checked["passes"] is True
+    assert 'format = "%d.%m.%Y"' in catalog
 
 
 @pytest.mark.parametrize(

@@ -53,12 +53,17 @@ class Writing:
     Args:
         types: Of each column, as `file_columns.type_of` reads them.
         ways: Of columns that cannot be read without settings, all in which their texts can be read; the first is meant.
-        missing: Texts that may stand for missing values.
+        codes: Texts of each column that may stand for missing values.
     """
 
     types: Mapping[str, str]
     ways: Mapping[str, tuple[Way, ...]]
-    missing: tuple[str, ...]
+    codes: Mapping[str, tuple[str, ...]]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The codes of all columns."""
+        return tuple(dict.fromkeys(code for some in self.codes.values() for code in some))
 
 
 def guessed_writing(source: Path, text: TextFormat | None = None) -> Writing:
@@ -72,10 +77,10 @@ def guessed_writing(source: Path, text: TextFormat | None = None) -> Writing:
     """
     types = guessed_types(source, text)
     if not is_text(source):
-        return Writing(types=types, ways={}, missing=())
+        return Writing(types=types, ways={}, codes={})
     (first, *_) = files_of(source)
     seen = _texts(first, format_of(first, text))
-    missing = dict.fromkeys(one.strip() for texts in seen.values() for one in texts if one.strip() in CODES)
+    found_codes = {name: _codes(texts) for name, texts in seen.items()}
     found: dict[str, tuple[Way, ...]] = {}
     for name, kind in types.items():
         texts = [one for one in seen.get(name, ()) if one.strip() not in CODES]
@@ -85,7 +90,12 @@ def guessed_writing(source: Path, text: TextFormat | None = None) -> Writing:
     ways_found = {name: each for name, each in found.items() if each}
     kinds = {name: each[0].type for name, each in ways_found.items()}
     settings = {name: each for name, each in ways_found.items() if each[0].entries}
-    return Writing(types={**types, **kinds}, ways=settings, missing=tuple(missing))
+    codes = {name: some for name, some in found_codes.items() if some}
+    return Writing(types={**types, **kinds}, ways=settings, codes=codes)
+
+
+def _codes(texts: Mapping[str, None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.strip() for one in texts if one.strip() in CODES))
 
 
 def _plain(texts: list[str]) -> tuple[Way, ...]:

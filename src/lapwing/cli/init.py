@@ -557,11 +557,13 @@ def _refuse_without_types(source: Path, said: "Answers") -> NoReturn:
     from lapwing.cli.interview import option_of
 
     guess = guessed_writing(source, said.text(source))
-    told = {name: kind for name, kind in guess.types.items() if kind != "string"} or dict([*guess.types.items()][:1])
-    told = dict(guess.types) if is_json(source) else told  # which names no other columns
+    ways = {name: some for name, some in guess.ways.items() if name != said.privacy_unit}  # which is read as stored
+    types = {name: kind for name, kind in guess.types.items() if name in ways or name not in guess.ways}
+    told = {name: kind for name, kind in types.items() if kind != "string"} or dict([*types.items()][:1])
+    told = types if is_json(source) else told  # which names no other columns
     stated = {(option, text.partition("=")[0]) for option, text in said.further}
     options = [("--types", types_line(told))]
-    for name, some in guess.ways.items():
+    for name, some in ways.items():
         options += [
             (option_of(key), f"{name}={text}") for key, text in some[0].entries if (option_of(key), name) not in stated
         ]
@@ -570,7 +572,7 @@ def _refuse_without_types(source: Path, said: "Answers") -> NoReturn:
     complain(f"A draft of types, guessed from the first rows of {source.name}. A single row may decide a guess: judge")
     complain("each by what the column is for, not by what it holds.")
     complain(visible(" \\\n".join(f"  {option} {shlex.quote(text)}" for option, text in options), keep="\n"))
-    for name, some in guess.ways.items():
+    for name, some in ways.items():
         others = [str(way.reading.format) for way in some[1:] if way.reading.format]
         if others:
             complain(visible(f"In the first rows nothing tells {some[0].reading.format} from {others[0]}: {name}."))

@@ -111,7 +111,7 @@ def interview(source: Path | str, given: Answers, offered: "Sequence[FileColumn]
     else:
         said, columns = _of_file(Path(source), given)
         source = Path(source)
-    said = _whose(said, columns)
+    said = _as_stored(_whose(said, columns))
     asked = [column for column in columns if column.name != said.privacy_unit]
     said = _bounds(_stand_for_none(said, columns), asked)
     said = _budget(_sizes(_others(_values(said, asked), asked), table_name(source)))
@@ -258,6 +258,15 @@ def _whose(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
         )
         said = replace(said, max_rows=rows)
     return said
+
+
+def _as_stored(said: Answers) -> Answers:
+    """Leave out how the privacy unit is written: Lapwing reads it as it is stored, and what has marks as a text."""
+    unit, types = said.privacy_unit, types_of(said.types)
+    written = [(option, text) for option, text in said.written if text.partition("=")[0] != unit]
+    if len(written) == len(said.written):
+        return said
+    return replace(said, written=written, types=[types_line({**types, str(unit): "string"})])
 
 
 def _stand_for_none(said: Answers, columns: "Sequence[FileColumn]") -> Answers:

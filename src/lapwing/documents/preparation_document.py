@@ -13,11 +13,16 @@ class DataFileDocument(TypedDict):
 
 
 class ColumnDocument(TypedDict):
-    """A column of a file; `type` is null if a catalog has no such type."""
+    """A column of a file; `type` is null if a catalog has no such type.
+
+    `reading` has the settings for its stored values that a catalog seems to need, in the form of
+    `POST /v1/catalogs/draft`. They are read off the first rows, and private.
+    """
 
     name: str
     type: str | None
     stored_as: str
+    reading: dict[str, Any]
 
 
 class FileColumnsDocument(TypedDict):

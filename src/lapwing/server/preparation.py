@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Final, final
 
 from lapwing.catalog.draft import draft
-from lapwing.catalog.file_columns import guessed_types, read_columns
+from lapwing.catalog.file_columns import FileColumn, found_text, read_columns
+from lapwing.catalog.guessed_writing import Writing, guessed_writing
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.source_names import DATA, ending, holds_no_types
 from lapwing.catalog.toml import dumps
@@ -82,12 +83,10 @@ class DatasetPreparation:
         """
         path = self._path(folder, file)
         untyped = holds_no_types(path)
-        guesses = guessed_types(path) if untyped else {}
-        columns = read_columns(path, guesses)
-        return {
-            "declared": not untyped,
-            "columns": [_column(column.name, column.type, column.stored_as) for column in columns],
-        }
+        text = found_text(path)
+        guess = guessed_writing(path, text) if untyped else Writing(types={}, ways={}, codes={})
+        columns = read_columns(path, guess.types, text)
+        return {"declared": not untyped, "columns": [_column(column, guess) for column in columns]}
 
     def drafted(self, folder: str | None, file: str, stated: Stated) -> CatalogDraft:
         """Return a draft of a catalog, with notes on what to look at.
@@ -111,6 +110,7 @@ class DatasetPreparation:
             others=stated.others,
             reading=stated.reading,
             folder=base,
+            text=found_text(path),
         )
         catalog, name = made.catalog, stated.name
         if name is not None:
@@ -168,5 +168,7 @@ def _checked(catalog: Catalog) -> CheckDocument:
     }
 
 
-def _column(name: str, kind: str | None, stored_as: str) -> ColumnDocument:
-    return {"name": name, "type": kind, "stored_as": stored_as}
+def _column(column: FileColumn, guess: Writing) -> ColumnDocument:
+    ways, codes = guess.ways.get(column.name, ()), guess.codes.get(column.name, ())
+    reading = {**(dict(ways[0].entries) if ways else {}), **({"missing": list(codes)} if codes else {})}
+    return {"name": column.name, "type": column.type, "stored_as": column.stored_as, "reading": reading}

@@ -86,6 +86,16 @@ def test_register_check_and_ask(registry: World) -> None:
     assert "97753136" not in log
 
 
+def test_ways_of_writing_are_proposed_in_the_form(registry: World, data: Path) -> None:
+    (data / "orders.csv").write_text("kunde;tag;preis\n1;19.02.2025;1.017,68 €\n2;NA;3,00 €\n", encoding="utf-8")
+    carol = visitor(registry, "carol")
+    (link,) = [link for link in carol.go("/console/register").page.links if link.endswith("file=orders.csv")]
+    fields = carol.go(link).form("/register/file").fields
+    day, price = (column(fields, name) for name in ("tag", "preis"))
+    assert (fields[f"format-{day}"], fields[f"missing-{day}"]) == ("%d.%m.%Y", "NA")
+    assert [fields[f"{key}-{price}"] for key in ("decimal_mark", "thousands_mark", "currency")] == [",", ".", "€"]
+
+
 @pytest.mark.long
 def test_how_columns_are_stored_is_said_in_the_form(registry: World, data: Path) -> None:
     (data / "poll.csv").write_text(

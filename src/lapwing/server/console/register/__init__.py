@@ -4,14 +4,14 @@ What the check shows is exact and private. It stands on the page that answers th
 field that is sent on, and in nothing that is kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import Refusal
-from lapwing.server.console.register.fields import READING, TYPES, draft_of
+from lapwing.server.console.register.fields import READING, TYPES, draft_of, proposed
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import Page, Visit, go
 from lapwing.server.problems import Problem
@@ -34,7 +34,8 @@ async def show_columns(visit: Visit) -> Response:
         found = await _read(visit, folder, file)
     except Refusal as refusal:
         return await show(visit, refusal.document)
-    return _columns(visit, folder, file, found["columns"], declared=found["declared"])
+    typed = proposed(found["columns"])
+    return _columns(visit, folder, file, found["columns"], declared=found["declared"], typed=typed)
 
 
 async def draft(visit: Visit) -> Response:
@@ -89,7 +90,14 @@ def _sent(visit: Visit) -> dict[str, Any]:
 
 
 def _columns(
-    visit: Visit, folder: str, file: str, columns: Any, *, declared: bool, refused: Problem | None = None
+    visit: Visit,
+    folder: str,
+    file: str,
+    columns: Any,
+    *,
+    declared: bool,
+    refused: Problem | None = None,
+    typed: Mapping[str, str] | None = None,
 ) -> Response:
     return visit.show(
         "register/columns.html",
@@ -100,7 +108,7 @@ def _columns(
         declared=declared,
         types=TYPES,
         stored=("other", *READING),
-        typed=visit.form,
+        typed=visit.form if typed is None else typed,
         refused=refused,
         step=2,
     )

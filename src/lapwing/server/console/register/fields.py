@@ -1,7 +1,7 @@
 """The form of the second step as the service takes it; fields of a column bear its number, as names may hold all."""
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lapwing.server.console.acting import number_of
@@ -41,6 +41,19 @@ def draft_of(form: Mapping[str, str]) -> dict[str, Any]:
         "reading": {name: read for name, place in _columns(form) if (read := _reading(form, place))},
     }
     return body
+
+
+def proposed(columns: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the fields of a form that the settings of columns fill, for a curator to judge.
+
+    >>> proposed([{"reading": {}}, {"reading": {"format": "%d.%m.%Y", "missing": ["NA", "-"]}}])
+    {'format-1': '%d.%m.%Y', 'missing-1': 'NA, -'}
+    """
+    return {
+        f"{key}-{place}": ", ".join(said) if isinstance(said, list) else said
+        for place, column in enumerate(columns)
+        for key, said in column["reading"].items()
+    }
 
 
 def _reading(form: Mapping[str, str], place: str) -> dict[str, Any]:
