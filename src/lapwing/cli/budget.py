@@ -43,6 +43,7 @@ MOST_PARTS: Final = 20
 LAST: Final = 20
 """Charges that are shown unless somebody says how many."""
 MOST_JSON: Final = 1_000
+EARLIER: Final = "--last N, or `lapwing ledger export` for all"
 WHY: Final = {"fault": ": failed", "death": ": lost", "interrupt": ": interrupted", "stop": ": stopped"}
 
 
@@ -88,14 +89,14 @@ def read(session: "lw.Session | RemoteSession", most: int) -> "BudgetView":
 
 
 def as_page(
-    view: "BudgetView", name: str, delta: "Fraction", most: int = LAST, *, verbose: bool = False
+    view: "BudgetView", name: str, delta: "Fraction", most: int = LAST, more: str = EARLIER, *, verbose: bool = False
 ) -> list[RenderableType]:
     """Return the budget for people, with so many charges; `delta` is what the epsilon of a single one is read at."""
     page: list[RenderableType] = [labelled(*_facts(view, name, verbose))]
     if view.by_part is not None:
         page += [Text(), _parts(view, view.by_part)]
     if view.history:
-        page += [Text(), history_of(view, delta, most)] if most else []
+        page += [Text(), history_of(view, delta, most, more)] if most else []
     return page
 
 
@@ -232,8 +233,12 @@ def _more(view: "BudgetView") -> str:
     return f"{questions} at the cost of the last would fit; earlier results stay free"
 
 
-def history_of(view: "BudgetView", delta: "Fraction", most: int) -> RenderableType:
-    """Return the newest charges as a table; `delta` is the one at which the cost of each is read as an epsilon."""
+def history_of(view: "BudgetView", delta: "Fraction", most: int, more: str = EARLIER) -> RenderableType:
+    """Return the newest charges as a table; `delta` is the one at which the cost of each is read as an epsilon.
+
+    Args:
+        more: How to see earlier ones.
+    """
     keys = ["delta for groups"] if any(row.delta for row in view.history) else []
     table = new_table(
         "time (UTC)",
@@ -246,7 +251,7 @@ def history_of(view: "BudgetView", delta: "Fraction", most: int) -> RenderableTy
     )
     if len(view.history) > most:
         blank = [""] * (3 + len(keys))
-        table.add_row("…", *blank, text("Earlier queries: --last N, or `lapwing ledger export` for all."))
+        table.add_row("…", *blank, text(f"Earlier queries: {more}."))
     for query in charged_queries(view.history[-most:]):
         when, who = query.last.time[:16].replace("T", " "), query.last.principal
         table.add_row(text(when), text(who), *_cost(view, query, delta, keys), text(_question(query.last)))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 MOST_FILES: Final = 8
 """That read each other."""
 LEAST_WIDTH: Final = 20
+MORE: Final = ".history N"
+"""How to see earlier charges."""
 
 
 @final
@@ -170,7 +172,7 @@ class Shell:
         if not view.history:
             note("history", "Lapwing has not charged a query yet.")
         else:
-            show(budget.history_of(view, view.delta - view.delta_keys, most))
+            show(budget.history_of(view, view.delta - view.delta_keys, most, MORE))
 
     def read(self, name: str) -> None:
         """Run the queries and commands of a file, until one is refused."""
@@ -205,7 +207,7 @@ class Shell:
         most = options.whole(".budget", 0)(count) if count else budget.LAST
         view = budget.read(self.session, most)
         self._left = figures.share(1 - view.share_spent)
-        show(*budget.as_page(view, options.name_of(self.session), view.delta - view.delta_keys, most))
+        show(*budget.as_page(view, options.name_of(self.session), view.delta - view.delta_keys, most, MORE))
 
     def epsilon(self, text: str) -> None:
         """Set the price of every question."""
