@@ -136,7 +136,7 @@ def test_a_way_of_writing_is_named(folder: Path, run: Run) -> None:
     usual = ("--privacy-unit", "person", "--epsilon", "1", "--max-rows", "1", "--output", "fees.toml")
     assert run("init", "fees.csv", *usual, "--types", types).status == 0
     said = " ".join(run("data", "check", "--catalog", "fees.toml").out.split())
-    assert said.count('decimals: say decimal_mark = ",", thousands_mark = ".", currency = "€", in the catalog') == 1
+    assert said.count('a currency: say decimal_mark = ",", thousands_mark = ".", currency = "€", in the catalog') == 1
     assert said.count('decimals: say decimal_mark = ",", in the catalog') == 1
     assert said.count('a currency: say currency = "$", in the catalog') == 1
     assert said.count('the day first: say format = "%d.%m.%Y", in the catalog') == 1

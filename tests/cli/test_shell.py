@@ -142,7 +142,7 @@ def test_pages_and_files(visits: Path, piped: Piped) -> None:
             (".save", "There is no result yet"),
             (".plot", "There is no result yet"),
             (".tables visits", ".tables takes nothing after it"),
-            (".help plo", "Did you mean '.plot'?"),
+            (".help plo", "Did you mean '.plot'"),
             (f"{COUNT};", "Give epsilon, for example 0.5"),
         ],
         many=True,

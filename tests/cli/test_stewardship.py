@@ -147,7 +147,7 @@ def test_a_data_set_is_closed_for_ever(visits: Path, run: Run, monkeypatch: pyte
     assert run("query", BY_PLAN, "--epsilon", "0.5").status == 3
     assert run("query", COUNT, "--epsilon", "0.5").status == 0
     assert "already closed" in run("data", "close", "--yes").out
-    assert "nothing is charged any more" in run("budget").out
+    assert "Lapwing charges nothing any more" in run("budget").out
 
 
 # ---- Copies ----------------------------------------------------------------------------------------------------------
