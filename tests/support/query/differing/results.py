@@ -30,6 +30,8 @@ def over(chance: random.Random, _world: World) -> Question:
     aggregates = (
         f"SUM(n) FILTER (WHERE {condition})", f"COUNT_IF({condition})", "COUNT(s)", "COUNT(DISTINCT site)",
         "MIN(plan)",
+        "MEDIAN(n)", f"QUANTILE_CONT(n, 0.{at_least})", f"QUANTILE_DISC(n, 0.{at_least})",
+        f"PERCENTILE_CONT(0.{at_least}) WITHIN GROUP (ORDER BY n DESC)", f"MEDIAN(n) FILTER (WHERE {condition})",
         "MAX(n)", "MIN(s)", "AVG(n)", "SUM(n)", "COUNT(*)", "STRING_AGG(site, ', ' ORDER BY site)", "MAX(site)",
         "STRING_AGG(plan || site, '|' ORDER BY n DESC, plan, site)", f"BOOL_OR({condition})",
         f"BOOL_AND({condition})",
@@ -50,7 +52,7 @@ def over(chance: random.Random, _world: World) -> Question:
         f"LEAD(site, 2) OVER ({part}ORDER BY {order})", f"FIRST_VALUE(plan) OVER ({part}ORDER BY {order})",
         "n / SUM(n) OVER ()",
         f"COUNT(*) OVER ({part})", f"SUM(n) FILTER (WHERE {condition}) OVER ({part})", f"MIN(site) OVER ({part})",
-        f"COUNT_IF({condition}) OVER ({part})",
+        f"COUNT_IF({condition}) OVER ({part})", f"MEDIAN(n) OVER ({part})",
     )  # fmt: skip
     where = f" WHERE {condition}" if chance.random() < 0.4 else ""
     match chance.randrange(5):
@@ -191,6 +193,11 @@ def public(chance: random.Random, _world: World) -> Question:
         f"SELECT * FROM {source}", f"SELECT site, rate * 2 AS x, UPPER(region) AS y FROM {source} WHERE {condition}",
         f"SELECT region, COUNT(*) AS n, SUM(rate) AS s, AVG(rate) AS m, MIN(opened) AS o FROM {source} GROUP "
         "BY region",
+        f"SELECT region, MEDIAN(rate) AS m, QUANTILE_DISC(rate, 0.{rate}) AS q FROM {source} GROUP BY region",
+        "SELECT * FROM (SELECT region, site, rate FROM places) PIVOT (SUM(rate) AS s FOR site IN ('n', 'x'))",
+        "SELECT * FROM (SELECT site, rate, rate * 2 AS twice FROM places) UNPIVOT (x FOR word IN (rate, twice))",
+        f"SELECT * REPLACE (rate * {rate} AS rate) FROM (SELECT site, rate FROM places) AS p",
+        f"SELECT site FROM places WHERE rate IN (SELECT x FROM generate_series(0, {rate}) AS g (x))",
         f"SELECT DISTINCT region FROM {source}", f"SELECT COUNT(*) AS n, MAX(rate) AS m FROM {source} WHERE "
         f"{condition}",
         f"SELECT region, STRING_AGG(site, ',' ORDER BY site DESC) AS l FROM {source} GROUP BY region",
