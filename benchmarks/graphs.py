@@ -24,7 +24,7 @@ from lapwing.catalog.graph import EDGE, NODE
 from lapwing.engines.graph_rows import GraphRows
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.graphs.pricing import Priced, priced
-from lapwing.graphs.recipe import Integers, LadderCount, LevelSearch, NoisyVector, Number, Released
+from lapwing.graphs.recipe import Integers, LadderCount, LevelSearch, NoisyVector, Number, ReleasedNumber
 from lapwing.graphs.statistics import recipe_of
 from lapwing.lab.made_graph import declared, rows_of
 from lapwing.mechanisms.graphs import simple_graph
@@ -195,8 +195,8 @@ def error(known: Priced, values: Sequence[int], level: int | None, truth: Sequen
     return float(100 * np.abs(one - other).sum() / (2 * sum(truth)))
 
 
-def _released(values: Sequence[int]) -> Released:
-    return Released(values=list(values), half_width=lambda _: 0)
+def _released(values: Sequence[int]) -> ReleasedNumber:
+    return ReleasedNumber(values=list(values), half_width=lambda _: 0)
 
 
 def growth() -> None:

@@ -30,7 +30,7 @@ from peers.environments import ask
 from lapwing.mechanisms import Events
 from lapwing.mechanisms.continual.fitting import fitted
 from lapwing.monitors import Monitor, create_monitor
-from lapwing.monitors.running import Run
+from lapwing.monitors.running import MonitorRun
 
 START = datetime(2026, 1, 1)
 SMALLER = 10 if "--short" in sys.argv else 1
@@ -88,16 +88,16 @@ def ingest(folder: Path) -> None:
     events(path, number, 50, ticks * 60)
     with monitor(path, ticks) as made:
         wall = used = 0.0
-        honest = Run.ingest
+        honest = MonitorRun.ingest
 
-        def measured(run: Run) -> None:
+        def measured(run: MonitorRun) -> None:
             nonlocal wall, used
             one, two = timed(lambda: honest(run))
             wall, used = wall + one, used + two
 
-        Run.ingest = measured  # type: ignore[method-assign,assignment]
+        MonitorRun.ingest = measured  # type: ignore[method-assign,assignment]
         next(made.run(replay=True))
-        Run.ingest = honest  # type: ignore[method-assign]
+        MonitorRun.ingest = honest  # type: ignore[method-assign]
     print(
         f"ingest    {number:,} events: {number / wall:,.0f} a second, {number / used:,.0f} a second of processor time"
     )

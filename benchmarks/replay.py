@@ -18,7 +18,7 @@ import numpy as np
 
 from lapwing.server.answer_store import AnswerStore
 from lapwing.server.people import People
-from lapwing.server.store import Store, now
+from lapwing.server.store import ServiceStore, now
 from lapwing.server.store_places import open_store
 
 ARROW: Final = bytes(1500)
@@ -27,7 +27,7 @@ BEFORE: Final = "SELECT id FROM answers WHERE id = ? OR id LIKE ?"
 SEEN: Final = 500
 
 
-def fill(store: Store, number: int) -> None:
+def fill(store: ServiceStore, number: int) -> None:
     """Keep so many answers, each of a request with a key."""
     People(store).add("alice", "curator", None, by="alice")
     created = now()
@@ -77,7 +77,7 @@ def measure(place: str | Path, number: int) -> None:
         with store.reading() as connection:
             connection.execute(BEFORE, (name(turn), f"{name(turn)}.%")).fetchall()
 
-    print(f"{number:,} answers in {'a file' if store.near else 'PostgreSQL'}")
+    print(f"{number:,} answers in {'a file' if store.is_local else 'PostgreSQL'}")
     print(f"  a key and its answer     {timed(replay, number, SEEN)}")
     print(f"  before, the answer alone {timed(before, number, 10)}")
     store.close()

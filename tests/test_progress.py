@@ -2,7 +2,7 @@
 
 import pytest
 
-from lapwing.cli.progress import BLANK, Line
+from lapwing.cli.progress import BLANK, ProgressLine
 from lapwing.machine import progress
 
 
@@ -69,7 +69,7 @@ def test_a_line_is_written_after_a_second_and_goes(monkeypatch: pytest.MonkeyPat
     now = [100.0]
     monkeypatch.setattr("lapwing.cli.progress.time.monotonic", lambda: now[0])
     terminal = Terminal()
-    line = Line(terminal)  # type: ignore[arg-type]
+    line = ProgressLine(terminal)  # type: ignore[arg-type]
     for second in (100.0, 100.9):
         now[0] = second
         line.show("Reading visits", 0.1)
@@ -93,7 +93,7 @@ def test_several_short_works_of_one_command_are_one_wait(monkeypatch: pytest.Mon
     now = [100.0]
     monkeypatch.setattr("lapwing.cli.progress.time.monotonic", lambda: now[0])
     terminal = Terminal()
-    line = Line(terminal)  # type: ignore[arg-type]
+    line = ProgressLine(terminal)  # type: ignore[arg-type]
     for begin, what in ((100.0, "Reading a"), (100.8, "Reading b"), (103.0, "Reading c")):
         for second in (begin, begin + 0.7):
             now[0] = second

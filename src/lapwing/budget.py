@@ -10,7 +10,7 @@ from typing import Final, final
 from lapwing.ledger.charged_queries import charged_queries
 from lapwing.ledger.reading import HistoryRow
 from lapwing.ledger.registration import Registration
-from lapwing.ledger.state import Spending, State
+from lapwing.ledger.state import LedgerState, Spending
 from lapwing.privacy import figures
 from lapwing.privacy.figures import amount, delta, epsilon, share
 from lapwing.privacy.filters import Account, fits
@@ -139,8 +139,12 @@ class BudgetView:
         spent = f"ε = {epsilon(self.as_if_cap.epsilon)}, {self.as_if_cap.holds}"
         shown = self.history[-SHOWN:]
         rows = [
-            [one.last.time[:16].replace("T", " "), one.last.asked, share(one.loss.amount / self.total.amount)]
-            for one in charged_queries(shown)
+            [
+                charged_query.last.time[:16].replace("T", " "),
+                charged_query.last.asked,
+                share(charged_query.loss.amount / self.total.amount),
+            ]
+            for charged_query in charged_queries(shown)
         ]
         caption = f"The last {len(rows)} of {len(self.history):,} queries" if len(self.history) > SHOWN else "Queries"
         return "".join(
@@ -211,7 +215,7 @@ class BudgetView:
         return max(0, int(left // delta))
 
 
-def budget_view(state: State, history: Sequence[HistoryRow]) -> BudgetView:
+def budget_view(state: LedgerState, history: Sequence[HistoryRow]) -> BudgetView:
     """Return what a budget has become, by the state of its ledger."""
     account, registration = state.account, state.registration
     spent, keys = account.spent, state.delta_spent

@@ -131,7 +131,7 @@ def require_changeable(before: Catalog, after: Catalog) -> None:
     Raises:
         CatalogMismatch: Naming every place.
     """
-    refused = [one for one in changes(before, after) if one.refusal is not None]
+    refused = [change for change in changes(before, after) if change.refusal is not None]
     if refused:
         told = "; ".join(f"{one.place}: {one.refusal}" for one in refused)
         raise CatalogMismatch(f"This cannot be changed under a ledger. {told}. Nothing was changed.")

@@ -143,7 +143,7 @@ class Preview:
         price = f"ε = {figures.epsilon(self.epsilon)}{keys}"
         left = f"{figures.share(self.share_of_remaining)} of what is left for you"
         cost = "free" if self.stored else f"{price}; {left}, which pays for {self.fits:,} such queries"
-        rows = [[one.name, self._error(one), ", ".join(one.rests_on)] for one in self.columns]
+        rows = [[column.name, self._error(column), ", ".join(column.rests_on)] for column in self.columns]
         return "".join(
             (
                 figures.html_heading(f"Preview: {'free' if self.stored else price}. Lapwing read no rows."),

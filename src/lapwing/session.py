@@ -21,7 +21,7 @@ from lapwing.ledger.entries import Entry
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.owners import owners_of
 from lapwing.ledger.reading import FaultRow, HistoryRow
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.wording import require_label
 from lapwing.privacy.measures import Loss, Number
 from lapwing.query.bind.bind import bind
@@ -202,8 +202,8 @@ class Session:
                 price add up to at most the price.
         """
         self._require_open()
-        bound = partial(self._bound, self.moment())
-        requests = batch_of(questions, bound, self.catalog.budget, epsilon=epsilon, delta=delta, label=label)
+        bind_now = partial(self._bind, self.moment())
+        requests = batch_of(questions, bind_now, self.catalog.budget, epsilon=epsilon, delta=delta, label=label)
         return answer_all(requests, access_of(self))
 
     def synthesize(
@@ -226,7 +226,7 @@ class Session:
         hour = self._clock().replace(minute=0, second=0, microsecond=0, tzinfo=None)
         return hour if self.catalog.clock == "hour" else hour.replace(hour=0)
 
-    def _bound(self, moment: datetime, text: str, parameters: Parameters) -> Plan:
+    def _bind(self, moment: datetime, text: str, parameters: Parameters) -> Plan:
         able = self._engine.capabilities
         try:
             return bind(text, self.catalog, self.public_tables, parameters, capabilities=able, moment=moment)
@@ -258,7 +258,7 @@ class Session:
             raise InvalidParameter(f"assuming_count is {assuming_count!r}; write a whole number of rows from 1 up.")
 
         def make() -> tuple[Plan, Quote]:
-            plan = self._bound(moment, text, parameters)
+            plan = self._bind(moment, text, parameters)
             if answered:
                 plan.require_answerable()
             rows = assuming_count if error is not None else None
@@ -383,7 +383,7 @@ class Session:
         self._require_open()
         return self._ledger.entries()
 
-    def _state(self) -> State:
+    def _state(self) -> LedgerState:
         """Return the ledger's state; a budget that others have raised is the catalog's from then on."""
         state, budget = self._ledger.seen(), self.catalog.budget
         now = state.registration.epsilon, state.registration.delta

@@ -16,7 +16,7 @@ from lapwing.query.derivation.columns import Rationals
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute
 from lapwing.query.derivation.derived import MeasureValue, NoisyCells
-from lapwing.query.derivation.intervals import Ends, JointMargins
+from lapwing.query.derivation.intervals import Endpoints, JointMargins
 from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
@@ -257,7 +257,7 @@ def test_the_interval_of_a_variance_is_about_half_as_wide(kind: str, monkeypatch
 def test_combined_scales_are_those_of_each_cell() -> None:
     """A sum of three Laplace numbers strays by its own quantile or a little more, whatever the others' are."""
     scales = np.array([[0.0, 0, 0], [3, 1, 2], [1, 1, 1], [0, 1e-300, 0], [1e300, 1, 0], [5, 0, 0]])
-    columns = [Ends(numbers=rationals.of_floats(scales[:, place])) for place in range(3)]
+    columns = [Endpoints(numbers=rationals.of_floats(scales[:, place])) for place in range(3)]
     found = joint_margins._of_laplaces(Fraction(1, 20))(columns).values()
     for row, most in zip(scales, found, strict=True):
         exact = combination_quantile([Fraction(float(scale)) for scale in row], Fraction(1, 20))

@@ -34,7 +34,7 @@ from lapwing.server.console import templates
 from lapwing.server.console.acting import decimal_of
 from lapwing.server.console.answer.table import cells_of
 from lapwing.server.console.charts.answer_chart import chart_of
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import rest
 from tests.support.effort import examples
 
@@ -264,7 +264,7 @@ def test_a_decimal_comma_is_read_alike_in_the_survey_and_in_the_console() -> Non
     for text in texts:
         try:
             read.append(decimal_of(text))
-        except Refusal:
+        except ApiRefusal:
             read.append(None)
     assert json.loads(done.stdout) == read
     assert read.count(None) == 2 * 3 * 2  # 7, 12 and 999 before ,000 and ,125

@@ -18,7 +18,7 @@ from prompt_toolkit.output import DummyOutput
 import lapwing as lw
 from lapwing.cli.charts import LEAST_BAR, Bar, drawn
 from lapwing.cli.shell.completion import FUNCTIONS, SqlCompleter
-from lapwing.cli.shell.settings import Settings
+from lapwing.cli.shell.settings import ShellSettings
 from lapwing.cli.shell.shell import COMMANDS, GROUPS, Shell
 from lapwing.cli.shell.statements import is_complete, quoted_before, split
 from lapwing.cli.shell.terminal import history_file, prompt_session
@@ -202,7 +202,7 @@ def test_after_ctrl_c_it_can_be_pressed_again(visits: Path, run: Run, monkeypatc
         raise KeyboardInterrupt
 
     with lw.connect() as session:
-        shell = Shell(session, Settings())
+        shell = Shell(session, ShellSettings())
         with monkeypatch.context() as patch:
             patch.setattr(Session, "sql", interrupted)
             with pytest.raises(lw.Interrupted, match="nothing was paid"):
@@ -302,7 +302,7 @@ def test_enter_takes_what_is_complete(visits: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("LAPWING_SHELL_HISTORY", "")
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()), lw.connect() as session:
         pipe.send_text(keys)
-        shell = Shell(session, Settings())
+        shell = Shell(session, ShellSettings())
         assert prompt_session(shell).prompt(shell.prompt) == taken
         assert shell.prompt == "visits 100 % left> ", visits
 

@@ -26,8 +26,8 @@ import pytest
 from lapwing.collector import collector as collectors
 from lapwing.collector import identities
 from lapwing.collector.collector import Collector, Shuffling
-from lapwing.collector.identities import Identities
-from lapwing.collector.inbox import Inbox
+from lapwing.collector.identities import IdentitySet
+from lapwing.collector.inbox import ReportInbox
 from lapwing.collector.postgres_inbox import PostgresInbox
 from lapwing.collector.released import uniform_order
 from lapwing.errors import Fault, InvalidParameter
@@ -119,7 +119,7 @@ def test_many_at_once_count_once(make: Made) -> None:
 
 
 def test_a_collector_that_does_not_look_is_caught(make: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Identities, "known", lambda self, each: [False] * len(each))
+    monkeypatch.setattr(IdentitySet, "known", lambda self, each: [False] * len(each))
     with pytest.raises(AssertionError):
         check_repeats_of_many_at_once(make(COIN))
 
@@ -140,7 +140,7 @@ def test_what_is_no_report_is_rejected_by_itself(make: Made) -> None:
 def test_identities_are_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against Python's own; those with zero bytes at their ends, too, which arrays of bytes pad."""
     monkeypatch.setattr(identities, "RECENT", 7)
-    draw, ours, theirs = random.Random("identities"), Identities(), set[bytes]()
+    draw, ours, theirs = random.Random("identities"), IdentitySet(), set[bytes]()
     for _ in range(300):
         some = {
             draw.randbytes(2) + bytes(draw.choice([0, 1, 255]) for _ in range(14)) for _ in range(draw.randint(0, 9))
@@ -383,7 +383,7 @@ def test_nothing_is_acknowledged_that_is_not_on_the_disk(
     make: Made, monkeypatch: pytest.MonkeyPatch, database: str | None
 ) -> None:
     """A commit that fails tells everybody who waits; what they bring again is new."""
-    store = Inbox if database is None else PostgresInbox
+    store = ReportInbox if database is None else PostgresInbox
     collector, lines, real = make(WAYS), reports(WAYS, "abc"), store.append
 
     def fail(*_: Any) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from lapwing.collector import routes
 from lapwing.collector.collector import MOST_LINES, Collector
-from lapwing.collector.rates import Rates
+from lapwing.collector.rates import RequestRates
 from lapwing.local import client
 from tests.collector.tasks import COIN, SKETCH, WAYS, body, reports
 from tests.support.browser.collectors import collecting
@@ -98,12 +98,12 @@ def test_too_many_requests_of_one_address_wait(tmp_path: Path) -> None:
 
 
 def test_rates_fill_again_and_are_of_networks() -> None:
-    rates = Rates(1)
+    rates = RequestRates(1)
     assert [rates.wait("192.0.2.1", 0.0) for _ in range(11)] == [0] * 10 + [1]
     assert rates.wait("192.0.2.2", 0.0) == 0
     assert [rates.wait("192.0.2.1", 1.0) for _ in range(2)] == [0, 1]
     assert [rates.wait(f"2001:db8::{i}", 0.0) for i in range(11)] == [0] * 10 + [1]
-    assert not any(Rates(0).wait("192.0.2.1", 0.0) for _ in range(1000))
+    assert not any(RequestRates(0).wait("192.0.2.1", 0.0) for _ in range(1000))
 
 
 def test_no_address_is_kept(address: str, tmp_path: Path) -> None:

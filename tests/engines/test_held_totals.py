@@ -13,7 +13,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.engines import DuckDB
 from lapwing.engines.base import Exact
 from lapwing.engines.duckdb import group_limits, held_sums, held_totals
-from lapwing.engines.duckdb.database import Query
+from lapwing.engines.duckdb.database import QueryRunner
 from lapwing.engines.duckdb.held_totals import HeldTotals
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import EngineFault
@@ -132,7 +132,7 @@ def read(text: str, described: Catalog, monkeypatch: pytest.MonkeyPatch) -> tupl
         digests(asked.engine, question)
 
     def noted(reads: Any) -> Any:
-        def read(query: Query, text: str, *take: Any) -> Any:
+        def read(query: QueryRunner, text: str, *take: Any) -> Any:
             texts.append(text)
             return reads(query, text, *take)
 
@@ -140,7 +140,7 @@ def read(text: str, described: Catalog, monkeypatch: pytest.MonkeyPatch) -> tupl
 
     with monkeypatch.context() as patched:
         for name in ("__call__", "columns"):
-            patched.setattr(Query, name, noted(getattr(Query, name)))
+            patched.setattr(QueryRunner, name, noted(getattr(QueryRunner, name)))
         for question in questions:
             asked.run(question)
     ((tables,),) = asked.engine.fetch("SELECT COUNT(*) FROM duckdb_tables()")
@@ -174,9 +174,9 @@ def test_the_rows_of_other_data_are_not_held(described: Catalog, monkeypatch: py
 @pytest.mark.long
 def test_totals_that_are_taken_for_others_are_found(described: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = apart(described, QUESTIONS[0], monkeypatch)
-    rows = held_totals._Held.rows
+    rows = held_totals._HeldTotals.rows
     bug = lambda held, asked: rows(held, asked).replace('"g0" AS', '"g1" AS')  # noqa: E731
-    monkeypatch.setattr(held_totals._Held, "rows", bug)
+    monkeypatch.setattr(held_totals._HeldTotals, "rows", bug)
     assert Asked(described).all(QUESTIONS[0]) != expected
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.engines import holders
-from lapwing.engines.holders import Holders, counted
+from lapwing.engines.holders import UnitCountsByKey, counted
 from tests.support.engines.tables import by_value
 
 Pair = tuple[Any, ...]
@@ -58,8 +58,8 @@ def part(pairs: Sequence[Pair], kinds: Sequence[pa.DataType], batch: int = 3) ->
     return counted(pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=batch)))
 
 
-def columns_of(pairs: Sequence[Pair], kinds: Sequence[pa.DataType]) -> Holders:
-    return Holders.of_parts([part(pairs, kinds)], [None] * (len(kinds) - 1))
+def columns_of(pairs: Sequence[Pair], kinds: Sequence[pa.DataType]) -> UnitCountsByKey:
+    return UnitCountsByKey.of_parts([part(pairs, kinds)], [None] * (len(kinds) - 1))
 
 
 @st.composite
@@ -122,7 +122,7 @@ def test_numbers_that_do_not_fit_one_integer_are_numbered_anew(monkeypatch: pyte
 def test_parts_add_up_and_numbers_count_steps() -> None:
     kinds = [pa.int64(), pa.int64()]
     one, other = [(1, 5), (1, 7), (2, 5)], [(3, 5), (4, 6), (4, 5)]
-    whole = Holders.of_parts([part(one, kinds), part(other, kinds)], [Fraction(1, 2)])
+    whole = UnitCountsByKey.of_parts([part(one, kinds), part(other, kinds)], [Fraction(1, 2)])
     assert by_value(whole) == {(key / Fraction(2),): n for (key,), n in one_by_one(one + other).items()}
     assert whole.named() == [(Fraction(5, 2),), (Fraction(3),), (Fraction(7, 2),)]
 
@@ -136,4 +136,4 @@ def test_a_batch_without_rows_holds_nothing() -> None:
     schema = pa.schema([("holder", pa.int64()), ("key0", pa.string())])
     for batches in ([], [pa.record_batch([pa.array([], kind) for kind in schema.types], schema=schema)]):
         parts = counted(pa.RecordBatchReader.from_batches(schema, batches))
-        assert Holders.of_parts([parts], [None]).named() == []
+        assert UnitCountsByKey.of_parts([parts], [None]).named() == []

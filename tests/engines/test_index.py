@@ -42,7 +42,7 @@ def cold(found: Catalog, text: str, **options: Any) -> dict[Any, Any]:
         engine.close()
 
 
-def relation(engine: DuckDB, table: Table) -> index.Stored | None:
+def relation(engine: DuckDB, table: Table) -> index.IndexedRows | None:
     return engine._find_index(table, {table.name: engine.digest(table)})
 
 

@@ -11,7 +11,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB, truncated_rows
 from lapwing.engines.duckdb import database, held_keys, overlaps
-from lapwing.engines.duckdb.database import Query
+from lapwing.engines.duckdb.database import QueryRunner
 from lapwing.errors import EngineFault
 from lapwing.query.bind.bind import bind
 from tests.support.effort import only
@@ -99,39 +99,39 @@ def out_of_memory(patch: pytest.MonkeyPatch) -> None:
     """The process runs out of memory over what it was handed."""
     for module, name in ((overlaps, "taken"), (held_keys, "counted")):
         patch.setattr(module, name, _half_read(MemoryError()))
-    patch.setattr(Query, "__call__", _instead("SELECT list(i) FROM range(100000000000) AS t(i)"))
+    patch.setattr(QueryRunner, "__call__", _instead("SELECT list(i) FROM range(100000000000) AS t(i)"))
 
 
 def unforeseen(patch: pytest.MonkeyPatch) -> None:
     """Something is wrong that nobody thought of."""
     for module, name in ((overlaps, "taken"), (held_keys, "counted")):
         patch.setattr(module, name, _half_read(RuntimeError("unforeseen")))
-    patch.setattr(Query, "__call__", _instead("SELECT error('unforeseen')"))
+    patch.setattr(QueryRunner, "__call__", _instead("SELECT error('unforeseen')"))
 
 
 def stopped(patch: pytest.MonkeyPatch) -> None:
     """Ctrl-C comes while the rows are read."""
     for module, name in ((overlaps, "taken"), (held_keys, "counted")):
         patch.setattr(module, name, _half_read(KeyboardInterrupt()))
-    patch.setattr(Query, "__call__", _raising(KeyboardInterrupt()))
+    patch.setattr(QueryRunner, "__call__", _raising(KeyboardInterrupt()))
 
 
 def out_of_time(patch: pytest.MonkeyPatch) -> None:
     """The time limit comes while the engine works."""
     slow = "SELECT COUNT(*) FROM range(10000000) AS a(i), range(100000) AS b(j) WHERE i * j % 7 = 3"
-    reading = Query.columns
-    patch.setattr(Query, "__call__", _instead(slow))
-    patch.setattr(Query, "columns", lambda self, _query, take: reading(self, slow, take))
+    reading = QueryRunner.columns
+    patch.setattr(QueryRunner, "__call__", _instead(slow))
+    patch.setattr(QueryRunner, "columns", lambda self, _query, take: reading(self, slow, take))
 
 
-def _instead(query: str) -> Callable[[Query, str], Any]:
+def _instead(query: str) -> Callable[[QueryRunner, str], Any]:
     """Ask something else than any question over the rows of the tables."""
-    asking = Query.__call__
+    asking = QueryRunner.__call__
     return lambda self, text: asking(self, query if "kept" in text or "WITH" in text else text)
 
 
-def _raising(error: BaseException) -> Callable[[Query, str], Any]:
-    def fail(self: Query, text: str) -> Any:
+def _raising(error: BaseException) -> Callable[[QueryRunner, str], Any]:
+    def fail(self: QueryRunner, text: str) -> Any:
         raise error
 
     return fail

@@ -22,7 +22,7 @@ from lapwing.engines.graph_rows import GraphRows
 from lapwing.exact.entropy import Entropy
 from lapwing.graphs import GraphAnswer
 from lapwing.graphs.pricing import Priced, PricedNumber, restored
-from lapwing.graphs.recipe import LevelSearch, PublicNumber, Released
+from lapwing.graphs.recipe import LevelSearch, PublicNumber, ReleasedNumber
 from lapwing.graphs.statistics import STATISTICS, statistics_of
 from lapwing.mechanisms.graphs.simple_graph import SimpleGraph
 from tests.graphs.test_sensitivities import held
@@ -64,7 +64,7 @@ def recorded(seen: Seen, before: Seen | None = None) -> Iterator[None]:
         seen.levels.append(level)
         return level
 
-    def noisy(number: PricedNumber, rows: GraphRows, entropy: Entropy) -> Released:
+    def noisy(number: PricedNumber, rows: GraphRows, entropy: Entropy) -> ReleasedNumber:
         place = len(seen.numbers)
         seen.numbers.append(number)
         seen.rows.append(rows)

@@ -19,14 +19,14 @@ import lapwing as lw
 from lapwing import lab
 from lapwing.cli import main
 from lapwing.cli.lab import command
-from lapwing.lab import coin, shelf
+from lapwing.lab import coin, registry
 from lapwing.lab.experiment import Experiment, Finding, Settings
 from tests.support.effort import one_in, some
 
 
 @pytest.fixture
 def one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelf, "EXPERIMENTS", (coin.EXPERIMENT,))
+    monkeypatch.setattr(registry, "EXPERIMENTS", (coin.EXPERIMENT,))
 
 
 def test_experiments_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,7 +238,7 @@ def test_a_pipe_is_not_silent_until_the_end(monkeypatch: pytest.MonkeyPatch) -> 
         return coin.run(settings)
 
     again = replace(coin.EXPERIMENT, name="again", run=runs)
-    monkeypatch.setattr(shelf, "EXPERIMENTS", (coin.EXPERIMENT, again))
+    monkeypatch.setattr(registry, "EXPERIMENTS", (coin.EXPERIMENT, again))
     assert main(["lab", "all", "--short", "--epsilon", "1"]) == 0
     assert order == ["running coin, 1 of 2", "experiment", "running again, 2 of 2", "runs", "again"]
 
@@ -267,6 +267,6 @@ def test_a_surprise_has_an_exit_status_of_its_own(
         wrong = replace(finding.checks[0], observed=finding.checks[0].high + 1)
         return replace(finding, checks=(wrong, *finding.checks[1:]))
 
-    monkeypatch.setattr(shelf, "EXPERIMENTS", (Experiment(name="coin", title="Is it so?", run=surprising),))
+    monkeypatch.setattr(registry, "EXPERIMENTS", (Experiment(name="coin", title="Is it so?", run=surprising),))
     assert main(["lab", "coin", "--short"]) == 1
     assert "predicted was" in capsys.readouterr().err

@@ -8,7 +8,7 @@ import pytest
 
 from lapwing.lab.agreement import share
 from lapwing.lab.course import protected_students
-from lapwing.lab.joint_counts import JointCounts
+from lapwing.lab.joint_counts import JointCountNoise
 from tests.support.lab.laws import discrete_laplace
 
 
@@ -17,7 +17,7 @@ def test_the_engine_has_this_noise() -> None:
     counts = ", ".join(f"COUNT_IF({name}) AS {name}" for name in columns)
     with protected_students(1, pa.table({"id": [1, 2], **columns}), bounds={}, domains={}) as session:
         answer = session.sql(f"SELECT {counts} FROM students", epsilon=Fraction(3, 4))
-    noise = JointCounts(count=12, epsilon=Fraction(3, 4))
+    noise = JointCountNoise(count=12, epsilon=Fraction(3, 4))
     scales = sorted(float(law.scale) / 2 for law in noise.laws)
     for column in answer.describe():
         (facts,) = column.measures
@@ -26,7 +26,7 @@ def test_the_engine_has_this_noise() -> None:
 
 
 def test_its_law_is_the_sum_of_both() -> None:
-    noise = JointCounts(count=5, epsilon=Fraction(2))
+    noise = JointCountNoise(count=5, epsilon=Fraction(2))
     own, common = (discrete_laplace(float(law.scale), 0, 400) for law in noise.laws)
     both = np.convolve(own, common)
     halves = np.abs(np.arange(-800, 801))
@@ -38,7 +38,7 @@ def test_its_law_is_the_sum_of_both() -> None:
 
 
 def test_draws_are_as_often_within_a_reach_and_share_what_is_common() -> None:
-    noise, counts = JointCounts(count=8, epsilon=Fraction(1)), np.arange(8 * 5_000).reshape(8, -1)
+    noise, counts = JointCountNoise(count=8, epsilon=Fraction(1)), np.arange(8 * 5_000).reshape(8, -1)
     errors = noise.release(counts) - counts
     for row in errors[:2]:
         assert share("within", noise.within(8), int((np.abs(row) <= 8).sum()), 5_000).holds

@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 
 from lapwing import lab
 from lapwing.lab import Settings, naive, timing
-from lapwing.lab.timing import Drawn
+from lapwing.lab.timing import TimedDraws
 from tests.support.effort import one_in
 
 
@@ -68,7 +68,7 @@ def test_another_epsilon_holds(epsilon: Fraction) -> None:
 def test_the_naive_sampler_in_lapwings_place_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     naive = timing._naive
 
-    def planted(scale: Fraction, draws: int) -> Drawn:
+    def planted(scale: Fraction, draws: int) -> TimedDraws:
         return naive(float(scale), draws)
 
     monkeypatch.setattr(timing, "_lapwing", planted)

@@ -16,7 +16,17 @@ import pytest
 
 from lapwing.collector.survey_page import survey_page, texts_of
 from lapwing.guarantee import Page, as_html, as_text
-from lapwing.languages import ENGLISH, Figure, Listed, Moment, is_translated, language, language_for, say, say_count
+from lapwing.languages import (
+    ENGLISH,
+    Figure,
+    JoinedTexts,
+    Moment,
+    is_translated,
+    language,
+    language_for,
+    say,
+    say_count,
+)
 from lapwing.opening import open_session
 from tests.local.test_module import needs_chromium
 from tests.support.browser.chromium import shared
@@ -218,7 +228,7 @@ def test_a_catalogue_is_used_once_it_is_whole(tmp_path: Path) -> None:
 def test_a_figure_within_a_sentence_within_a_list(other: Speaking, monkeypatch: pytest.MonkeyPatch) -> None:
     other()
     monkeypatch.setitem(language.CONVENTIONS, MADE_UP, language.CONVENTIONS["de"])
-    text = Listed((say("ε = {epsilon}", epsilon=Figure("0.5")), "0.5"), ", ")
+    text = JoinedTexts((say("ε = {epsilon}", epsilon=Figure("0.5")), "0.5"), ", ")
     assert language_for(MADE_UP).text(text) == "⟦ε = 0,5⟧⟦, ⟧0.5"
     part = say_count(1, "and {count} part more", "and {count} parts more")
     parts = say_count(1200, "and {count} part more", "and {count} parts more")

@@ -19,7 +19,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.learn.deep import Network, NetworkClassifier, classifier, convolutional, dense, sampling
 from lapwing.learn.deep.networks import row_scores
 from lapwing.learn.deep.noise_search import noise_for
-from lapwing.learn.deep.sampling import RATE_PARTS, PoissonSample, SubsetSample, batch_of
+from lapwing.learn.deep.sampling import RATE_PARTS, PoissonBatches, SubsetSample, batch_of
 from lapwing.learn.deep.unit_gradients import BOUND, Places, summed, sums_of
 from lapwing.learn.unit_rows import GRID, Integers, UnitRows
 from lapwing.mechanisms import RoundedGaussian
@@ -224,7 +224,7 @@ def test_twin_a_gradient_that_is_not_clipped(tmp_path: Path, monkeypatch: pytest
 
 
 def check_price(
-    sample: PoissonSample | SubsetSample, steps: int, mu: Fraction, paid: Callable[[Fraction], Listed]
+    sample: PoissonBatches | SubsetSample, steps: int, mu: Fraction, paid: Callable[[Fraction], Listed]
 ) -> None:
     """Noise for a price costs it, and not much less, by what is listed by hand."""
     delta = Fraction(1, 10**7)
@@ -233,11 +233,11 @@ def check_price(
     assert Fraction(9, 10) * mu**2 <= gaussian_above(composed(uses, None), delta).exact_part.mu_squared <= mu**2
 
 
-def poisson(people: int, rate: Fraction, bands: int = 1) -> PoissonSample:
-    return PoissonSample(people=people, parts=int(rate * RATE_PARTS), bands=bands)
+def poisson(people: int, rate: Fraction, bands: int = 1) -> PoissonBatches:
+    return PoissonBatches(people=people, parts=int(rate * RATE_PARTS), bands=bands)
 
 
-PRICES: dict[str, tuple[PoissonSample | SubsetSample, int, Fraction, Callable[[Fraction], Listed]]] = {
+PRICES: dict[str, tuple[PoissonBatches | SubsetSample, int, Fraction, Callable[[Fraction], Listed]]] = {
     "one step": (poisson(9, Fraction(1)), 1, Fraction(1, 2), lambda sigma: listed("gaussian", sigma=sigma)),
     "bands": (
         poisson(60, Fraction(1, 4), 3), 10, Fraction(1),
@@ -264,8 +264,8 @@ def test_noise_costs_the_price(name: str) -> None:
 
 
 def test_twin_noise_for_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = PoissonSample.listed
-    monkeypatch.setattr(PoissonSample, "listed", lambda self, sigma, steps: honest(self, sigma, 1))
+    honest = PoissonBatches.listed
+    monkeypatch.setattr(PoissonBatches, "listed", lambda self, sigma, steps: honest(self, sigma, 1))
     with pytest.raises(AssertionError):  # asked for nowhere else, so that nothing wrong is kept
         check_price(poisson(9, Fraction(1)), 4, Fraction(1), lambda sigma: listed("gaussian", 4, sigma=sigma))
 

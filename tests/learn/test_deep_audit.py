@@ -10,7 +10,7 @@ import pytest
 
 from lapwing.learn.deep import dense
 from lapwing.learn.deep.classifier import _Course
-from lapwing.learn.deep.sampling import RATE_PARTS, CyclicSample, Noise, PoissonSample, Sampling
+from lapwing.learn.deep.sampling import RATE_PARTS, CyclicSample, GradientNoise, PoissonBatches, Sampling
 from lapwing.learn.deep.unit_gradients import BOUND
 from lapwing.learn.unit_rows import GRID, UnitRows
 from lapwing.privacy.statements import composed, uses_of
@@ -28,7 +28,7 @@ class Slots:
 class Noted:
     """Noise of which all that it releases is kept."""
 
-    def __init__(self, noise: Noise) -> None:
+    def __init__(self, noise: GradientNoise) -> None:
         self.noise = noise
         self.released: list[Any] = []
 
@@ -64,9 +64,9 @@ def charged(sample: Sampling, sigma: Fraction, steps: int) -> float:
 
 
 SETTINGS: dict[str, tuple[Sampling, Fraction, int]] = {
-    "all at every step": (PoissonSample(people=CANARIES, parts=RATE_PARTS), Fraction(1, 2), 4),
-    "samples": (PoissonSample(people=CANARIES, parts=RATE_PARTS // 2), Fraction(1), 12),
-    "groups and correlated noise": (PoissonSample(people=CANARIES, parts=RATE_PARTS, bands=2), Fraction(1, 2), 6),
+    "all at every step": (PoissonBatches(people=CANARIES, parts=RATE_PARTS), Fraction(1, 2), 4),
+    "samples": (PoissonBatches(people=CANARIES, parts=RATE_PARTS // 2), Fraction(1), 12),
+    "groups and correlated noise": (PoissonBatches(people=CANARIES, parts=RATE_PARTS, bands=2), Fraction(1, 2), 6),
     "steps in turn and buffers": (
         CyclicSample(people=CANARIES, spacing=5, steps=20, buffers=2, replaced=False),
         Fraction(1, 2),
@@ -98,6 +98,6 @@ def test_an_audit_finds_noise_that_is_too_small(name: str, steps: int) -> None:
 @pytest.mark.long
 def test_an_audit_finds_noise_for_one_step_where_there_are_many() -> None:
     """The planted bug: σ for one step of 400, so that each loses as much as all are charged."""
-    sample = PoissonSample(people=CANARIES, parts=RATE_PARTS)
+    sample = PoissonBatches(people=CANARIES, parts=RATE_PARTS)
     right = right_guesses(sample, Fraction(4), 400, seed=7)
     assert least_epsilon(right, GUESSES, CANARIES, DELTA) > charged(sample, Fraction(4) * 20, 400)

@@ -9,7 +9,7 @@ import pytest
 
 from lapwing.exact.entropy import SYSTEM
 from lapwing.learn.deep.correlated_noise import UNIT, CorrelatedNoise, coefficients_of, reach_of
-from lapwing.learn.deep.sampling import RATE_PARTS, PoissonSample, SubsetSample, batch_of
+from lapwing.learn.deep.sampling import RATE_PARTS, PoissonBatches, SubsetSample, batch_of
 from lapwing.learn.unit_rows import Integers
 from lapwing.mechanisms import RoundedGaussian
 from tests.support.effort import only
@@ -42,7 +42,7 @@ def check_poisson(batches: list[Integers], units: int, rate: float) -> None:
 
 
 def test_units_are_drawn_by_themselves_at_each_step() -> None:
-    sample = PoissonSample(people=40, parts=RATE_PARTS // 4)
+    sample = PoissonBatches(people=40, parts=RATE_PARTS // 4)
     places = sample.places(40, SYSTEM)
     check_poisson([sample.batch(places, step, SYSTEM) for step in range(800)], 40, 0.25)
     assert sample.expected == 10
@@ -63,7 +63,7 @@ def test_twin_batches_by_shuffling() -> None:
 
 
 def test_with_bands_a_unit_is_in_every_so_many_steps_at_most() -> None:
-    sample = PoissonSample(people=30, parts=RATE_PARTS // 2, bands=3)
+    sample = PoissonBatches(people=30, parts=RATE_PARTS // 2, bands=3)
     places = sample.places(3000, SYSTEM)
     assert np.bincount(places, minlength=3).min() > 850
     batches = [sample.batch(places, step, SYSTEM) for step in range(6)]

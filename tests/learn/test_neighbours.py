@@ -104,14 +104,14 @@ def noise_before_clip() -> Iterator[None]:
 @contextmanager
 def private_standardisation() -> Iterator[None]:
     """Centre features by the mean of the rows that were read."""
-    of = unit_rows.Reading._of
+    of = unit_rows.UnitRowsRequest._of
 
     def centred(self: Any, *arguments: Any) -> UnitRows:
         rows = of(self, *arguments)
         features = rows.features - rows.features.mean(axis=0).astype(np.int64)
         return UnitRows(features=features, target=rows.target, starts=rows.starts)
 
-    with patch.object(unit_rows.Reading, "_of", centred):
+    with patch.object(unit_rows.UnitRowsRequest, "_of", centred):
         yield
 
 

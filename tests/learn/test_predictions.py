@@ -32,7 +32,7 @@ from lapwing.learn.parameters import times
 from lapwing.learn.predictions import is_row_local, predicting
 from lapwing.learn.scoring import outcome_sums
 from lapwing.learn.training import charged_rows, target_reading
-from lapwing.learn.unit_rows import GRID, Reading, UnitRows
+from lapwing.learn.unit_rows import GRID, UnitRows, UnitRowsRequest
 from tests.support.effort import one_in, only
 from tests.support.learn.people import ROWS_PER_PERSON, Row, opened, people
 
@@ -99,14 +99,14 @@ WAYS = (
 
 
 @contextmanager
-def rows_of(folder: Path, rows: list[Row], target: str) -> Iterator[tuple[UnitRows, Reading]]:
+def rows_of(folder: Path, rows: list[Row], target: str) -> Iterator[tuple[UnitRows, UnitRowsRequest]]:
     with opened(folder, rows) as session:
         what = target_reading(session, "visits", ["pay"], target, where=None, all_categories=True, numbers=True)
         yield charged_rows(session, what, session.price(1), label="score")[0], what
 
 
 @pytest.fixture(scope="module")
-def neighbours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[UnitRows, Reading]]]:
+def neighbours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[UnitRows, UnitRowsRequest]]]:
     """Rows of a few people without somebody rich, and with her."""
     few = [row for row in people(2) if row["pay"] < 190]
     found = {}
@@ -119,7 +119,7 @@ def neighbours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple
     return found
 
 
-def moved(pairs: list[tuple[UnitRows, Reading]], model: Any) -> list[int]:
+def moved(pairs: list[tuple[UnitRows, UnitRowsRequest]], model: Any) -> list[int]:
     """Return by how much a person moves the sums of a score, and the score of a candidate."""
     both = []
     for units, what in pairs:
@@ -160,7 +160,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, bug: Callable[..., Floats]) -> Iter
         yield
 
 
-def kept_in(model: Any, units: UnitRows, what: Reading) -> Floats:
+def kept_in(model: Any, units: UnitRows, what: UnitRowsRequest) -> Floats:
     """Ask of one unit after the other, in this process."""
     parts = []
     for start, size in zip(units.starts.tolist(), units.sizes.tolist(), strict=True):
@@ -176,7 +176,7 @@ def kept_in(model: Any, units: UnitRows, what: Reading) -> Floats:
 def test_twin_to_ask_of_all_at_once(neighbours: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: one fails, and all fail."""
 
-    def at_once(isolated: Any, units: UnitRows, what: Reading, names: Any) -> Floats:
+    def at_once(isolated: Any, units: UnitRows, what: UnitRowsRequest, names: Any) -> Floats:
         return np.asarray(isolated.ask(predictions.columns_of(units, what, names), units.target.size))
 
     with planted(monkeypatch, at_once):
@@ -188,7 +188,7 @@ def test_twin_to_ask_one_by_one_after_an_exception(neighbours: Any, monkeypatch:
     """The planted bug: a switch by what one person holds. A model that looks at how many there are shows it."""
     one_by_one = predictions._unit_by_unit
 
-    def switched(isolated: Any, units: UnitRows, what: Reading, names: Any) -> Floats:
+    def switched(isolated: Any, units: UnitRows, what: UnitRowsRequest, names: Any) -> Floats:
         told = isolated.ask(predictions.columns_of(units, what, names), units.target.size)
         return np.asarray(one_by_one(isolated, units, what, names) if np.isnan(told).any() else told)
 

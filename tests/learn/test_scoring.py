@@ -14,7 +14,7 @@ from lapwing.learn import GaussianNB, LinearRegression, LogisticRegression, scor
 from lapwing.learn.predictions import predicting
 from lapwing.learn.scoring import outcome_sums, released
 from lapwing.learn.training import charged_rows, target_reading
-from lapwing.learn.unit_rows import GRID, Integers, Reading
+from lapwing.learn.unit_rows import GRID, Integers, UnitRowsRequest
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from tests.support.effort import one_in, only
 from tests.support.learn.people import ROWS_PER_PERSON, Row, opened, people
@@ -57,7 +57,7 @@ def test_a_score_is_charged(tmp_path: Path, facts: dict[str, Any], target: str) 
 # ---- sensitivity -----------------------------------------------------------------------------------------------------
 
 
-def moved(folder: Path, first: list[Row], second: list[Row], target: str) -> tuple[Integers, Reading]:
+def moved(folder: Path, first: list[Row], second: list[Row], target: str) -> tuple[Integers, UnitRowsRequest]:
     """Return by how much sums differ between people that one more or another one is among."""
     sums = []
     folder.mkdir(exist_ok=True)

@@ -17,7 +17,7 @@ from lapwing.ledger import exporting, mark, reading, restoring
 from lapwing.ledger.curating import Declared
 from lapwing.ledger.entries import GENESIS, Entry
 from lapwing.ledger.parts import Parts
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.privacy.filters import Refused
 from tests.support.ledger.ledgers import NAME, charged, opened, registration, spend
 from tests.support.ledger.places import Place
@@ -47,7 +47,7 @@ def lose(folder: Path, *, with_mark: bool = False) -> None:
         mark.path_of(folder / NAME).unlink()
 
 
-def restore(folder: Path, declared: Declared | None = None, epsilon: int = 1) -> State:
+def restore(folder: Path, declared: Declared | None = None, epsilon: int = 1) -> LedgerState:
     entries = tuple(exporting.entries_of(folder / COPY))
     return restoring.restore(entries, folder / NAME, registration(epsilon), declared, "carol")
 

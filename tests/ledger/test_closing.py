@@ -9,7 +9,7 @@ import pytest
 from lapwing.errors import DataStopped, LedgerFault
 from lapwing.ledger import curating, transitions
 from lapwing.ledger.entries import Charge, Entry, Kind, subject_of
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.transitions import fold
 from lapwing.privacy.measures import PureDP
 from tests.support.ledger.ledgers import NAME, charged, opened, registration, spend
@@ -50,7 +50,7 @@ def after_the_end(kind: Kind) -> bool:
     return True
 
 
-def forged(state: State, kind: Kind) -> Entry:
+def forged(state: LedgerState, kind: Kind) -> Entry:
     charge = Charge(key="k", question="q", loss=PureDP(0.1), catalog_digest="c", principal="p", version=1)
     subject = subject_of("k") if kind == "charge" else ""
     bodies: Mapping[Kind, Mapping[str, object]] = {

@@ -17,7 +17,7 @@ from lapwing.ledger import transitions
 from lapwing.ledger.curating import accepting, opening
 from lapwing.ledger.entries import Charge, Charged, Entry, subject_of
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.transitions import charging, fold
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Refused
@@ -31,7 +31,7 @@ KEPT = Fraction(1, 10**6)
 REGISTERED = registration(1, delta=KEPT, delta_keys=KEPT)
 
 
-def ready(kept: Fraction = KEPT) -> State:
+def ready(kept: Fraction = KEPT) -> LedgerState:
     state = fold(None, opening(registration(1, delta=kept, delta_keys=kept), TIME))
     entry = accepting(state, {"visits": "a" * 64}, "curator", TIME)
     assert entry is not None
@@ -44,12 +44,12 @@ def request(loss: Fraction | int, delta: Fraction | int, key: str = "k") -> Char
     )
 
 
-def spend(state: State, loss: Fraction | int, delta: Fraction | int) -> State | Refused:
+def spend(state: LedgerState, loss: Fraction | int, delta: Fraction | int) -> LedgerState | Refused:
     entry = charging(state, request(loss, delta), TIME)
     return entry if isinstance(entry, Refused) else fold(state, entry)
 
 
-def sealed(state: State, wanted: Charge, **changes: object) -> Entry:
+def sealed(state: LedgerState, wanted: Charge, **changes: object) -> Entry:
     """An entry as a hand might write it: its hash is right, what it says need not be."""
     body = wanted.to_record() | changes
     return Entry.seal(
@@ -69,12 +69,12 @@ def test_ten_tenths_of_delta_fill_what_is_kept_and_nothing_more_fits() -> None:
     state = ready()
     for _ in range(10):
         after = spend(state, 0, KEPT / 10)
-        assert isinstance(after, State)
+        assert isinstance(after, LedgerState)
         state = after
     assert state.delta_spent == KEPT
     assert state.delta_remaining == 0
     assert isinstance(spend(state, 0, Fraction(1, 10**30)), Refused), "however little, it is rounded up"
-    assert isinstance(spend(state, Fraction(1, 2), 0), State), "the loss has a part of its own"
+    assert isinstance(spend(state, Fraction(1, 2), 0), LedgerState), "the loss has a part of its own"
 
 
 @examples(20, 600)
@@ -84,8 +84,8 @@ def test_both_parts_are_kept_and_a_refusal_charges_neither(charges: list[tuple[F
     for loss, delta in charges:
         after = spend(state, loss, delta)
         granted = spent + grid_up(loss) <= 1 and taken + grid_up(delta) <= KEPT
-        assert isinstance(after, State) == granted
-        if isinstance(after, State):
+        assert isinstance(after, LedgerState) == granted
+        if isinstance(after, LedgerState):
             state, spent, taken = after, spent + grid_up(loss), taken + grid_up(delta)
         assert state.account.spent.amount == spent
         assert state.delta_spent == taken
@@ -94,7 +94,7 @@ def test_both_parts_are_kept_and_a_refusal_charges_neither(charges: list[tuple[F
 
 def test_a_budget_that_keeps_none_grants_none() -> None:
     assert isinstance(spend(ready(Fraction(0)), 0, Fraction(1, 10**9)), Refused)
-    assert isinstance(spend(ready(Fraction(0)), Fraction(1, 2), 0), State)
+    assert isinstance(spend(ready(Fraction(0)), Fraction(1, 2), 0), LedgerState)
 
 
 def test_a_delta_below_zero_is_refused() -> None:
@@ -190,7 +190,7 @@ def test_a_batch_that_is_checked_against_the_first_state_only_is_found(
     """The twin: each of the charges fits by itself, and the chain does not take them together."""
     first = ledger.state()
 
-    def unmoved(state: State, wanted: Charge, time: str) -> Entry | Refused:
+    def unmoved(state: LedgerState, wanted: Charge, time: str) -> Entry | Refused:
         entry = charging(first, wanted, time)
         if isinstance(entry, Refused):
             return entry

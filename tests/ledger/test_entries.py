@@ -13,7 +13,7 @@ from lapwing.errors import DataChanged, InvalidParameter, LedgerFault
 from lapwing.ledger import entries, transitions
 from lapwing.ledger.curating import accepting, opening
 from lapwing.ledger.entries import Charge, Entry, subject_of
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.transitions import answering, charging, fold
 from lapwing.privacy.filters import Granted, Refused
 from lapwing.privacy.measures import GaussianDP, Loss, Number, PureDP, ZeroConcentratedDP
@@ -23,7 +23,7 @@ from tests.support.ledger.ledgers import opened, registration
 TIME = "2026-01-01T00:00:00.000000+00:00"
 
 
-def ready(budget: Number | Loss = 1) -> State:
+def ready(budget: Number | Loss = 1) -> LedgerState:
     """Return the state of a ledger with one version of the data."""
     state = fold(None, opening(registration(budget), TIME))
     entry = accepting(state, {"visits": "a" * 64}, "curator", TIME)
@@ -36,16 +36,16 @@ def request(loss: Loss, **changes: object) -> Charge:
     return replace(charge, **changes)  # type: ignore[arg-type]
 
 
-def spend(state: State, loss: Number | Loss) -> State | Refused:
+def spend(state: LedgerState, loss: Number | Loss) -> LedgerState | Refused:
     loss = loss if isinstance(loss, PureDP | GaussianDP | ZeroConcentratedDP) else PureDP(loss)
     outcome = charging(state, request(loss), TIME)
     return outcome if isinstance(outcome, Refused) else fold(state, outcome)
 
 
-def spend_each(state: State, losses: list[Number]) -> State:
+def spend_each(state: LedgerState, losses: list[Number]) -> LedgerState:
     for loss in losses:
         after = spend(state, loss)
-        assert isinstance(after, State)
+        assert isinstance(after, LedgerState)
         state = after
     return state
 
@@ -69,7 +69,7 @@ def test_every_measure_is_kept_exactly(measure: type[PureDP] | type[GaussianDP] 
     state = ready(measure.from_amount(1))
     for _ in range(2):
         after = spend(state, third)
-        assert isinstance(after, State)
+        assert isinstance(after, LedgerState)
         state = after
     assert state.account.spent == third.rounded_up() + third.rounded_up()
     assert isinstance(spend(state, third), Refused), "thirds are rounded up, so three of them are more than one"
@@ -88,7 +88,7 @@ def test_the_state_is_the_exact_sum_of_what_was_granted(losses: list[Fraction]) 
         price = PureDP(loss).rounded_up().amount
         after = spend(state, loss)
         assert isinstance(after, Refused) == (total + price > 1)
-        if isinstance(after, State):
+        if isinstance(after, LedgerState):
             state, total = after, total + price
         else:
             assert after.shortfall.amount == total + price - 1

@@ -10,7 +10,7 @@ from lapwing.errors import DataStopped, LedgerFault
 from lapwing.ledger.allowances import Limits
 from lapwing.ledger.entries import Charge, Entry
 from lapwing.ledger.events import ALLOWED_OF_ONE, EVENTS_ALLOWED
-from lapwing.ledger.faults import FAULTS_ALLOWED, Late
+from lapwing.ledger.faults import FAULTS_ALLOWED, LateAnswers
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.reading import verified
 from lapwing.privacy.measures import PureDP
@@ -32,7 +32,7 @@ def test_late_answers_are_noted_and_stand_until_somebody_has_looked(place: Place
         assert ledger.note_late(TICK, "alice") == (TICK,)
         ledger.note_late(TICK, "bob")
     with closing(place.open(registration())) as again:
-        assert again.state().late == (Late(TICK, "alice"), Late(TICK, "bob"))
+        assert again.state().late == (LateAnswers(TICK, "alice"), LateAnswers(TICK, "bob"))
         assert again.resume("carol") == 2
         assert again.state().late == ()
         assert again.resume("carol") == 0

@@ -14,7 +14,7 @@ from lapwing.errors import LedgerFault
 from lapwing.ledger import kept_state, reading
 from lapwing.ledger.entries import Entry, digest_of
 from lapwing.ledger.parts import Parts
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.transitions import fold
 from lapwing.privacy.measures import PureDP
 from tests.support.effort import one_in
@@ -31,7 +31,7 @@ def file_of(place: Place) -> Path:
     return kept_state.path_of(place.folder / place.at.file)
 
 
-def asked(place: Place, number: int = 10) -> State:
+def asked(place: Place, number: int = 10) -> LedgerState:
     """Ask in a ledger, every other question with an answer, and open it once more, so that its state is kept."""
     with opened(place, 100) as ledger:
         for i in range(number):
@@ -48,7 +48,7 @@ def folded(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """How many entries were folded while a ledger was caught up with, since it was last asked."""
     number = 0
 
-    def counted(state: State | None, entry: Entry) -> State:
+    def counted(state: LedgerState | None, entry: Entry) -> LedgerState:
         nonlocal number
         number += 1
         return fold(state, entry)
@@ -164,9 +164,9 @@ def test_verify_finds_a_state_that_was_forged(place: Place) -> None:
 
 
 def test_every_field_of_a_state_is_kept(place: Place) -> None:
-    """A field that is added to `State` and not kept would be lost: then the form changes, too."""
+    """A field that is added to `LedgerState` and not kept would be lost: then the form changes, too."""
     whole = asked(place)
-    assert kept_state.to_record(whole).keys() == {field.name for field in fields(State)}
+    assert kept_state.to_record(whole).keys() == {field.name for field in fields(LedgerState)}
     assert kept_state._FORM == "lapwing state 2"
     assert kept_state.from_record(json.loads(json.dumps(kept_state.to_record(whole)))) == whole
 

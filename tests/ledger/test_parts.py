@@ -21,12 +21,12 @@ from lapwing.ledger.curating import accepting, dividing, opening
 from lapwing.ledger.entries import Charge, Entry
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.parts import Division, Parts
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.transitions import charging, fold
 from lapwing.privacy import parts as privacy_parts
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
-from lapwing.privacy.parts import PartsAccount, Sums
+from lapwing.privacy.parts import PartsAccount, PartSums
 from tests.ledger.test_entries import resealed
 from tests.support.effort import only
 from tests.support.ledger.ledgers import registration, spend
@@ -39,7 +39,7 @@ RELATIONS = ("add_remove", "replace_one")
 DELTA_KEYS = Fraction(2, 10**6)
 
 
-def started(neighbouring: str = "add_remove", *, divided: bool = True, budget: Loss | int = 1) -> State:
+def started(neighbouring: str = "add_remove", *, divided: bool = True, budget: Loss | int = 1) -> LedgerState:
     promised = registration(budget, neighbouring=neighbouring, delta=DELTA_KEYS, delta_keys=DELTA_KEYS)
     state = fold(None, opening(promised, TIME))
     if divided:
@@ -47,16 +47,16 @@ def started(neighbouring: str = "add_remove", *, divided: bool = True, budget: L
     return accepted(state, "a")
 
 
-def extended(state: State, entry: Entry | Refused | None) -> State:
+def extended(state: LedgerState, entry: Entry | Refused | None) -> LedgerState:
     assert isinstance(entry, Entry)
     return fold(state, entry)
 
 
-def accepted(state: State, digest: str) -> State:
+def accepted(state: LedgerState, digest: str) -> LedgerState:
     return extended(state, accepting(state, {"visits": digest}, "curator", TIME))
 
 
-def request(state: State, amount: Fraction, parts: Sequence[str] | None, delta: Fraction = Fraction(0)) -> Charge:
+def request(state: LedgerState, amount: Fraction, parts: Sequence[str] | None, delta: Fraction = Fraction(0)) -> Charge:
     return Charge(
         key="k",
         question="q",
@@ -69,15 +69,17 @@ def request(state: State, amount: Fraction, parts: Sequence[str] | None, delta: 
     )
 
 
-def paid(state: State, amount: Fraction, parts: Sequence[str] | None, delta: Fraction = Fraction(0)) -> State | Refused:
+def paid(
+    state: LedgerState, amount: Fraction, parts: Sequence[str] | None, delta: Fraction = Fraction(0)
+) -> LedgerState | Refused:
     outcome = charging(state, request(state, amount, parts, delta), TIME)
     return outcome if isinstance(outcome, Refused) else fold(state, outcome)
 
 
-def spent(state: State, *charges: tuple[str, Fraction]) -> State:
+def spent(state: LedgerState, *charges: tuple[str, Fraction]) -> LedgerState:
     for parts, amount in charges:
         after = paid(state, amount, parts.split() or None)
-        assert isinstance(after, State)
+        assert isinstance(after, LedgerState)
         state = after
     return state
 
@@ -149,9 +151,9 @@ def machine(relation: str) -> type[RuleBasedStateMachine]:
             )
             outcome = paid(self.state, amount, parts, delta)
             fits = loss <= 1 and lost <= DELTA_KEYS
-            assert isinstance(outcome, State) == fits
+            assert isinstance(outcome, LedgerState) == fits
             assert fits == (PureDP(amount) <= room and delta <= delta_room)
-            if isinstance(outcome, State):
+            if isinstance(outcome, LedgerState):
                 self.state = outcome
                 self.model.versions[-1].append(charge)
 
@@ -205,11 +207,11 @@ def test_what_is_granted_is_what_every_history_bears(relation: str, number: int)
     check_machine(relation, number)
 
 
-def least(self: Sums) -> Fraction:
+def least(self: PartSums) -> Fraction:
     return self.everywhere + min((amount for _, amount in self.alone), default=Fraction(0))
 
 
-def dearest_alone(self: Sums) -> Fraction:
+def dearest_alone(self: PartSums) -> Fraction:
     """Enough only if a unit cannot be replaced by one of another part."""
     return self.everywhere + max((amount for _, amount in self.alone), default=Fraction(0))
 
@@ -219,8 +221,8 @@ def first_alone(self: PartsAccount, reads: Iterable[str] | None) -> frozenset[st
 
 
 TWINS: dict[str, tuple[object, str, object, tuple[str, ...]]] = {
-    "the least instead of the most": (privacy_parts.Sums, "total", property(least), RELATIONS),
-    "one part where a unit may move": (privacy_parts.Sums, "total", property(dearest_alone), ("replace_one",)),
+    "the least instead of the most": (privacy_parts.PartSums, "total", property(least), RELATIONS),
+    "one part where a unit may move": (privacy_parts.PartSums, "total", property(dearest_alone), ("replace_one",)),
     "nothing carried to the next version": (
         Division,
         "for_version",
@@ -272,7 +274,7 @@ def test_delta_for_keys_is_kept_part_by_part() -> None:
     state = started()
     for name in NAMES:
         after = paid(state, Fraction(0), [name], DELTA_KEYS)
-        assert isinstance(after, State)
+        assert isinstance(after, LedgerState)
         state = after
     assert state.delta_spent == DELTA_KEYS
     assert state.delta_room(("1",)) == state.delta_remaining == 0

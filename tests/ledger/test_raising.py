@@ -16,7 +16,7 @@ from lapwing.ledger.entries import Charged, Entry
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.registration import Registration
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.transitions import fold
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.filters import Refused
@@ -169,7 +169,7 @@ def test_parts_are_raised_together(tmp_path: Path) -> None:
         ledger.verify()
 
 
-def entry(state: State, was: Registration, now: Registration) -> Entry:
+def entry(state: LedgerState, was: Registration, now: Registration) -> Entry:
     body = raising.record_of(was, now, "carol")
     return Entry.seal(sequence=state.sequence + 1, time="t", kind="raise", subject="", body=body, previous=state.hash)
 
@@ -266,7 +266,7 @@ def test_folding_again_gives_the_same(tmp_path: Path) -> None:
         charged(ledger, 0.5)
         raise_to(ledger, 2)
         raise_to(ledger, 5, was=2)
-        state: State | None = None
+        state: LedgerState | None = None
         for line in ledger.entries():
             state = transitions.fold(state, line)
         assert state == ledger.state()

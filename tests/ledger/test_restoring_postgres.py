@@ -13,7 +13,7 @@ from lapwing.ledger import exporting, mark, reading, restoring
 from lapwing.ledger.curating import Declared
 from lapwing.ledger.postgres import restoring as into
 from lapwing.ledger.postgres.log import PostgresLog
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.privacy.filters import Refused
 from tests.ledger.test_backup import COPY, altered, used
 from tests.support.cli.command import Run, folder, run, visits
@@ -49,7 +49,7 @@ def rows(place: Place) -> list[tuple[Any, ...]]:
         return connection.execute("SELECT sequence, hash FROM lapwing.entries ORDER BY sequence").fetchall()
 
 
-def restore(place: Place, declared: Declared | None = None, epsilon: int = 1) -> State:
+def restore(place: Place, declared: Declared | None = None, epsilon: int = 1) -> LedgerState:
     entries = tuple(exporting.entries_of(place.folder / COPY))
     return restoring.restore_in(place.name, place.folder, entries, registration(epsilon), declared, "carol")
 

@@ -180,7 +180,9 @@ def test_a_fault_is_counted_though_others_settle_meanwhile(place: Place, monkeyp
 
 def test_twin_who_looks_at_what_was_told_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def settled(self: Ledger, transaction: Transaction) -> settling.Settled:
-        return settling.settled(transaction.state, tuple(self._owed), self._told, self._presence, ledgers.now())
+        return settling.settled(
+            transaction.state, tuple(self._pending_writes), self._issued_charges, self._presence, ledgers.now()
+        )
 
     monkeypatch.setattr(Ledger, "_settled", settled)
     assert faults_of_a_question_that_fails_while_others_settle(place, monkeypatch) == 0
@@ -220,6 +222,8 @@ def test_twin_who_does_not_settle_blocks_the_question(place: Place, monkeypatch:
 
 
 def test_twin_a_doubt_that_is_forgotten(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Ledger, "_doubtful", property(lambda self: False, lambda self, value: None), raising=False)
+    monkeypatch.setattr(
+        Ledger, "_commit_uncertain", property(lambda self: False, lambda self, value: None), raising=False
+    )
     with pytest.raises(AssertionError):
         test_a_charge_that_nobody_was_told_of_is_ended(place)

@@ -15,7 +15,7 @@ from lapwing.errors import LedgerFault
 from lapwing.ledger import reading, snapshots
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.mark import Mark, text_of
-from lapwing.ledger.snapshots import Snapshots
+from lapwing.ledger.snapshots import LedgerSnapshots
 from lapwing.ledger.sqlite.reader import SqliteReader
 from tests.support.effort import one_in
 from tests.support.ledger.ledgers import charge, charged, opened
@@ -77,7 +77,7 @@ def test_a_look_waits_for_nobody(look: Callable[[Ledger], Any], ledger: Ledger, 
 def test_twin_a_look_that_holds_the_ledger_is_found(
     ledger: Ledger, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Snapshots, "without_holding", lambda self, stack: None)
+    monkeypatch.setattr(LedgerSnapshots, "without_holding", lambda self, stack: None)
     with pytest.raises(LedgerFault):
         test_a_look_waits_for_nobody(Ledger.seen, ledger, place)
 
@@ -96,15 +96,15 @@ def test_a_state_is_read_once_while_nothing_is_written(
     ledger: Ledger, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By whomever: what another one charges is seen, and so is a file that another one puts there, or writes to."""
-    read, taken = list[bool](), Snapshots.taken
+    read, taken = list[bool](), LedgerSnapshots.taken
 
-    def noted(self: Snapshots) -> Any:
+    def noted(self: LedgerSnapshots) -> Any:
         read.append(True)
         return taken(self)
 
     seen = ledger.seen()
     ledger.seen()  # the first look held the ledger, and the second opened the file to read it
-    monkeypatch.setattr(Snapshots, "taken", noted)
+    monkeypatch.setattr(LedgerSnapshots, "taken", noted)
     assert [ledger.seen() for _ in range(3)] == [seen] * 3
     assert not read
     with opened(place, 100) as other:
@@ -146,14 +146,14 @@ def test_pages_are_the_history(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) 
 def test_what_is_charged_while_pages_are_read_is_not_waited_for(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, taken = ledger.history(), Snapshots.taken
+    whole, taken = ledger.history(), LedgerSnapshots.taken
     monkeypatch.setattr(reading, "PAGE", 1)
 
-    def charging(self: Snapshots) -> Any:
+    def charging(self: LedgerSnapshots) -> Any:
         charged(ledger, Fraction(1, 100), "another")
         return taken(self)
 
-    monkeypatch.setattr(Snapshots, "taken", charging)
+    monkeypatch.setattr(LedgerSnapshots, "taken", charging)
     rows = ledger.history()
     assert rows[: len(whole)] == whole
     assert len(rows) == len(whole) + 1  # the one before the first look
@@ -219,9 +219,9 @@ def test_twin_a_look_that_passes_over_the_mark_is_found(
 ) -> None:
     monkeypatch.setattr(snapshots, "_mark_at", lambda path: Mark(0, ""))
     monkeypatch.setattr(
-        Snapshots,
+        LedgerSnapshots,
         "without_holding",
-        lambda self, stack: snapshots.Snapshot(state=self._seen, log=stack.enter_context(self._reader.log())),
+        lambda self, stack: snapshots.LedgerSnapshot(state=self._seen, log=stack.enter_context(self._reader.log())),
     )
     for refused in (test_a_mark_that_is_ahead_is_a_fault, test_another_chain_is_a_fault):
         with pytest.raises(pytest.fail.Exception):

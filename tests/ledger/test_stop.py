@@ -21,7 +21,7 @@ from lapwing.ledger.curating import accepting, opening, resuming
 from lapwing.ledger.entries import Charge, Entry
 from lapwing.ledger.faults import COUNTED, Cause
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.store import Presence
 from lapwing.ledger.transaction import Transaction
 from lapwing.ledger.transitions import answering, charging, fold
@@ -38,18 +38,18 @@ PRICE = Fraction(1, 1000)
 CAUSES = get_args(Cause)
 
 
-def asked(state: State, asker: str | None = ALICE) -> State:
+def asked(state: LedgerState, asker: str | None = ALICE) -> LedgerState:
     entry = charging(state, request(PureDP(PRICE), asker=asker), TIME)
     assert isinstance(entry, Entry)
     return fold(state, entry)
 
 
-def left(state: State, cause: Cause, *charges: int) -> State:
+def left(state: LedgerState, cause: Cause, *charges: int) -> LedgerState:
     entry = leaving(state, charges or tuple(state.under_way), cause, TIME)
     return state if entry is None else fold(state, entry)
 
 
-def failing(state: State, times: int) -> State:
+def failing(state: LedgerState, times: int) -> LedgerState:
     for _ in range(times):
         state = asked(state)
         state = left(state, "fault", state.sequence)
@@ -104,11 +104,11 @@ def test_three_faults_stop_whatever_comes_between(events: list[str]) -> None:
     check_any_order(events)
 
 
-def refunding(state: State, _entry: Entry, _body: object) -> State:
+def refunding(state: LedgerState, _entry: Entry, _body: object) -> LedgerState:
     return replace(state, faults=0, account=ready(1).account)
 
 
-def clearing(state: State, entry: Entry, body: Any) -> State:
+def clearing(state: LedgerState, entry: Entry, body: Any) -> LedgerState:
     return replace(curating._fold_data(state, entry, body), faults=0)
 
 
@@ -119,7 +119,7 @@ TWINS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "Ctrl-C is counted": lambda patch: patch.setattr(unanswered, "COUNTED", {**COUNTED, "interrupt": 1}),
     "resuming refunds": lambda patch: patch.setitem(transitions._FOLDS, "resume", refunding),
     "accepting resumes": lambda patch: patch.setitem(transitions._FOLDS, "data", clearing),
-    "a fault stays under way": lambda patch: patch.setattr(states.State, "ended", lambda state, *_charges: state),
+    "a fault stays under way": lambda patch: patch.setattr(states.LedgerState, "ended", lambda state, *_charges: state),
 }
 ORDERS = (
     ["ask", "fault"] * 3 + ["ask", "resume", "ask", "fault"],
@@ -160,7 +160,7 @@ def test_how_a_late_question_ended_does_not_show() -> None:
 
 
 def test_twin_a_late_question_that_keeps_its_cause_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(State, "stopped", property(lambda _state: False))
+    monkeypatch.setattr(LedgerState, "stopped", property(lambda _state: False))
     with pytest.raises(AssertionError):
         test_how_a_late_question_ended_does_not_show()
 
@@ -415,7 +415,7 @@ def check_that_what_is_owed_is_paid(place: Place, patch: pytest.MonkeyPatch) -> 
     with closing(owing_beside_a_charge(place, patch)) as ledger:
         charged(ledger, 0.1, "next")
         assert ledger.state().faults == 1
-        assert ledger._owed == []
+        assert ledger._pending_writes == []
 
 
 def test_what_is_owed_beside_a_charge_is_counted_with_the_next(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -424,8 +424,8 @@ def test_what_is_owed_beside_a_charge_is_counted_with_the_next(place: Place, mon
 
 
 def test_twin_a_charge_that_takes_all_debts_for_paid(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgiving(self: Ledger, transaction: Transaction, settled: Any, *entries: Entry) -> list[State]:
-        transaction.once_kept(self._owed.clear)
+    def forgiving(self: Ledger, transaction: Transaction, settled: Any, *entries: Entry) -> list[LedgerState]:
+        transaction.once_kept(self._pending_writes.clear)
         return transaction.append(*settled.entries, *entries)
 
     monkeypatch.setattr(Ledger, "_append", forgiving)

@@ -35,7 +35,7 @@ from lapwing.local.client import task as task_module
 from tests.support.effort import one_in
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 from tests.support.local.laws import law_of
-from tests.support.local.shelf import AT_EPSILON, COINS
+from tests.support.local.mechanism_cases import AT_EPSILON, COINS
 
 VECTORS = sorted((Path(__file__).parents[1] / "fixtures" / "local").glob("vectors*.json"))
 SOURCE = Path(client.__file__)

@@ -34,7 +34,7 @@ from lapwing.local import (
     to_toml,
 )
 from lapwing.local import joint_estimates as joint_module
-from lapwing.local.joint_estimates import FEW, JointCounts, supports_of
+from lapwing.local.joint_estimates import FEW, JointReportCounts, supports_of
 from tests.collector.tasks import OPEN
 from tests.local.test_attributes import HALVES, Laws, check_record, law_of_task
 from tests.local.test_client import DAYS
@@ -104,7 +104,7 @@ def of_pairs(first: Randomizer, second: Randomizer, pairs: np.ndarray[Any, Any],
     """Draw reports of respondents with pairs of answers, and estimate."""
     entropy = StreamEntropy(label)
     texts = tuple(tuple(f"{i}" for i in range(mechanism.categories)) for mechanism in (first, second))
-    counts = JointCounts((0, 1), ("A?", "B?"), (texts[0], texts[1]), (first, second))
+    counts = JointReportCounts((0, 1), ("A?", "B?"), (texts[0], texts[1]), (first, second))
     drawn = first.randomize(pairs[:, 0], entropy), second.randomize(pairs[:, 1], entropy)
     half = len(pairs) // 2
     for part in (slice(0, half), slice(half, None)):

@@ -18,12 +18,18 @@ from lapwing.local.frequencies.variance import for_population, for_respondents, 
 from tests.support.effort import one_in, only
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import StreamEntropy
-from tests.support.local.shelf import AT_EPSILON, COINS, EPSILONS, SHELF, supports
+from tests.support.local.mechanism_cases import AT_EPSILON, COINS, EPSILONS, MECHANISM_CASES, supports
 from tests.support.privacy.oracle import real
 
 WHOLE = 1 << 64
-EVERY = pytest.mark.parametrize("mechanism", [row[1] for row in SHELF], ids=[row[0] for row in SHELF])
-PLAIN = [(name, mechanism) for name, mechanism in SHELF if mechanism.name != "hashing" and mechanism.categories <= 5]
+EVERY = pytest.mark.parametrize(
+    "mechanism", [row[1] for row in MECHANISM_CASES], ids=[row[0] for row in MECHANISM_CASES]
+)
+PLAIN = [
+    (name, mechanism)
+    for name, mechanism in MECHANISM_CASES
+    if mechanism.name != "hashing" and mechanism.categories <= 5
+]
 
 
 def check_ratio(matrix: Any, ratio: Fraction) -> None:

@@ -17,7 +17,7 @@ from lapwing.local import LocalHashing, SubsetSelection, UnaryEncoding, client, 
 from tests.local.test_client import task_of
 from tests.support.effort import only
 from tests.support.fixed_entropy import StreamEntropy
-from tests.support.local.shelf import AT_EPSILON
+from tests.support.local.mechanism_cases import AT_EPSILON
 
 LINES = int(os.environ.get("LAPWING_FUZZ", "10000"))
 BATCH = 40

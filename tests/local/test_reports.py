@@ -22,7 +22,7 @@ from lapwing.local.collection import KEYS
 from tests.local.test_client import task_of, tasks_of_vectors
 from tests.support.effort import examples, one_in, only
 from tests.support.fixed_entropy import StreamEntropy
-from tests.support.local.shelf import AT_EPSILON
+from tests.support.local.mechanism_cases import AT_EPSILON
 
 TASKS = {name: task_of(make(1)) for name, make in AT_EPSILON}
 SUBSET = TASKS["subset of 8"]

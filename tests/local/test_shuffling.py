@@ -25,7 +25,7 @@ from lapwing.local.shuffling.amplification import SYMMETRIC, amplified_delta, am
 from lapwing.local.shuffling.binomial import Binomial
 from tests.support.docs.pages import DOCS
 from tests.support.effort import examples, is_long, one_in, only, some
-from tests.support.local.shelf import SHELF
+from tests.support.local.mechanism_cases import MECHANISM_CASES
 
 Law = dict[tuple[int, ...], Any]
 MILLIONTH = Fraction(1, 10**6)
@@ -268,7 +268,7 @@ def test_bounds_that_contradict_each_other_are_refused(monkeypatch: pytest.Monke
         amplified_delta(1, 1000, Fraction(1, 100))
 
 
-@pytest.mark.parametrize("mechanism", [m for _, m in SHELF], ids=[name for name, _ in SHELF])
+@pytest.mark.parametrize("mechanism", [m for _, m in MECHANISM_CASES], ids=[name for name, _ in MECHANISM_CASES])
 def test_distance_of_two_values(mechanism: Randomizer) -> None:
     """The theorem takes TV = p − q; here it is summed from the exact law, the worst of all pairs."""
     if isinstance(mechanism, LocalHashing):

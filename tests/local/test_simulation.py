@@ -26,7 +26,7 @@ from lapwing.local.simulation import roads
 from lapwing.local.simulation.drawn_counts import draw_counts
 from lapwing.mechanisms import Sensitivity
 from tests.support.effort import one_in, only
-from tests.support.local.shelf import supports
+from tests.support.local.mechanism_cases import supports
 
 pytestmark = pytest.mark.usefixtures("searched_once")
 FEW, MANY = 3_000, 6_000

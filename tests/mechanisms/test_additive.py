@@ -1,4 +1,4 @@
-"""Laws that every mechanism that adds noise must keep, over `zoo.ADDITIVE`, and twins that break them."""
+"""Laws that every mechanism that adds noise must keep, over `mechanism_cases.ADDITIVE`, and twins that break them."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -29,8 +29,8 @@ from lapwing.mechanisms import (
 )
 from lapwing.privacy import laplace_implies
 from lapwing.privacy.calibration import loss_for
-from lapwing.privacy.measures import MEASURES, ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
-from tests.support import zoo
+from lapwing.privacy.measures import PRIVACY_MEASURES, ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
+from tests.support import mechanism_cases
 from tests.support.effort import one_in
 from tests.support.enumeration import NoEntropy
 from tests.support.fixed_entropy import StreamEntropy
@@ -39,14 +39,14 @@ from tests.support.privacy.oracle import real
 
 ONE = Sensitivity(l1=1, l2_squared=1)
 NOTHING = Sensitivity(l1=0, l2_squared=0)
-ROWS = pytest.mark.parametrize("row", zoo.ADDITIVE, ids=lambda row: row.name)
+ROWS = pytest.mark.parametrize("row", mechanism_cases.ADDITIVE, ids=lambda row: row.name)
 SCALES = tuple(Fraction(x) for x in ("1/2", "1", "22/7", "40"))
 CONFIDENCES = (Fraction(1, 2), Fraction("0.95"), Fraction("0.999999"), 1 - Fraction(1, 10**40))
 
-Build = Callable[[Fraction], zoo.Additive]
+Build = Callable[[Fraction], mechanism_cases.Additive]
 
 
-def check_privacy(row: zoo.AdditiveRow, build: Build) -> None:
+def check_privacy(row: mechanism_cases.AdditiveRow, build: Build) -> None:
     """The stated losses cover the noise law itself: its δ at every ε, and its Rényi divergences."""
     for scale in SCALES[1:3]:
         stated, reach = build(scale), 150
@@ -68,12 +68,12 @@ def check_privacy(row: zoo.AdditiveRow, build: Build) -> None:
 
 
 @ROWS
-def test_the_stated_loss_covers_the_noise(row: zoo.AdditiveRow) -> None:
+def test_the_stated_loss_covers_the_noise(row: mechanism_cases.AdditiveRow) -> None:
     check_privacy(row, row.build)
 
 
 @ROWS
-def test_twin_noise_of_nine_tenths_the_scale_is_caught(row: zoo.AdditiveRow) -> None:
+def test_twin_noise_of_nine_tenths_the_scale_is_caught(row: mechanism_cases.AdditiveRow) -> None:
     with pytest.raises(AssertionError):
         check_privacy(row, lambda scale: row.build(scale * Fraction(10, 9)))
 
@@ -93,20 +93,22 @@ def test_the_stated_losses_are_the_theorems() -> None:
 
 
 @ROWS
-def test_what_a_mechanism_cannot_state_is_refused(row: zoo.AdditiveRow) -> None:
+def test_what_a_mechanism_cannot_state_is_refused(row: mechanism_cases.AdditiveRow) -> None:
     reasons = {"pure": "no finite ε at δ = 0", "gdp": "does not imply"}
     for kind in row.refused_kinds:
         with pytest.raises(InvalidParameter, match=reasons[kind]):
             row.build(Fraction(1)).loss(ONE, kind)
         with pytest.raises(InvalidParameter, match=f"keeps no {kind} loss"):
-            row.family.for_loss(MEASURES[kind].from_amount(1), ONE)
+            row.family.for_loss(PRIVACY_MEASURES[kind].from_amount(1), ONE)
     with pytest.raises(InvalidParameter, match="must be one of"):
         row.build(Fraction(1)).loss(ONE, "rdp")
 
 
 @ROWS
-@pytest.mark.parametrize("sensitivity", zoo.SENSITIVITIES)
-def test_losses_grow_with_sensitivity_and_fall_with_scale(row: zoo.AdditiveRow, sensitivity: Sensitivity) -> None:
+@pytest.mark.parametrize("sensitivity", mechanism_cases.SENSITIVITIES)
+def test_losses_grow_with_sensitivity_and_fall_with_scale(
+    row: mechanism_cases.AdditiveRow, sensitivity: Sensitivity
+) -> None:
     twice = Sensitivity(l1=2 * sensitivity.l1, l2_squared=4 * sensitivity.l2_squared)
     for kind in row.kinds:
         assert row.build(Fraction(1)).loss(NOTHING, kind).amount == 0
@@ -120,7 +122,10 @@ def test_losses_grow_with_sensitivity_and_fall_with_scale(row: zoo.AdditiveRow, 
 
 
 def check_for_loss(
-    row: zoo.AdditiveRow, for_loss: Callable[[Loss, Sensitivity], zoo.Additive], loss: Loss, sensitivity: Sensitivity
+    row: mechanism_cases.AdditiveRow,
+    for_loss: Callable[[Loss, Sensitivity], mechanism_cases.Additive],
+    loss: Loss,
+    sensitivity: Sensitivity,
 ) -> None:
     """The scale that comes from a loss keeps it, and is not larger than it must be by more than 2⁻⁴⁰."""
     mechanism = for_loss(loss, sensitivity)
@@ -130,20 +135,20 @@ def check_for_loss(
 
 
 @ROWS
-@pytest.mark.parametrize("sensitivity", zoo.SENSITIVITIES)
+@pytest.mark.parametrize("sensitivity", mechanism_cases.SENSITIVITIES)
 @pytest.mark.parametrize("amount", [Fraction(1, 10**9), Fraction("0.0153"), Fraction(1, 3), Fraction(1), Fraction(20)])
-def test_for_loss(row: zoo.AdditiveRow, sensitivity: Sensitivity, amount: Fraction) -> None:
-    for loss in zoo.losses(amount):
+def test_for_loss(row: mechanism_cases.AdditiveRow, sensitivity: Sensitivity, amount: Fraction) -> None:
+    for loss in mechanism_cases.losses(amount):
         if loss.kind in row.kinds:
             check_for_loss(row, row.family.for_loss, loss, sensitivity)
 
 
 @ROWS
-def test_twin_a_scale_that_is_too_small_or_rounded_down_is_caught(row: zoo.AdditiveRow) -> None:
-    sensitivity, loss = zoo.SENSITIVITIES[1], loss_for(row.kinds[-1], Fraction(1, 2), Fraction(1, 10**6))
+def test_twin_a_scale_that_is_too_small_or_rounded_down_is_caught(row: mechanism_cases.AdditiveRow) -> None:
+    sensitivity, loss = mechanism_cases.SENSITIVITIES[1], loss_for(row.kinds[-1], Fraction(1, 2), Fraction(1, 10**6))
     for factor in (Fraction(9, 10), 1 - Fraction(1, 2**43)):
 
-        def twin(loss: Loss, sensitivity: Sensitivity, factor: Fraction = factor) -> zoo.Additive:
+        def twin(loss: Loss, sensitivity: Sensitivity, factor: Fraction = factor) -> mechanism_cases.Additive:
             return row.build(factor * row.scale(row.family.for_loss(loss, sensitivity)))
 
         with pytest.raises(AssertionError):
@@ -151,13 +156,13 @@ def test_twin_a_scale_that_is_too_small_or_rounded_down_is_caught(row: zoo.Addit
 
 
 @given(
-    st.sampled_from(zoo.ADDITIVE),
+    st.sampled_from(mechanism_cases.ADDITIVE),
     st.fractions(min_value=Fraction(1, 10**6), max_value=30, max_denominator=10**6),
     st.integers(min_value=1, max_value=10**6),
 )
-def test_for_loss_of_anything(row: zoo.AdditiveRow, amount: Fraction, l1: int) -> None:
+def test_for_loss_of_anything(row: mechanism_cases.AdditiveRow, amount: Fraction, l1: int) -> None:
     sensitivity = Sensitivity(l1=l1, l2_squared=l1 * (l1 + 1) // 2)
-    for loss in zoo.losses(amount):
+    for loss in mechanism_cases.losses(amount):
         if loss.kind in row.kinds:
             check_for_loss(row, row.family.for_loss, loss, sensitivity)
 
@@ -172,7 +177,7 @@ def test_a_pure_scale_is_exact_and_simple_scales_stay_simple() -> None:
 
 
 @ROWS
-def test_the_ends_of_for_loss(row: zoo.AdditiveRow) -> None:
+def test_the_ends_of_for_loss(row: mechanism_cases.AdditiveRow) -> None:
     assert row.scale(row.family.for_loss(ZeroConcentratedDP(1), NOTHING)) == Fraction(1, 2**30)
     assert row.scale(row.family.for_loss(ZeroConcentratedDP(10**24), ONE)) == Fraction(1, 2**30)
     with pytest.raises(InvalidParameter, match="no finite noise"):
@@ -181,7 +186,9 @@ def test_the_ends_of_for_loss(row: zoo.AdditiveRow) -> None:
         row.family.for_loss(ZeroConcentratedDP(Fraction(1, 10**24)), Sensitivity(l1=10**15, l2_squared=10**30))
 
 
-def check_coverage(row: zoo.AdditiveRow, coverage: Callable[[Fraction, int], tuple[Fraction, Fraction]]) -> None:
+def check_coverage(
+    row: mechanism_cases.AdditiveRow, coverage: Callable[[Fraction, int], tuple[Fraction, Fraction]]
+) -> None:
     """P(|noise| ≤ h), added up from the law, lies within the stated bounds, and they are tight."""
     for scale in SCALES:
         for h in (0, 1, 2, 10, 57):
@@ -192,13 +199,13 @@ def check_coverage(row: zoo.AdditiveRow, coverage: Callable[[Fraction, int], tup
 
 
 @ROWS
-def test_coverage(row: zoo.AdditiveRow) -> None:
+def test_coverage(row: mechanism_cases.AdditiveRow) -> None:
     check_coverage(row, lambda scale, h: row.build(scale).coverage(h))
     assert row.build(Fraction(1)).coverage(-1) == Enclosure(Fraction(0), Fraction(0))
 
 
 @ROWS
-def test_twins_of_coverage_are_caught(row: zoo.AdditiveRow) -> None:
+def test_twins_of_coverage_are_caught(row: mechanism_cases.AdditiveRow) -> None:
     def without_the_half(scale: Fraction, h: int) -> tuple[Fraction, Fraction]:
         # P(|N(0, σ²)| ≤ h) is that of noise of twice the scale at 2h, less its own half.
         return row.build(2 * scale).coverage(2 * h)
@@ -212,7 +219,7 @@ def test_twins_of_coverage_are_caught(row: zoo.AdditiveRow) -> None:
 
 
 def check_half_width(
-    row: zoo.AdditiveRow, half_width: Callable[[Fraction, Fraction], int], scales: tuple[Fraction, ...]
+    row: mechanism_cases.AdditiveRow, half_width: Callable[[Fraction, Fraction], int], scales: tuple[Fraction, ...]
 ) -> None:
     """It is enough, and one less is not."""
     for scale in scales:
@@ -226,20 +233,20 @@ BROAD = (*SCALES, Fraction(1, 2**30), Fraction(10**9) / 7, Fraction(2**52 + 1), 
 
 
 @ROWS
-def test_half_width(row: zoo.AdditiveRow) -> None:
+def test_half_width(row: mechanism_cases.AdditiveRow) -> None:
     check_half_width(row, lambda scale, confidence: row.build(scale).half_width(confidence), BROAD)
 
 
 @ROWS
 @pytest.mark.parametrize("error", [-1, 1])
-def test_twins_of_half_width_are_caught(row: zoo.AdditiveRow, error: int) -> None:
+def test_twins_of_half_width_are_caught(row: mechanism_cases.AdditiveRow, error: int) -> None:
     with pytest.raises(AssertionError):
         check_half_width(row, lambda scale, confidence: row.build(scale).half_width(confidence) + error, SCALES)
 
 
 @ROWS
 @pytest.mark.parametrize("h", one_in(3, [0, 1, 7, 50, 10**6, 2**53 + 1, 2**79]))
-def test_for_half_width(row: zoo.AdditiveRow, h: int) -> None:
+def test_for_half_width(row: mechanism_cases.AdditiveRow, h: int) -> None:
     for confidence in CONFIDENCES:
         mechanism = row.family.for_half_width(h, confidence)
         assert mechanism.half_width(confidence) <= h
@@ -248,7 +255,7 @@ def test_for_half_width(row: zoo.AdditiveRow, h: int) -> None:
 
 
 @ROWS
-def test_half_widths_that_mean_nothing_are_refused(row: zoo.AdditiveRow) -> None:
+def test_half_widths_that_mean_nothing_are_refused(row: mechanism_cases.AdditiveRow) -> None:
     for confidence in (0, 1, 1.5, -0.1, float("nan"), "0.95", Fraction(1, 10**400)):
         with pytest.raises(InvalidParameter, match="confidence"):
             row.build(Fraction(1)).half_width(confidence)  # type: ignore[arg-type]
@@ -263,7 +270,7 @@ def test_half_widths_that_mean_nothing_are_refused(row: zoo.AdditiveRow) -> None
 
 @ROWS
 @pytest.mark.parametrize("scale", one_in(4, [*SCALES, Fraction(1, 10), Fraction(399, 100)]))
-def test_standard_deviation(row: zoo.AdditiveRow, scale: Fraction) -> None:
+def test_standard_deviation(row: mechanism_cases.AdditiveRow, scale: Fraction) -> None:
     reach = int(scale * 150) + 20
     variance = 2 * mp.fsum(x * x * row.law(scale, x) for x in range(1, min(reach, 2500)))
     assert row.build(scale).standard_deviation == pytest.approx(float(mp.sqrt(variance)), rel=1e-12)
@@ -274,7 +281,7 @@ def test_standard_deviation(row: zoo.AdditiveRow, scale: Fraction) -> None:
 
 @ROWS
 @pytest.mark.parametrize("scale", [0, -2, 0.5, Fraction(0), Fraction(-1), Fraction(1, 2**31), Fraction(2**81)])
-def test_scales_outside_are_refused(row: zoo.AdditiveRow, scale: Fraction) -> None:
+def test_scales_outside_are_refused(row: mechanism_cases.AdditiveRow, scale: Fraction) -> None:
     with pytest.raises(InvalidParameter, match="it must be"):
         row.build(scale)
 
@@ -374,7 +381,7 @@ DRAWS = 100_000
 FAR = float(mp.sqrt(mp.log(2e8) / (2 * DRAWS)))
 
 
-def check_release(row: zoo.AdditiveRow, mechanism: zoo.Additive, scale: Fraction) -> None:
+def check_release(row: mechanism_cases.AdditiveRow, mechanism: mechanism_cases.Additive, scale: Fraction) -> None:
     noisy = mechanism.release(np.full(DRAWS, 1000), SystemEntropy())
     stated = row.build(scale)
     for confidence in (0.3, 0.6, 0.9):
@@ -386,19 +393,19 @@ def check_release(row: zoo.AdditiveRow, mechanism: zoo.Additive, scale: Fraction
 
 @ROWS
 @pytest.mark.parametrize("scale", [Fraction(10), Fraction(2**45)])
-def test_release_adds_the_stated_noise(row: zoo.AdditiveRow, scale: Fraction) -> None:
+def test_release_adds_the_stated_noise(row: mechanism_cases.AdditiveRow, scale: Fraction) -> None:
     check_release(row, row.build(scale), scale)
 
 
 @ROWS
-def test_twin_nine_tenths_of_the_noise_is_caught(row: zoo.AdditiveRow) -> None:
+def test_twin_nine_tenths_of_the_noise_is_caught(row: mechanism_cases.AdditiveRow) -> None:
     with pytest.raises(AssertionError):
         check_release(row, row.build(Fraction(9)), Fraction(10))
 
 
 @ROWS
 @pytest.mark.parametrize("shape", [(0,), (7,), (2, 3), (0, 4)])
-def test_release_keeps_the_shape(row: zoo.AdditiveRow, shape: tuple[int, ...]) -> None:
+def test_release_keeps_the_shape(row: mechanism_cases.AdditiveRow, shape: tuple[int, ...]) -> None:
     whole = np.zeros(shape, dtype=np.int64)
     kinds: tuple[IntArray, ...] = (whole, whole.astype(np.object_))
     for values in kinds:
@@ -409,7 +416,7 @@ def test_release_keeps_the_shape(row: zoo.AdditiveRow, shape: tuple[int, ...]) -
 
 
 @ROWS
-def test_release_never_wraps(row: zoo.AdditiveRow) -> None:
+def test_release_never_wraps(row: mechanism_cases.AdditiveRow) -> None:
     ends = np.array([2**63 - 1, -(2**63)] * 50)
     noisy = row.build(Fraction(1000)).release(ends, SystemEntropy())
     assert noisy.dtype == np.object_
@@ -424,13 +431,13 @@ def test_release_never_wraps(row: zoo.AdditiveRow) -> None:
 
 @ROWS
 @pytest.mark.parametrize("values", [np.zeros(3), np.array([True]), np.array([1.5], dtype=object), np.array(["1"])])
-def test_release_takes_integers_only(row: zoo.AdditiveRow, values: Any) -> None:
+def test_release_takes_integers_only(row: mechanism_cases.AdditiveRow, values: Any) -> None:
     with pytest.raises(InvalidParameter, match="must be whole numbers"):
         row.build(Fraction(1)).release(values, SystemEntropy())
 
 
 @ROWS
-def test_release_of_one_number_is_an_int(row: zoo.AdditiveRow) -> None:
+def test_release_of_one_number_is_an_int(row: mechanism_cases.AdditiveRow) -> None:
     mechanism = row.build(Fraction(3))
     values: tuple[Any, ...] = (0, -7, 10**40, np.int64(5))
     for value in values:
@@ -480,7 +487,7 @@ def test_the_other_kind_of_sensitivity_is_refused_by_name() -> None:
 
 @ROWS
 @pytest.mark.parametrize("kind", [np.int8, np.uint16, np.int32, np.uint64])
-def test_release_reads_every_kind_of_integer(row: zoo.AdditiveRow, kind: type) -> None:
+def test_release_reads_every_kind_of_integer(row: mechanism_cases.AdditiveRow, kind: type) -> None:
     values: Any = np.array([[1, 2], [3, np.iinfo(kind).max]], dtype=kind)
     noisy = row.build(Fraction(3)).release(values, StreamEntropy("kinds"))
     plain = row.build(Fraction(3)).release(values.astype(object), StreamEntropy("kinds"))

@@ -1,4 +1,4 @@
-"""UnboundedQuantile and RaceToTheTop beyond their rows in the zoo: all neighbours of small data, errors, exact sums."""
+"""UnboundedQuantile and RaceToTheTop beyond their rows in a table: all neighbours of small data, errors, exact sums."""
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction

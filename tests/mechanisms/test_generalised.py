@@ -1,4 +1,4 @@
-"""GeneralisedExponential beyond its row in the zoo: defects by brute force, their sensitivity, the error."""
+"""GeneralisedExponential beyond its row in the table: defects by brute force, their sensitivity, the error."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -15,7 +15,7 @@ from lapwing.exact.entropy import SYSTEM
 from lapwing.mechanisms import GeneralisedExponential
 from lapwing.mechanisms.generalised import defects_of
 from lapwing.privacy.measures import GaussianDP, PureDP, ZeroConcentratedDP
-from tests.support import zoo
+from tests.support import mechanism_cases
 from tests.support.enumeration import NoEntropy
 from tests.support.mechanisms import threshold_oracle as oracle
 from tests.support.privacy.oracle import real
@@ -134,7 +134,9 @@ def test_losses() -> None:
         mechanism.loss("rdp")
 
 
-@pytest.mark.parametrize("loss", zoo.losses(Fraction(1, 10**6), Fraction("0.0153"), Fraction(1, 3), Fraction(20)))
+@pytest.mark.parametrize(
+    "loss", mechanism_cases.losses(Fraction(1, 10**6), Fraction("0.0153"), Fraction(1, 3), Fraction(20))
+)
 def test_for_loss(loss: Any) -> None:
     mechanism = GeneralisedExponential.for_loss(loss, range(1, 101), 0.95)
     kept = mechanism.loss(loss.kind).amount

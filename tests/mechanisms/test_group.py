@@ -22,8 +22,8 @@ from lapwing.mechanisms import (
     Subsampled,
 )
 from lapwing.privacy.measures import ApproxDP, ApproximateGaussianDP, GaussianDP, PureDP
-from tests.mechanisms.test_shelf import check_loss
-from tests.support import zoo
+from tests.mechanisms.test_mechanism_cases import check_loss
+from tests.support import mechanism_cases
 from tests.support.effort import one_in
 from tests.support.enumeration import Law
 from tests.support.fixed_entropy import StreamEntropy
@@ -47,12 +47,16 @@ def noise(law: Callable[[Fraction, int], mpf], scale: Fraction, shift: int) -> L
     return {x + shift: law(scale, x) for x in range(-60, 61)}
 
 
+def shifted(law: Callable[[Fraction, int], mpf], scale: Fraction, shift: int) -> tuple[Law, Law]:
+    return noise(law, scale, 0), noise(law, scale, shift)
+
+
 def coins(codes: tuple[int, ...]) -> Law:
-    return {faces: p for faces, p in zoo.coin_faces(codes, Fraction(3, 5), 3).items()}  # noqa: C416
+    return {faces: p for faces, p in mechanism_cases.coin_faces(codes, Fraction(3, 5), 3).items()}  # noqa: C416
 
 
 def counts(rows: int) -> Law:
-    sums = zoo.noisy_sums(zoo.sampled_count(rows, Fraction(1, 3)), Fraction(1), 40)
+    sums = mechanism_cases.noisy_sums(mechanism_cases.sampled_count(rows, Fraction(1, 3)), Fraction(1), 40)
     return {y: p for y, p in sums.items()}  # noqa: C416
 
 
@@ -64,7 +68,7 @@ APART = (
     Apart(
         name="discrete Laplace",
         size=2,
-        laws=lambda: (noise(zoo.laplace_law, Fraction(2), 0), noise(zoo.laplace_law, Fraction(2), 2)),
+        laws=lambda: shifted(mechanism_cases.laplace_law, Fraction(2), 2),
         stated=lambda size: {
             kind: GroupView(mechanism=DiscreteLaplace(scale=Fraction(2)), size=size).loss(ONE, kind)
             for kind in ("pure", "gdp", "zcdp")
@@ -73,7 +77,7 @@ APART = (
     Apart(
         name="rounded Gaussian",
         size=3,
-        laws=lambda: (noise(zoo.gaussian_law, Fraction(3), 0), noise(zoo.gaussian_law, Fraction(3), 3)),
+        laws=lambda: shifted(mechanism_cases.gaussian_law, Fraction(3), 3),
         stated=lambda size: {
             kind: GroupView(mechanism=RoundedGaussian(sigma=Fraction(3)), size=size).loss(ONE, kind)
             for kind in ("gdp", "zcdp")
@@ -83,8 +87,8 @@ APART = (
         name="discrete Gaussian",
         size=2,
         laws=lambda: (
-            noise(zoo.discrete_gaussian_law, Fraction(3), 0),
-            noise(zoo.discrete_gaussian_law, Fraction(3), 2),
+            noise(mechanism_cases.discrete_gaussian_law, Fraction(3), 0),
+            noise(mechanism_cases.discrete_gaussian_law, Fraction(3), 2),
         ),
         stated=lambda size: {
             "zcdp": GroupView(mechanism=DiscreteGaussian(variance=Fraction(9)), size=size).loss(ONE, "zcdp")
@@ -115,9 +119,9 @@ APART = (
 )  # fmt: skip
 
 
-def shelf_case(apart: Apart, stated: Stated) -> zoo.Case:
-    """Put what a view states beside the laws, as a case of the shelf."""
-    return zoo.Case(
+def shelf_case(apart: Apart, stated: Stated) -> mechanism_cases.Case:
+    """Put what a view states beside the laws, as a case of the table."""
+    return mechanism_cases.Case(
         name=apart.name,
         run=lambda data, entropy: 0,
         pair=(0, 1),

@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms import DiscreteGaussian, DiscreteLaplace, RoundedGaussian
 from lapwing.mechanisms.noisy_sums import sum_half_width
-from tests.support import zoo
+from tests.support import mechanism_cases
 from tests.support.effort import some
 from tests.support.privacy.oracle import real
 
@@ -30,9 +30,9 @@ REACH = 60
 def law(noise: Any) -> dict[int, mpf]:
     """The law of the noise, written apart from the code under test."""
     if isinstance(noise, DiscreteLaplace):
-        return {x: zoo.laplace_law(noise.scale, x) for x in range(-REACH, REACH + 1)}
+        return {x: mechanism_cases.laplace_law(noise.scale, x) for x in range(-REACH, REACH + 1)}
     if isinstance(noise, RoundedGaussian):
-        return {x: zoo.gaussian_law(noise.sigma, x) for x in range(-REACH, REACH + 1)}
+        return {x: mechanism_cases.gaussian_law(noise.sigma, x) for x in range(-REACH, REACH + 1)}
     weights = {x: mp.exp(-x * x / (2 * real(noise.variance))) for x in range(-REACH, REACH + 1)}
     return {x: w / mp.fsum(weights.values()) for x, w in weights.items()}
 
@@ -73,7 +73,9 @@ def check_rounded_gaussian(variance_added: mpf) -> None:
         # Up to where the terms that REACH leaves out would matter.
         for t in (mpf("0.01"), mpf("0.3"), mpf(1), mpf(3), mpf(6)):
             moment = mp.fsum(
-                zoo.gaussian_law(sigma, x) * mp.exp(t * x) for x in range(-REACH, REACH + 1) if abs(x) < 40 * sigma + 2
+                mechanism_cases.gaussian_law(sigma, x) * mp.exp(t * x)
+                for x in range(-REACH, REACH + 1)
+                if abs(x) < 40 * sigma + 2
             )
             assert mp.log(moment) <= (real(sigma) ** 2 + variance_added) * t**2 / 2 + mpf(10) ** -30
 
@@ -106,7 +108,7 @@ def test_the_exponent_of_the_laplace_law_is_convex_in_the_square() -> None:
     check_convex(exponent)
     # It is the logarithm of the moment, added up.
     far = range(-2000, 2001)
-    moment = mp.fsum(zoo.laplace_law(scale, x) * mp.exp(mpf("0.2") * x) for x in far)
+    moment = mp.fsum(mechanism_cases.laplace_law(scale, x) * mp.exp(mpf("0.2") * x) for x in far)
     assert abs(exponent(mpf("0.2")) - mp.log(moment)) < mpf(10) ** -20
     with pytest.raises(AssertionError):
         check_convex(lambda t: mp.sqrt(exponent(t)))

@@ -16,7 +16,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.mechanisms import Quantile
 from lapwing.mechanisms import quantile as module
 from lapwing.privacy.measures import GaussianDP, PureDP, ZeroConcentratedDP
-from tests.support import zoo
+from tests.support import mechanism_cases
 from tests.support.effort import one_in
 from tests.support.enumeration import Law, NoEntropy, law_of
 from tests.support.fixed_entropy import StreamEntropy
@@ -205,7 +205,7 @@ def test_one_point_is_without_error() -> None:
     assert mechanism.release([1, 2, 3], StreamEntropy("one point")) == 4
 
 
-@pytest.mark.parametrize("loss", [*zoo.losses(Fraction(1, 3), Fraction(2)), PureDP(10**12)])
+@pytest.mark.parametrize("loss", [*mechanism_cases.losses(Fraction(1, 3), Fraction(2)), PureDP(10**12)])
 def test_for_loss_spends_all_and_no_more(loss: Any) -> None:
     for rows in (1, 3):
         mechanism = Quantile.for_loss(loss, quantile=Fraction(9, 10), lower=0, upper=100, rows=rows)

@@ -26,7 +26,7 @@ from lapwing.mechanisms import (
 )
 from lapwing.mechanisms import quantile_tree as module
 from lapwing.privacy.measures import GaussianDP, PureDP, ZeroConcentratedDP
-from tests.support import zoo
+from tests.support import mechanism_cases
 from tests.support.effort import only
 from tests.support.enumeration import NoEntropy
 from tests.support.fixed_entropy import StreamEntropy
@@ -102,7 +102,7 @@ def test_the_loss_is_that_of_the_noise() -> None:
         gaussian.loss("pure")
 
 
-@pytest.mark.parametrize("loss", zoo.losses(Fraction(1, 3), Fraction(2)))
+@pytest.mark.parametrize("loss", mechanism_cases.losses(Fraction(1, 3), Fraction(2)))
 def test_for_loss_spends_all_and_no_more(loss: Any) -> None:
     for rows in (1, 3):
         mechanism = QuantileTree.for_loss(loss, lower=0, upper=1000, rows=rows)

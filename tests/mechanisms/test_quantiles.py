@@ -16,8 +16,8 @@ from lapwing.errors import InvalidParameter
 from lapwing.mechanisms import Quantile, Quantiles
 from lapwing.mechanisms import quantiles as module
 from lapwing.privacy.measures import PureDP, ZeroConcentratedDP
-from tests.mechanisms.test_shelf import delta
-from tests.support import zoo
+from tests.mechanisms.test_mechanism_cases import delta
+from tests.support import mechanism_cases
 from tests.support.effort import one_in, only
 from tests.support.enumeration import Law, NoEntropy, law_of
 from tests.support.fixed_entropy import StreamEntropy
@@ -190,7 +190,7 @@ def test_splits_are_complete_and_as_many_levels_deep_as_stated(count: int) -> No
     assert max(split.level for split in splits) == count.bit_length() - 1
 
 
-@pytest.mark.parametrize("loss", [*zoo.losses(Fraction(1, 3), Fraction(2)), PureDP(10**12)])
+@pytest.mark.parametrize("loss", [*mechanism_cases.losses(Fraction(1, 3), Fraction(2)), PureDP(10**12)])
 @pytest.mark.parametrize("wanted", [DECILES, (Fraction(1, 100), HALF)])
 def test_for_loss_spends_all_and_no_more(loss: Any, wanted: tuple[Fraction, ...]) -> None:
     for rows in (1, 3):

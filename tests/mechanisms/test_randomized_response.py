@@ -14,8 +14,8 @@ from mpmath import mp, mpf
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms import RandomizedResponse
 from lapwing.privacy.conversions import pure_epsilon_down
-from lapwing.privacy.measures import MEASURES, GaussianDP, PureDP, ZeroConcentratedDP
-from tests.support import zoo
+from lapwing.privacy.measures import PRIVACY_MEASURES, GaussianDP, PureDP, ZeroConcentratedDP
+from tests.support import mechanism_cases
 from tests.support.effort import examples, one_in
 from tests.support.enumeration import NoEntropy, law_of
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
@@ -69,7 +69,7 @@ def true_amount(coin: RandomizedResponse, kind: str) -> mpf:
 def check_amounts(amount: Amount) -> None:
     """The stated loss is the true one, rounded up by little."""
     for coin in COINS:
-        for kind in MEASURES:
+        for kind in PRIVACY_MEASURES:
             true = true_amount(coin, kind)
             assert true * (1 - mpf(10) ** -40) <= amount(coin, kind) <= true * (1 + mpf(10) ** -11), (coin, kind)
 
@@ -111,7 +111,7 @@ def test_losses_cover_the_coin(coin: RandomizedResponse) -> None:
         delta = max(mpf(0), p - factor * r)
         if epsilon == 0:
             delta = p - r
-        for kind in MEASURES:
+        for kind in PRIVACY_MEASURES:
             assert delta <= coin.loss(kind).to_delta(epsilon=epsilon) + mpf(10) ** -16
     rho = real(coin.loss("zcdp").amount)
     for order in ("1.0001", "1.1", "1.5", "2", "3", "7", "30", "1000"):
@@ -121,7 +121,7 @@ def test_losses_cover_the_coin(coin: RandomizedResponse) -> None:
 def test_a_coin_that_says_nothing_loses_nothing() -> None:
     for categories in (2, 3, 1000):
         coin = RandomizedResponse(keep=Fraction(1, categories), categories=categories)
-        assert all(coin.loss(kind).amount == 0 for kind in MEASURES)
+        assert all(coin.loss(kind).amount == 0 for kind in PRIVACY_MEASURES)
         assert RandomizedResponse.for_loss(PureDP(0), categories) == coin
 
 
@@ -138,7 +138,7 @@ def check_for_loss(for_loss: Callable[[Any, int], RandomizedResponse], loss: Any
     ("amount", "categories"), one_in(5, product(["1/100", "1/2", "3", "30"], [2, 3, 8, 1000]), many=True)
 )
 def test_for_loss(categories: int, amount: str) -> None:
-    for loss in zoo.losses(Fraction(amount)):
+    for loss in mechanism_cases.losses(Fraction(amount)):
         check_for_loss(RandomizedResponse.for_loss, loss, categories)
 
 

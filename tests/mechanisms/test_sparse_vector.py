@@ -1,4 +1,4 @@
-"""AboveThreshold beyond its rows in the zoo: all neighbours of small runs, its error, its cap and its session."""
+"""AboveThreshold beyond its rows in the table: all neighbours of small runs, its error, its cap and its session."""
 
 import copy
 import os
@@ -63,7 +63,7 @@ def stated(mechanism: AboveThreshold, sensitivity: ScoreSensitivity) -> Loss:
 
 
 def true_law(mechanism: AboveThreshold, answers: tuple[int, ...]) -> Law:
-    """The law that the zoo finds the code to have."""
+    """The law that `mechanism_cases` finds the code to have."""
     return law_of_run(mechanism, answers)
 
 

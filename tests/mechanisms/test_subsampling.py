@@ -17,7 +17,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import Entropy
 from lapwing.mechanisms import DiscreteLaplace, FixedSizeSample, PoissonSample, Subsampled
 from lapwing.privacy.measures import ApproxDP, ApproximateGaussianDP, GaussianDP, PureDP, ZeroConcentratedDP
-from tests.support import zoo
+from tests.support import mechanism_cases
 from tests.support.effort import only
 from tests.support.enumeration import Law, NoEntropy
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
@@ -116,12 +116,12 @@ def delta(law: Law, other: Law, epsilon: mpf) -> mpf:
 
 @cache
 def laplace(x: int) -> mpf:
-    return zoo.laplace_law(Fraction(1), x)
+    return mechanism_cases.laplace_law(Fraction(1), x)
 
 
 @cache
 def gaussian(x: int) -> mpf:
-    return zoo.gaussian_law(Fraction(1), x)
+    return mechanism_cases.gaussian_law(Fraction(1), x)
 
 
 def poisson_pairs(rows: tuple[int, ...]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -228,7 +228,7 @@ def test_rows_keep_their_kind_and_order() -> None:
 def test_samples_fit_their_laws(samples: int, pairs: int) -> None:
     entropy = StreamEntropy("samples")
     sizes = np.bincount([len(THIRD.sample.draw(4, entropy)) for _ in range(samples)], minlength=5)
-    expected = np.array([float(p) for p in zoo.sampled_count(4, Fraction(1, 3)).values()])
+    expected = np.array([float(p) for p in mechanism_cases.sampled_count(4, Fraction(1, 3)).values()])
     assert p_value(sizes, expected) > LEAST_P_VALUE
     sets = Counter(tuple(PAIRS.sample.draw(4, entropy).tolist()) for _ in range(pairs))
     assert p_value(np.array(list(sets.values())), np.full(6, 1 / 6)) > LEAST_P_VALUE

@@ -9,9 +9,9 @@ from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.scores import pure_within, range_within
 from lapwing.privacy.bounded_range import bounded_range_amount
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
-from tests.support import zoo
+from tests.support import mechanism_cases
 
-LOSSES = zoo.losses(Fraction(1, 10**6), Fraction("0.0153"), Fraction(1, 3), Fraction(1), Fraction(20))
+LOSSES = mechanism_cases.losses(Fraction(1, 10**6), Fraction("0.0153"), Fraction(1, 3), Fraction(1), Fraction(20))
 MORE = 1 + Fraction(1, 2**40)
 
 

@@ -146,10 +146,10 @@ def test_an_alert_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_twin_an_alert_that_forgets_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lapwing.monitors.alerts import Watcher
+    from lapwing.monitors.alerts import AlertWatcher
 
-    honest = Watcher.to_text
-    monkeypatch.setattr(Watcher, "to_text", lambda watcher: json.dumps(json.loads(honest(watcher)) | {"held": []}))
+    honest = AlertWatcher.to_text
+    monkeypatch.setattr(AlertWatcher, "to_text", lambda watcher: json.dumps(json.loads(honest(watcher)) | {"held": []}))
     with pytest.raises(AssertionError):
         check_each_tick_is_seen_once(tmp_path)
 

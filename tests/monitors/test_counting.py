@@ -12,12 +12,12 @@ from lapwing.mechanisms.continual.participation import Events, OncePerCell, Part
 from lapwing.monitors import counting
 from lapwing.monitors.counting import (
     Arrivals,
-    Counting,
-    Kept,
-    People,
+    CountedRows,
+    CountingMethod,
+    DistinctPeople,
+    KeptUnit,
     Present,
     Range,
-    Rows,
     Tree,
     place_within,
     sums_of,
@@ -26,19 +26,19 @@ from tests.mechanisms.continual.matrices import Matrix, column, toeplitz
 from tests.support.effort import one_in
 
 TICKS, CELLS, PEOPLE = 8, 3, 5
-Made = Callable[[], Counting]
+Made = Callable[[], CountingMethod]
 History = list[list[tuple[int, int, int, int]]]
 """At each tick the events that arrive: unit, time, cell, value."""
 
 KINDS: list[tuple[str, Made, Participation, int | None, int]] = [
-    ("rows", lambda: Rows(CELLS, 4, None, [Range(0, 1)]), Events(4), None, 1),
-    ("rows, 2 a tick", lambda: Rows(CELLS, 4, 2, [Range(0, 1)]), Events(4, 2), None, 1),
-    ("sums", lambda: Rows(CELLS, 3, None, [Range(-2, 5)]), Events(3), None, 5),
+    ("rows", lambda: CountedRows(CELLS, 4, None, [Range(0, 1)]), Events(4), None, 1),
+    ("rows, 2 a tick", lambda: CountedRows(CELLS, 4, 2, [Range(0, 1)]), Events(4, 2), None, 1),
+    ("sums", lambda: CountedRows(CELLS, 3, None, [Range(-2, 5)]), Events(3), None, 5),
     ("present", lambda: Present(CELLS, 3, None), Stays(3), None, 1),
     ("present within 2", lambda: Present(CELLS, 3, 2), Stays(3), None, 1),
-    ("people so far", lambda: People(CELLS, 2, None), OncePerCell(2), None, 1),
-    ("people in 3", lambda: People(CELLS, 3, 3), Stays(3), None, 1),
-    ("people in tick", lambda: People(CELLS, 4, 1), Events(4, 1), 1, 1),
+    ("people so far", lambda: DistinctPeople(CELLS, 2, None), OncePerCell(2), None, 1),
+    ("people in 3", lambda: DistinctPeople(CELLS, 3, 3), Stays(3), None, 1),
+    ("people in tick", lambda: DistinctPeople(CELLS, 4, 1), Events(4, 1), 1, 1),
 ]
 every_kind = pytest.mark.parametrize(("name", "made", "allowed", "window", "norm"), KINDS, ids=[k[0] for k in KINDS])
 
@@ -63,7 +63,7 @@ def arrivals(events: Sequence[tuple[int, int, int, int]], *, one: bool) -> Arriv
 
 def streams(made: Made, events: History, *, one: bool = True, restart: bool = False) -> Matrix:
     """Return what changes at each tick in each cell; a restart takes up what was kept after each tick."""
-    state, kept, changes = made(), dict[tuple[int, int], Kept](), []
+    state, kept, changes = made(), dict[tuple[int, int], KeptUnit](), []
     for tick, arrived in enumerate(events, 1):
         if restart:
             state = made()
@@ -130,7 +130,7 @@ def test_no_unit_does_more_than_it_may(
 def test_twin_a_limit_that_a_restart_forgets_is_noticed(
     name: str, made: Made, allowed: Participation, window: int | None, norm: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kind in (Rows, Present, People):
+    for kind in (CountedRows, Present, DistinctPeople):
         monkeypatch.setattr(kind, "restore", lambda _self, _kept: None)
     with pytest.raises(AssertionError):
         check_limit(made, allowed, window, norm, one=name != "sums", restart=True)
@@ -146,7 +146,7 @@ def test_twin_a_limit_that_is_one_too_high_is_noticed(
 
 
 def test_values_beyond_the_bounds_are_clamped_whatever_the_engine_says() -> None:
-    rows = Rows(1, 9, None, [Range(-2, 5)])
+    rows = CountedRows(1, 9, None, [Range(-2, 5)])
     (change,) = rows.advance(1, arrivals([(0, 1, 0, 50), (0, 2, 0, -50)], one=False))
     assert change.tolist() == [3]
 
@@ -161,7 +161,7 @@ def test_people_of_whom_nothing_is_heard_are_gone() -> None:
     events: History = [[(0, 1, 1, 1)], [], [(0, 3, 1, 1)], [], [], [(0, 6, 1, 1)]]
     present = np.cumsum(streams(lambda: Present(CELLS, 5, 2), events), axis=0)[:, 1]
     assert present.tolist() == [1, 1, 1, 1, 0, 1]
-    window = np.cumsum(streams(lambda: People(CELLS, 5, 2), events), axis=0)[:, 1]
+    window = np.cumsum(streams(lambda: DistinctPeople(CELLS, 5, 2), events), axis=0)[:, 1]
     assert window.tolist() == [1, 1, 1, 1, 0, 1]
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import lapwing as lw
 from lapwing.monitors import create_monitor, open_monitor
-from lapwing.monitors.running import Run
-from lapwing.monitors.store import Store
+from lapwing.monitors.running import MonitorRun
+from lapwing.monitors.store import MonitorStore
 from tests.support.effort import one_in, only
 from tests.support.monitors import truth
 from tests.support.monitors.city import CELLS, EVERY, TICKS, events_of, make_city, write_events
@@ -94,15 +94,15 @@ def test_every_death_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.long
 def test_twin_noise_that_is_drawn_again_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: ticks are shown before they are durable."""
-    city, honest, shown = new_city(tmp_path), Run._numbers, dict[int, Any]()
+    city, honest, shown = new_city(tmp_path), MonitorRun._numbers, dict[int, Any]()
 
-    def numbers(run: Run, tick: int) -> Any:
+    def numbers(run: MonitorRun, tick: int) -> Any:
         found = honest(run, tick)
         table = [array.tolist() for array in found]
         assert shown.setdefault(tick, table) == table, "released twice"
         return found
 
-    monkeypatch.setattr(Run, "_numbers", numbers)
+    monkeypatch.setattr(MonitorRun, "_numbers", numbers)
     with pytest.raises(AssertionError, match="released twice"):
         check_deaths(city, monkeypatch, 3, 2)
 
@@ -110,11 +110,11 @@ def test_twin_noise_that_is_drawn_again_is_noticed(tmp_path: Path, monkeypatch: 
 def test_a_death_between_commit_and_mark_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     city = new_city(tmp_path)
 
-    def die(_store: Store) -> None:
+    def die(_store: MonitorStore) -> None:
         raise Death
 
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "advance_mark", die)
+        patch.setattr(MonitorStore, "advance_mark", die)
         assert run_until_death(city) == []
     with open_monitor(city, "m") as monitor:
         before = truth.told(monitor)
@@ -125,15 +125,15 @@ def test_a_death_between_commit_and_mark_is_gone_on_from(tmp_path: Path, monkeyp
 
 def test_twin_a_mark_that_moves_before_the_commit_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: a death in between leaves a file that its mark disowns."""
-    city, honest = new_city(tmp_path), Store.use_up
+    city, honest = new_city(tmp_path), MonitorStore.use_up
 
-    def too_early(store: Store, first: int, last: int) -> None:
+    def too_early(store: MonitorStore, first: int, last: int) -> None:
         honest(store, first, last)
         store.advance_mark()
         raise Death
 
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "use_up", too_early)
+        patch.setattr(MonitorStore, "use_up", too_early)
         assert run_until_death(city) == []
     with pytest.raises(lw.Fault, match="older than its mark"):
         open_monitor(city, "m")

@@ -10,7 +10,7 @@ from lapwing.catalog.toml import load, loads
 from lapwing.guarantee.rendering import as_text
 from lapwing.monitors import Monitor, create_monitor, open_monitor
 from lapwing.monitors.describing import described
-from lapwing.monitors.running import Run
+from lapwing.monitors.running import MonitorRun
 from tests.monitors.test_creating import spent
 from tests.monitors.test_running import Time, some_ticks
 from tests.support.effort import one_in
@@ -62,8 +62,8 @@ def test_each_horizon_begins_with_nothing(tmp_path: Path, make: Any, restarts: b
 @pytest.mark.long
 @pytest.mark.parametrize("restarts", [False, True])
 def test_twin_limits_that_go_on_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restarts: bool) -> None:
-    monkeypatch.setattr("lapwing.monitors.schedule.Schedule.within_horizon", lambda _self, tick: tick)
-    monkeypatch.setattr(Run, "_begin_anew", lambda _run: None)
+    monkeypatch.setattr("lapwing.monitors.schedule.TickSchedule.within_horizon", lambda _self, tick: tick)
+    monkeypatch.setattr(MonitorRun, "_begin_anew", lambda _run: None)
     city = make_city(tmp_path)
     with made(city) as monitor, pytest.raises((AssertionError, lw.InvalidParameter)):
         check_days(city, restarts=restarts, monitor=monitor)

@@ -12,7 +12,7 @@ from lapwing.mechanisms import ContinualGaussian, Events, OncePerCell, Stays, co
 from lapwing.mechanisms.continual.planning import ContinualMechanism
 from lapwing.monitors import Monitor, create_monitor, open_monitor
 from lapwing.monitors.describing import described
-from lapwing.monitors.running import Run
+from lapwing.monitors.running import MonitorRun
 from lapwing.monitors.schedule import MOST_TICKS, read_schedule
 from tests.monitors.test_creating import spent
 from tests.monitors.test_days import by_days
@@ -123,13 +123,13 @@ def test_a_limit_for_life_holds_over_horizons_without_any_restart(tmp_path: Path
 def test_twin_a_limit_that_begins_anew_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: str, clauses: str, expected: list[int]
 ) -> None:
-    honest = Run._begin_anew
+    honest = MonitorRun._begin_anew
 
-    def forgetful(run: Run, tick: int) -> None:
+    def forgetful(run: MonitorRun, tick: int) -> None:
         run._definition = replace(run._definition, lifetime=False)
         honest(run, tick)
 
-    monkeypatch.setattr(Run, "_begin_anew", forgetful)
+    monkeypatch.setattr(MonitorRun, "_begin_anew", forgetful)
     with pytest.raises(AssertionError):
         check_limit_for_life(a_city(tmp_path), question, clauses, expected, restarts=False)
 
@@ -201,7 +201,7 @@ def test_a_horizon_is_charged_once_whatever_dies(tmp_path: Path, monkeypatch: py
         def die(*_: object) -> None:
             raise KeyboardInterrupt
 
-        for place in ("lapwing.monitors.store.Store.set_fact", "lapwing.monitors.running.Run.release"):
+        for place in ("lapwing.monitors.store.MonitorStore.set_fact", "lapwing.monitors.running.MonitorRun.release"):
             with monkeypatch.context() as patch:
                 patch.setattr(place, die)
                 with pytest.raises(KeyboardInterrupt):

@@ -9,7 +9,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.monitors import Monitor, create_monitor, open_monitor
-from lapwing.monitors.store import Store
+from lapwing.monitors.store import MonitorStore
 from tests.monitors.test_running import Time, some_ticks
 from tests.support.cli.command import Run
 from tests.support.effort import one_in
@@ -100,7 +100,7 @@ def test_limits_hold_whatever_is_lost(tmp_path: Path) -> None:
 
 
 def test_twin_a_loss_that_is_not_looked_for_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Store, "_is_whole", lambda _store: True)
+    monkeypatch.setattr(MonitorStore, "_is_whole", lambda _store: True)
     city = half_way(tmp_path)
     tell(city, "DELETE FROM kept")
     with pytest.raises(AssertionError):
@@ -124,7 +124,7 @@ def made_of_files(folder: Path) -> Monitor:
 @pytest.mark.long
 def test_estimates_are_kept_and_are_those_that_follow_from_what_was_released(tmp_path: Path) -> None:
     from lapwing.mechanisms.continual.saved import from_bytes
-    from lapwing.monitors.tick import Reader
+    from lapwing.monitors.tick import TickEstimator
 
     with made_of_files(make_city(tmp_path).parent) as monitor:
         for _ in range(4):
@@ -132,7 +132,7 @@ def test_estimates_are_kept_and_are_those_that_follow_from_what_was_released(tmp
             next(ticks)
             ticks.close()  # type: ignore[attr-defined]
         list(monitor.run(replay=True))
-        reader = Reader(monitor._horizons, monitor.schedule)
+        reader = TickEstimator(monitor._horizons, monitor.schedule)
         for released in monitor._store.ticks():
             assert reader.read(from_bytes(released.released)) == released.shown
         assert [tick.number for tick in monitor.ticks(9)] == [10, 11, 12]

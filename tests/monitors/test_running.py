@@ -241,9 +241,9 @@ def test_each_late_event_counts_once_whatever_restarts(city: Path) -> None:
 
 @pytest.mark.long
 def test_twin_events_that_are_not_used_up_are_noticed(city: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lapwing.monitors.store import Store
+    from lapwing.monitors.store import MonitorStore
 
-    monkeypatch.setattr(Store, "set_source", lambda *_: None)  # so that a restart reads the file again
+    monkeypatch.setattr(MonitorStore, "set_source", lambda *_: None)  # so that a restart reads the file again
     with made(city, f"SELECT cell, COUNT(*) AS n {BY_CELL} {EVERY}") as monitor, pytest.raises(AssertionError):
         check_each_event_counts_once(city, monitor)
 

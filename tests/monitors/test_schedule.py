@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from lapwing.monitors.schedule import Schedule, duration, duration_text, moment, moment_text, read_schedule
+from lapwing.monitors.schedule import TickSchedule, duration, duration_text, moment, moment_text, read_schedule
 
 MINUTE = 60 * 1_000_000
 NOW = moment("2026-03-02 08:03", "now")
@@ -73,7 +73,7 @@ def test_schedules_that_are_refused(text: str, options: dict[str, str], said: st
 
 
 def test_ticks_are_due_by_the_clock() -> None:
-    schedule = Schedule(start=NOW, period=MINUTE, horizon=10, lateness=30_000_000)
+    schedule = TickSchedule(start=NOW, period=MINUTE, horizon=10, lateness=30_000_000)
     assert [schedule.due_at(NOW + seconds * 1_000_000) for seconds in (-99, 0, 89, 90, 150, 9999)] == [
         0,
         0,

@@ -89,10 +89,10 @@ def test_events_that_are_sent_count_once_for_each_person(tmp_path: Path) -> None
 
 def test_twin_names_without_their_person_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One person's event would keep another's from counting."""
-    from lapwing.monitors.store import Store
+    from lapwing.monitors.store import MonitorStore
 
-    honest = Store.add_sent
-    monkeypatch.setattr(Store, "add_sent", lambda store, _unit, name: honest(store, "", name))
+    honest = MonitorStore.add_sent
+    monkeypatch.setattr(MonitorStore, "add_sent", lambda store, _unit, name: honest(store, "", name))
     with pytest.raises(AssertionError):
         check_each_event_sent_counts_once(tmp_path)
 

@@ -13,7 +13,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.monitors import Monitor, create_monitor, open_monitor
-from lapwing.monitors.table_source import GrowingTable, Place
+from lapwing.monitors.table_source import GrowingTable, ReadPosition
 from lapwing.sources.postgresql import PostgresState
 from tests.monitors.test_running import Time, some_ticks
 from tests.support.effort import one_in
@@ -74,7 +74,7 @@ def test_a_table_in_postgresql_is_read_as_files_are(tmp_path: Path, table: str) 
 
 @pytest.mark.long
 def test_twin_rows_that_are_read_again_are_noticed(tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Place, "from_text", classmethod(lambda cls, _text: cls()))
+    monkeypatch.setattr(ReadPosition, "from_text", classmethod(lambda cls, _text: cls()))
     with pytest.raises(AssertionError):
         check_rows_count_as_in_files(tmp_path, table)
 
@@ -101,7 +101,7 @@ def test_conditions_of_the_table_are_kept_to(
     with pytest.raises(lw.InvalidParameter, match="has conditions on the rows of its source"):
         made(city, "service")
     if harm:
-        monkeypatch.setattr("lapwing.sources.delivery.Stream.restricted", lambda _self, batch: batch)
+        monkeypatch.setattr("lapwing.sources.delivery.DeliveredBatches.restricted", lambda _self, batch: batch)
     with made(city, None) as monitor:
         told = truth.told(monitor.run(replay=True))
     kept = [event for event in events if event.cell in ("north", "west")]
@@ -145,7 +145,7 @@ def check_late_commits_count(folder: Path, table: str, monkeypatch: pytest.Monke
         insert(table, [north(8)])
         assert [row["north"] for row in truth.told(some_ticks(monitor, clock, 1))] == [7]
         (place,) = monitor._store.sources().values()
-        assert Place.from_text(place) == Place(8)
+        assert ReadPosition.from_text(place) == ReadPosition(8)
 
 
 @pytest.mark.long
@@ -307,12 +307,12 @@ def test_what_is_no_source_is_refused_and_no_password_is_repeated(tmp_path: Path
 
 
 def test_a_place_remembers_what_was_read() -> None:
-    place = Place().with_line(10).with_keys([12, 13, 17]).with_keys([15, 14])
-    assert place == Place(10, ((12, 15), (17, 17)))
-    assert Place.from_text(place.to_text()) == place
+    place = ReadPosition().with_line(10).with_keys([12, 13, 17]).with_keys([15, 14])
+    assert place == ReadPosition(10, ((12, 15), (17, 17)))
+    assert ReadPosition.from_text(place.to_text()) == place
     assert place.greatest == 17
-    assert place.with_line(13) == Place(13, ((14, 15), (17, 17)))
-    assert place.with_line(17) == Place(17)
+    assert place.with_line(13) == ReadPosition(13, ((14, 15), (17, 17)))
+    assert place.with_line(17) == ReadPosition(17)
     unread = place.unread("k")
     found = [k for k in range(20) if eval(_in_python(unread), {"k": k})]
     assert found == [11, 16, 18, 19]

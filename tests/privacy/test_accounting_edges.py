@@ -16,7 +16,7 @@ from lapwing.privacy.loss_distribution import LossDistribution, compose
 from lapwing.privacy.pairs import BoundedRangePair, GaussianPair, LaplacePair, Pair, RandomizedResponsePair
 from lapwing.privacy.renyi import RenyiDP
 from lapwing.privacy.statements import statements_of
-from tests.support import zoo
+from tests.support import mechanism_cases
 from tests.support.effort import one_in, only
 from tests.support.privacy import exact_composition as exact
 from tests.support.privacy import oracle
@@ -33,7 +33,7 @@ Parts = list[tuple[Pair, int]]
 @pytest.mark.parametrize("delta", LARGE, ids=str)
 def test_no_measure_states_a_negative_epsilon(delta: Fraction) -> None:
     for amount in (Fraction(1, 10**9), TENTH, Fraction(3)):
-        for loss in zoo.losses(amount):
+        for loss in mechanism_cases.losses(amount):
             assert loss.to_epsilon(delta=delta) >= 0
     order, curve = Fraction(1000), RenyiDP({1000: Fraction(1, 1000)})
     plain = curve.at(order) - math.log(delta * order) / (order - 1) + math.log1p(-1 / order)

@@ -9,7 +9,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.floats import float_up
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.filters import Account, fits
-from lapwing.privacy.measures import GRID, MEASURES, Loss, PureDP
+from lapwing.privacy.measures import GRID, PRIVACY_MEASURES, Loss, PureDP
 from tests.support.effort import one_in
 from tests.support.privacy import oracle
 from tests.support.privacy.oracle import real
@@ -56,7 +56,7 @@ def test_a_calibrated_loss_is_the_largest_on_the_grid(epsilon: Fraction, delta: 
 
 
 @given(
-    st.sampled_from(sorted(MEASURES)),
+    st.sampled_from(sorted(PRIVACY_MEASURES)),
     st.fractions(min_value=Fraction(1, 1000), max_value=20, max_denominator=10**4),
     st.sampled_from([Fraction(1, 10**9), MILLIONTH]),
 )

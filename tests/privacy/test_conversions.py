@@ -20,7 +20,7 @@ from lapwing.privacy import (
     pure_profile,
 )
 from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
-from tests.support import zoo
+from tests.support import mechanism_cases
 from tests.support.effort import one_in
 from tests.support.privacy import oracle
 from tests.support.privacy.oracle import real
@@ -64,7 +64,7 @@ def test_epsilon_of_each_measure(amount: Fraction, delta: Fraction) -> None:
 
 @given(amounts, deltas)
 def test_epsilon_and_delta_are_inverses(amount: Fraction, delta: Fraction) -> None:
-    for loss in zoo.losses(amount)[1:]:
+    for loss in mechanism_cases.losses(amount)[1:]:
         epsilon = loss.to_epsilon(delta=delta)
         if epsilon:
             assert loss.to_delta(epsilon=Fraction(epsilon)) == pytest.approx(float(delta), rel=1e-9)
@@ -221,7 +221,7 @@ def test_groups_of_approximate_losses(delta: Fraction, size: int) -> None:
 
 @pytest.mark.parametrize("amount", [Fraction(1, 10**24), Fraction(10**13), Fraction(10**60), Fraction(10**98)])
 def test_the_ends_of_the_range(amount: Fraction) -> None:
-    for loss in zoo.losses(amount):
+    for loss in mechanism_cases.losses(amount):
         assert 0 <= loss.to_delta(epsilon=1) <= 1
         assert loss.to_epsilon(delta=1e-6) < float(amount) * 1.1 + 1e-9
         assert PureDP(amount).to_kind(loss.kind).amount > 0

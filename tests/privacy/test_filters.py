@@ -21,7 +21,7 @@ from lapwing.privacy.measures import (
     ZeroConcentratedDP,
 )
 from lapwing.privacy.renyi import RenyiDP
-from tests.support import zoo
+from tests.support import mechanism_cases
 
 Charge = Callable[[Account, Loss], Granted | Refused]
 
@@ -113,7 +113,7 @@ def test_thirds_are_charged_on_the_grid() -> None:
 
 
 @given(
-    st.sampled_from(zoo.MEASURES),
+    st.sampled_from(mechanism_cases.MEASURES),
     st.fractions(min_value=0, max_value=10, max_denominator=10**9),
     st.lists(st.fractions(min_value=0, max_value=3, max_denominator=10**9), max_size=12),
 )

@@ -11,7 +11,7 @@ from mpmath import mpf
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.measures import (
     GRID,
-    MEASURES,
+    PRIVACY_MEASURES,
     ApproxDP,
     ApproximateGaussianDP,
     GaussianDP,
@@ -20,10 +20,10 @@ from lapwing.privacy.measures import (
     ZeroConcentratedDP,
     from_record,
 )
-from tests.support import zoo
+from tests.support import mechanism_cases
 from tests.support.privacy import oracle
 
-measures = st.sampled_from(zoo.MEASURES)
+measures = st.sampled_from(mechanism_cases.MEASURES)
 amounts = st.fractions(min_value=0, max_value=100, max_denominator=10**6)
 some_losses = st.builds(lambda measure, amount: measure.from_amount(amount), measures, amounts)
 
@@ -104,8 +104,8 @@ def test_what_is_no_approximate_loss_is_refused(arguments: tuple[float, float]) 
 
 
 def test_measures_do_not_mix() -> None:
-    for a in MEASURES.values():
-        for b in MEASURES.values():
+    for a in PRIVACY_MEASURES.values():
+        for b in PRIVACY_MEASURES.values():
             if a is not b:
                 assert a(1) != b(1)
                 with pytest.raises(InvalidParameter, match="do not add or compare"):
@@ -131,7 +131,7 @@ def test_a_delta_outside_is_refused(loss: Loss, delta: float) -> None:
         loss.to_epsilon(delta=delta)
 
 
-@pytest.mark.parametrize("loss", zoo.losses(Fraction(1)))
+@pytest.mark.parametrize("loss", mechanism_cases.losses(Fraction(1)))
 @pytest.mark.parametrize("epsilon", [-1, float("inf"), "1"])
 def test_an_epsilon_outside_is_refused(loss: Loss, epsilon: float) -> None:
     with pytest.raises(InvalidParameter, match="epsilon"):
@@ -139,11 +139,11 @@ def test_an_epsilon_outside_is_refused(loss: Loss, epsilon: float) -> None:
 
 
 def test_no_loss_costs_nothing() -> None:
-    for loss in zoo.losses(Fraction(0)):
+    for loss in mechanism_cases.losses(Fraction(0)):
         assert loss.to_epsilon(delta=1e-6) == 0
         assert loss.to_delta(epsilon=0) == 0
         assert loss.for_group(7) == loss
-        for kind in MEASURES:
+        for kind in PRIVACY_MEASURES:
             assert loss.to_kind(kind).amount == 0
 
 
@@ -227,6 +227,6 @@ def test_known_faults_of_others() -> None:
     """A thousand losses that round up to too much each; a negative ε; a loss that is stated for another relation."""
     assert 1000 * PureDP(0.01235) == PureDP(12.35)
     assert (1000 * PureDP(0.01235).to_kind("zcdp")).to_epsilon(delta=1e-6) < 2.1
-    for loss in zoo.losses(Fraction(1, 10**9)):
+    for loss in mechanism_cases.losses(Fraction(1, 10**9)):
         assert loss.to_epsilon(delta=0.5) >= 0
     assert PureDP(1).for_group(2) == PureDP(2)

@@ -15,7 +15,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.parts import NEIGHBOURS_DIFFER, Neighbouring, PartsAccount, PartsGranted
-from tests.support import zoo
+from tests.support import mechanism_cases
 from tests.support.effort import one_in
 
 NOW = "data of Monday"
@@ -181,7 +181,7 @@ def charge_each_alone(account: PartsAccount, loss: Loss, reads: frozenset[str]) 
     return charge(related(account, "add_remove"), loss, reads)
 
 
-@pytest.mark.parametrize("measure", zoo.MEASURES, ids=lambda measure: measure.kind)
+@pytest.mark.parametrize("measure", mechanism_cases.MEASURES, ids=lambda measure: measure.kind)
 def test_each_measure_adds_its_amounts(measure: type[PureDP]) -> None:
     account = opened(measure.from_amount(1), "replace_one")
     for name, amount in (("north", Fraction(1, 3)), ("south", Fraction(1, 2)), ("east", Fraction(1, 4))):

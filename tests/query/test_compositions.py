@@ -490,7 +490,7 @@ BOUNDED = "COUNT(*, contribution_bounds_per_group => (0, 2)) AS n FROM visits"
 def test_each_part_may_say_its_options_and_the_prices_add_up(session: lw.Session) -> None:
     both = session.plan(f"SELECT {CLAUSE} {BOUNDED} UNION ALL SELECT {CLAUSE} {BOUNDED} WHERE age > 3", ())
     first = session.plan(f"SELECT {CLAUSE} {BOUNDED}", ())
-    assert (both.asked.epsilon, first.asked.epsilon) == (Fraction(1, 2), Fraction(1, 4))
+    assert (both.price_request.epsilon, first.price_request.epsilon) == (Fraction(1, 2), Fraction(1, 4))
     assert first.question in [leaf.question for leaf in plans_asked(both)]
 
 

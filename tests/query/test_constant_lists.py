@@ -120,7 +120,7 @@ def test_one_price_is_fixed_before_the_list_is_known(session: lw.Session) -> Non
     assert "plan: asked for first" in preview.notes[-1]
     assert answer.notes[-1].startswith("the list of plan that was asked for first, and stands in the condition, is ")
     inner, outer = plans_asked(session.plan(text, (), epsilon=1))
-    assert inner.asked.numbers
+    assert inner.price_request.numbers
     assert outer.question != inner.question
 
 

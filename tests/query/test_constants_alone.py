@@ -11,7 +11,7 @@ import lapwing as lw
 from lapwing.dbapi import connect as cursor_connect
 from lapwing.errors import LapwingError, QueryRefused
 from lapwing.query.bind import listed_answers, public_answers
-from lapwing.query.classify.kinds import Kind, Kinds
+from lapwing.query.classify.kinds import Kinds, RelationKind
 from lapwing.query.plan.composition import plans_asked
 from lapwing.query.plan.plan import Plan
 from tests.query.test_public_queries import check_same, folder  # noqa: F401
@@ -129,7 +129,7 @@ def test_twins_are_noticed(
     The rows of the table still do not come into a plan.
     """
     with monkeypatch.context() as planted:
-        planted.setattr(Kinds, "in_from", lambda *_: [Kind.CONSTANTS])
+        planted.setattr(Kinds, "in_from", lambda *_: [RelationKind.CONSTANTS])
         with pytest.raises(LapwingError):
             session.sql("SELECT v.site FROM visits AS v LEFT JOIN sites USING (site)")
     with monkeypatch.context() as planted:

@@ -110,7 +110,7 @@ def test_the_rest_is_bound_again_only_where_conditions_state_bounds(world: World
         raise refused
 
     with pytest.raises(QueryRefused) as raised:
-        implicit_bounds.bound_otherwise(refused, parsed, bound, scope)
+        implicit_bounds.bind_otherwise(refused, parsed, bound, scope)
     assert raised.value is refused
     assert len(beyond) == reached
 

@@ -197,9 +197,9 @@ SPENT = f"SELECT {PRIVATE} plan, SUM(age, contribution_bounds_per_group => (0, 9
 
 def test_options_may_stand_at_the_select_that_is_released(catalog: Catalog) -> None:
     inner, asked = bind(SPENT, catalog), bind(f"SELECT SUM(s) AS s FROM ({SPENT}) WHERE s > 3", catalog)
-    assert (asked.question, asked.asked) == (inner.question, inner.asked)
+    assert (asked.question, asked.price_request) == (inner.question, inner.price_request)
     by_name = bind(f"WITH a AS ({SPENT}) SELECT s FROM a", catalog)
-    assert (by_name.question, by_name.asked) == (inner.question, inner.asked)
+    assert (by_name.question, by_name.price_request) == (inner.question, inner.price_request)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_a_question_about_units_stays_one(session: lw.Session, monkeypatch: pyte
     def never(self: object, select: object) -> Derived:
         raise AssertionError("the SELECT inside is taken for the question")
 
-    monkeypatch.setattr(layers.Layer, "over", never)
+    monkeypatch.setattr(layers.OuterSelect, "over", never)
     session.plan(f"{text} HAVING COUNT(*) > 3", (), epsilon=1)
 
 

@@ -427,7 +427,7 @@ def test_limit_is_over_the_one_row_of_a_count(world: World) -> None:
 def test_what_binding_knows_stays_as_it_is(world: World) -> None:
     for _, known in PAIRS:
         parsed, within = parse(known), Scope(text=known, catalog=world.catalog, facts=world.facts)
-        assert other_spellings.respelled(parsed.select, parsed.arguments.keys(), within) is None, known
+        assert other_spellings.rewritten(parsed.select, parsed.arguments.keys(), within) is None, known
 
 
 PARTS = 8

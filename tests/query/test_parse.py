@@ -16,7 +16,7 @@ from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.query.text import dialect, privacy_options
 from lapwing.query.text.parse import Parsed, parse
 from lapwing.query.text.plain import plain
-from lapwing.query.text.privacy_options import Name, Options
+from lapwing.query.text.privacy_options import Name, PrivacyOptions
 from tests.support.effort import examples
 from tests.support.refusals import refused_as
 
@@ -39,7 +39,7 @@ def column_of(text: str, part: str) -> tuple[int, int]:
 
 def test_a_plain_question_says_nothing() -> None:
     parsed = parse("SELECT COUNT(*) FROM visits")
-    assert (parsed.options, parsed.arguments, parsed.explain) == (Options(), {}, False)
+    assert (parsed.options, parsed.arguments, parsed.explain) == (PrivacyOptions(), {}, False)
     assert plain(parsed) is parsed.select
 
 
@@ -143,7 +143,7 @@ def test_options_are_read_exactly() -> None:
 @pytest.mark.parametrize("text", [CLAUSE.format(""), "SELECT WITH DIFFERENTIAL_PRIVACY COUNT(*) AS n FROM visits"])
 def test_the_clause_may_be_empty(text: str) -> None:
     parsed = parse(text)
-    assert parsed.options == Options(written=True)
+    assert parsed.options == PrivacyOptions(written=True)
     assert parsed.select == parse("SELECT COUNT(*) AS n FROM visits").select
 
 

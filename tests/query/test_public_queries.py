@@ -15,7 +15,7 @@ import lapwing as lw
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.query.bind import public_answers
-from lapwing.query.classify.kinds import Kind, Kinds
+from lapwing.query.classify.kinds import Kinds, RelationKind
 from lapwing.query.plan.composition import plans_asked
 from lapwing.query.pricing.joint_price import free_quote
 from tests.support.effort import one_in
@@ -211,7 +211,7 @@ def test_twin_a_protected_table_that_is_taken_for_public_is_not_read(
     session: lw.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: a protected table has the kind of a public one. Its rows still do not come into a plan."""
-    monkeypatch.setattr(Kinds, "in_from", lambda *_: [Kind.PUBLIC])
+    monkeypatch.setattr(Kinds, "in_from", lambda *_: [RelationKind.PUBLIC])
     for text in ("SELECT * FROM (SELECT site FROM visits) v", "SELECT x.n FROM (SELECT COUNT(*) AS n FROM visits) x"):
         with pytest.raises(lw.errors.LapwingError):
             session.sql(text)

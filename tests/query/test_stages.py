@@ -13,7 +13,7 @@ from lapwing import query
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind as bind_module
 from lapwing.query.classify import kinds as kinds_module
-from lapwing.query.classify.kinds import Kind, Kinds
+from lapwing.query.classify.kinds import Kinds, RelationKind
 from lapwing.query.classify.select_kinds import SelectKind, kind_of
 from lapwing.query.from_clause import comma_joins, subqueries
 from lapwing.query.from_clause.public_joins import bind_join
@@ -31,20 +31,20 @@ ANSWER = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
 OTHER = "SELECT plan, SUM(age) AS s FROM visits GROUP BY plan"
 
 KINDS = {
-    "SELECT plan FROM visits": Kind.PROTECTED,
-    UNITS: Kind.PROTECTED,
-    f"SELECT n, COUNT(*) AS m FROM ({UNITS}) AS u GROUP BY n": Kind.RELEASED,
-    f"SELECT person, MAX(n) AS m FROM ({UNITS}) AS u GROUP BY person": Kind.PROTECTED,
-    "SELECT person, x FROM (SELECT person, plan AS x, COUNT(*) FROM visits GROUP BY 1, 2) AS u": Kind.PROTECTED,
-    "SELECT COUNT(*) AS n FROM visits": Kind.RELEASED,
-    ANSWER: Kind.RELEASED,
-    f"SELECT * FROM ({ANSWER}) AS a": Kind.RELEASED,
-    f"WITH a AS ({ANSWER}), b AS (SELECT * FROM a) SELECT n FROM b": Kind.RELEASED,
-    f"SELECT * FROM ({ANSWER}) AS a JOIN codes USING (plan)": Kind.RELEASED,
-    f"{ANSWER} UNION ALL {ANSWER}": Kind.RELEASED,
-    "SELECT plan FROM codes": Kind.PUBLIC,
-    "SELECT plan FROM visits JOIN codes USING (plan)": Kind.PROTECTED,
-    "SELECT plan FROM visits UNION ALL SELECT plan FROM visits": Kind.PROTECTED,
+    "SELECT plan FROM visits": RelationKind.PROTECTED,
+    UNITS: RelationKind.PROTECTED,
+    f"SELECT n, COUNT(*) AS m FROM ({UNITS}) AS u GROUP BY n": RelationKind.RELEASED,
+    f"SELECT person, MAX(n) AS m FROM ({UNITS}) AS u GROUP BY person": RelationKind.PROTECTED,
+    "SELECT person, x FROM (SELECT person, plan AS x, COUNT(*) FROM visits GROUP BY 1, 2) AS u": RelationKind.PROTECTED,
+    "SELECT COUNT(*) AS n FROM visits": RelationKind.RELEASED,
+    ANSWER: RelationKind.RELEASED,
+    f"SELECT * FROM ({ANSWER}) AS a": RelationKind.RELEASED,
+    f"WITH a AS ({ANSWER}), b AS (SELECT * FROM a) SELECT n FROM b": RelationKind.RELEASED,
+    f"SELECT * FROM ({ANSWER}) AS a JOIN codes USING (plan)": RelationKind.RELEASED,
+    f"{ANSWER} UNION ALL {ANSWER}": RelationKind.RELEASED,
+    "SELECT plan FROM codes": RelationKind.PUBLIC,
+    "SELECT plan FROM visits JOIN codes USING (plan)": RelationKind.PROTECTED,
+    "SELECT plan FROM visits UNION ALL SELECT plan FROM visits": RelationKind.PROTECTED,
 }
 SELECTS = {
     "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan": SelectKind.OVER_ROWS,
@@ -121,13 +121,13 @@ def test_what_a_select_is_follows_from_what_it_names(world: World, text: str) ->
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Note every SELECT that is bound as a question."""
-    bound, texts = bind_module._bound, list[str]()
+    bound, texts = bind_module._bind_parsed, list[str]()
 
     def noting(*given: Any, **others: Any) -> Plan:
         texts.append(str(given[0]))
         return bound(*given, **others)
 
-    monkeypatch.setattr(bind_module, "_bound", noting)
+    monkeypatch.setattr(bind_module, "_bind_parsed", noting)
     return texts
 
 
@@ -225,7 +225,7 @@ def test_twin_an_answer_taken_for_rows_is_noticed(world: World, monkeypatch: pyt
     """Rows of different units would be taken for rows of one: then it is the binding of rows that refuses them."""
     monkeypatch.setattr(kinds_module, "settles_unit", lambda *_: True)
     text = f"SELECT AVG(n) AS a FROM ({ANSWER}) AS u"
-    assert Kinds(within(world, text)).of(query_of(ANSWER)) is Kind.PROTECTED
+    assert Kinds(within(world, text)).of(query_of(ANSWER)) is RelationKind.PROTECTED
     with pytest.raises(QueryRefused):
         bind_module.bind(text, world.catalog, world.facts)
 

@@ -24,7 +24,7 @@ from lapwing.query.plan.work import Work, work_of
 from lapwing.query.relations.inputs import OneSource, TwoSources
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import ChosenRows, UnitFunction
-from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.relation import FilteredRows
 from lapwing.query.relations.shared_join import SharedJoin
 from tests.support.effort import one_in
 
@@ -70,7 +70,7 @@ def nodes() -> set[type[object]]:
     return {kind for kind in own if hasattr(kind, "construct")} - abstract
 
 
-def relations_in(selection: Selection) -> set[type[object]]:
+def relations_in(selection: FilteredRows) -> set[type[object]]:
     below = (relations_in(source) for source in selection.relation.sources)
     return {type(selection.relation)}.union(*below)
 

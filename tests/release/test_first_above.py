@@ -150,11 +150,11 @@ def test_the_surer_of_both_is_taken_at_no_higher_price(
         if is_told(taken):
             each = 1 - (1 - CONFIDENCE) / len(taken.terms)
             for term in taken.terms:
-                assert term.instead is not None
+                assert term.noisy_alternative is not None
             assert any(
-                t.mechanism.half_width(CONFIDENCE) < t.instead.half_width(each)
+                t.mechanism.half_width(CONFIDENCE) < t.noisy_alternative.half_width(each)
                 for t in taken.terms
-                if t.instead is not None
+                if t.noisy_alternative is not None
             )
     assert is_told(bought(tmp_path, f"SELECT ABOVE_THRESHOLD({many}) FROM visits", BUDGETS[budget]))
     with monkeypatch.context() as without:

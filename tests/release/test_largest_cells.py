@@ -121,7 +121,7 @@ def test_the_nearer_of_both_is_taken_at_no_higher_price(
         kind = catalog(tmp_path, budget=BUDGETS[budget]).budget.measure
         assert taken.loss(kind) <= numbers.loss(kind)
         if isinstance(taken.mechanism, LargestCells):
-            assert taken.instead == numbers.mechanism
+            assert taken.noisy_alternative == numbers.mechanism
             assert taken.mechanism.half_width(CONFIDENCE) < apart(numbers.mechanism, taken.mechanism)
         assert isinstance(bought(tmp_path, MOST_PEOPLE, BUDGETS[budget]).mechanism, LargestCells)
 

@@ -25,7 +25,7 @@ from lapwing.exact.entropy import SYSTEM
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from lapwing.mechanisms.combined_noise import CombinedNoise, strays
 from lapwing.mechanisms.noisy import Sensitivity
-from lapwing.privacy.measures import MEASURES
+from lapwing.privacy.measures import PRIVACY_MEASURES
 from lapwing.query.bind.bind import bind
 from lapwing.query.expressions import arithmetic, logic
 from lapwing.query.expressions.arithmetic import negate
@@ -276,7 +276,7 @@ def test_the_price_of_an_error_takes_few_tries(tmp_path: Path, monkeypatch: pyte
 
 
 def width(law: Any, amount: Fraction, kind: str, distance: int) -> tuple[int, float]:
-    loss = MEASURES[kind].from_amount(amount)
+    loss = PRIVACY_MEASURES[kind].from_amount(amount)
     found = law.for_loss(loss, Sensitivity(l1=distance, l2_squared=distance**2))
     return found.half_width(CONFIDENCE), found.standard_deviation
 

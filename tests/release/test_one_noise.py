@@ -22,7 +22,7 @@ from lapwing.opening import open_session
 from lapwing.privacy.measures import ApproximateGaussianDP, GaussianDP, PureDP
 from lapwing.query.measures.distinct_counts import CountUnits
 from lapwing.query.pricing.quote import Quote
-from lapwing.query.pricing.selections import KeySelectionQuote
+from lapwing.query.pricing.selection_mechanisms import KeySelectionQuote
 from lapwing.release import release
 from lapwing.release.stored import Purchase
 from tests.release.test_private_keys import CLOSE, DELTA, hockey_stick, towns
@@ -49,9 +49,9 @@ def asked(folder: Path, text: str = PEOPLE, **facts: Any) -> Quote:
 
 
 def selecting(found: Quote) -> CountThresholding:
-    assert found.selecting is not None
-    assert found.selecting.counting is not None
-    return found.selecting.counting
+    assert found.key_selection is not None
+    assert found.key_selection.counting is not None
+    return found.key_selection.counting
 
 
 def narrow(found: Quote, law: CountNoise, delta: Fraction = DELTA, **changes: Any) -> Quote:
@@ -59,7 +59,7 @@ def narrow(found: Quote, law: CountNoise, delta: Fraction = DELTA, **changes: An
     mechanism = replace(selecting(found), law=law, delta=delta, **changes)
     terms = (replace(found.terms[0], mechanism=law), *found.terms[1:])
     keys = KeySelectionQuote(mechanism=mechanism, loss=found.loss.nothing(), delta=delta)
-    return replace(found, terms=terms, selecting=keys, loss=type(found.loss)(100))
+    return replace(found, terms=terms, key_selection=keys, loss=type(found.loss)(100))
 
 
 def answer_law(folder: Path, bought: Quote, held: tuple[str, ...], **facts: Any) -> Law:
@@ -138,8 +138,8 @@ def test_the_price_is_the_noise_s(tmp_path: Path, budget: str) -> None:
         found = asked(tmp_path, text, budget=BUDGETS[budget], most=2)
         law, (term,) = selecting(found).law, (t for t in found.terms if t.measure == CountUnits())
         lost = term.loss(budget).amount
-        assert found.selecting is not None
-        assert found.selecting.loss.amount == 0
+        assert found.key_selection is not None
+        assert found.key_selection.loss.amount == 0
         assert term.mechanism == law
         assert share * Fraction(999, 1000) < lost / found.loss.amount <= share
         assert found.delta == Fraction("0.00001")
@@ -234,7 +234,7 @@ def test_intervals_hold_given_that_the_key_is_shown(law: CountNoise, minimum: in
 def test_a_count_of_all_units_selects_where_that_is_better(
     tmp_path: Path, text: str, facts: dict[str, Any], one: bool
 ) -> None:
-    found = asked(tmp_path, text, **facts).selecting
+    found = asked(tmp_path, text, **facts).key_selection
     assert found is not None
     assert (found.counting is not None) == one
 
@@ -277,7 +277,7 @@ def test_a_sharper_answer_is_bought_afresh_and_a_blunter_one_is_free(tmp_path: P
 
 def test_weights_are_still_read(tmp_path: Path) -> None:
     """What was stored of two noises says which selection it was."""
-    found = asked(tmp_path, PEOPLE, most=5).selecting
+    found = asked(tmp_path, PEOPLE, most=5).key_selection
     assert found is not None
     assert isinstance(found.mechanism, WeightedGaussian)
     law = CountThresholding(law=LAWS[0], delta=Fraction(1, 100), max_keys=2, minimum=3)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.query.plan.plan import Question
 from lapwing.release import stored
@@ -111,7 +111,7 @@ def test_twin_another_part_than_the_one_that_is_read_is_caught(
 ) -> None:
     real = stored.parts_charged
 
-    def other(question: Question, state: State) -> tuple[str, ...] | None:
+    def other(question: Question, state: LedgerState) -> tuple[str, ...] | None:
         found = real(question, state)
         return None if found is None else ("1",)
 

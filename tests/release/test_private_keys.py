@@ -34,7 +34,7 @@ from lapwing.opening import open_session
 from lapwing.privacy.measures import ApproximateGaussianDP, GaussianDP, PureDP
 from lapwing.query.plan import plan
 from lapwing.query.pricing.quote import Quote
-from lapwing.query.pricing.selections import KeySelectionQuote
+from lapwing.query.pricing.selection_mechanisms import KeySelectionQuote
 from lapwing.release import release, restoring, selecting
 from lapwing.release.stored import Purchase, key_of
 from lapwing.session import Session
@@ -76,20 +76,20 @@ def hockey_stick(law: Law, other: Law, epsilon: Fraction) -> mpf:
 
 def coins(found: Quote, epsilon: Fraction, delta: Fraction = DELTA) -> Quote:
     """The same question with a selection whose δ is large enough to be seen."""
-    assert found.selecting is not None
-    assert isinstance(found.selecting.mechanism, TruncatedGeometric)
-    mechanism = replace(found.selecting.mechanism, epsilon=epsilon, delta=delta)
+    assert found.key_selection is not None
+    assert isinstance(found.key_selection.mechanism, TruncatedGeometric)
+    mechanism = replace(found.key_selection.mechanism, epsilon=epsilon, delta=delta)
     selecting = KeySelectionQuote(mechanism=mechanism, loss=PureDP(epsilon), delta=delta)
-    return replace(found, selecting=selecting, loss=PureDP(100))
+    return replace(found, key_selection=selecting, loss=PureDP(100))
 
 
 def noisy(found: Quote, sigma: Fraction, delta: Fraction = DELTA) -> Quote:
     """The same with weights in quarters, so that their noise can be enumerated."""
-    assert found.selecting is not None
-    assert isinstance(found.selecting.mechanism, WeightedGaussian)
-    mechanism = replace(found.selecting.mechanism, sigma=sigma, delta=delta, fraction_bits=2)
+    assert found.key_selection is not None
+    assert isinstance(found.key_selection.mechanism, WeightedGaussian)
+    mechanism = replace(found.key_selection.mechanism, sigma=sigma, delta=delta, fraction_bits=2)
     selecting = KeySelectionQuote(mechanism=mechanism, loss=GaussianDP(0), delta=delta)
-    return replace(found, selecting=selecting, loss=GaussianDP(100))
+    return replace(found, key_selection=selecting, loss=GaussianDP(100))
 
 
 def asked(folder: Path, text: str = BY_TOWN, **facts: Any) -> Quote:
@@ -135,11 +135,11 @@ def test_keys_alone_take_the_whole_price(tmp_path: Path, facts: dict[str, Any]) 
     first, second = (asked(tmp_path, text, **facts) for text in ALONE)
     assert first == second
     assert first.terms == ()
-    assert first.selecting is not None
-    beside = asked(tmp_path, **facts).selecting
+    assert first.key_selection is not None
+    beside = asked(tmp_path, **facts).key_selection
     assert beside is not None
-    assert beside.loss.amount < first.selecting.loss.amount <= first.loss.amount
-    assert first.selecting.loss.amount > first.loss.amount * Fraction(999, 1000)
+    assert beside.loss.amount < first.key_selection.loss.amount <= first.loss.amount
+    assert first.key_selection.loss.amount > first.loss.amount * Fraction(999, 1000)
 
 
 def assert_same(found: Law, wanted: Mapping[Any, mpf]) -> None:
@@ -276,10 +276,10 @@ def test_a_unit_s_own_keys_appear_with_probability_delta_at_most(tmp_path: Path,
     """By the law of the very mechanism that a question gets."""
     for most in (1, 2, 5):
         found = asked(tmp_path, BY_AGES, budget=BUDGETS[budget], most=most)
-        assert found.selecting is not None
+        assert found.key_selection is not None
         assert found.delta == Fraction("0.00001")
         for held in range(1, most + 1):
-            mechanism: Any = found.selecting.mechanism
+            mechanism: Any = found.key_selection.mechanism
             own = mechanism.chance(1) if isinstance(mechanism, TruncatedGeometric) else mechanism.chance(1, held)
             assert 1 - (1 - own.upper) ** held <= found.delta + Fraction(1, 2**120)
             if isinstance(mechanism, WeightedGaussian):

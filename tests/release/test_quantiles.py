@@ -255,7 +255,7 @@ def test_vectors_are_written_and_read(session: lw.Session, huge: int) -> None:
     vectors = np.arange(2 * 148).reshape(2, 148).astype(object if huge else np.int64) + huge
     values = tuple(np.array([3, 4]) if str(m).startswith("COUNT") else vectors for m in question.measures)
     noises = tuple(RoundedGaussian(sigma=Fraction(2)) for _ in values)
-    text = payload.written(question, payload.Content(mechanisms=noises, values=values))
+    text = payload.written(question, payload.AnswerContent(mechanisms=noises, values=values))
     for wrote, read in zip(values, restoring.read(question, text).values, strict=True):
         assert read.dtype == wrote.dtype
         assert (read == wrote).all()

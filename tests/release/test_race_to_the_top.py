@@ -74,7 +74,7 @@ def test_levels_halve_from_the_limit_down(session: lw.Session) -> None:
 @pytest.mark.long
 def test_a_race_gets_the_part_of_two_measures(session: lw.Session) -> None:
     plan = bind(f"SELECT SUM(cost, {RACE}) AS s, COUNT(DISTINCT person_id) AS n FROM visits", session.catalog)
-    assert sum(plan.asked.weights.values()) == race_to_the_top.RACE_WEIGHT == Fraction(2)
+    assert sum(plan.price_request.weights.values()) == race_to_the_top.RACE_WEIGHT == Fraction(2)
     preview = session.explain(f"SELECT SUM(cost, {RACE}) AS s, COUNT(DISTINCT person_id) AS n FROM visits", epsilon=1)
     alone = session.explain("SELECT COUNT(DISTINCT person_id) AS n FROM visits", epsilon=1)
     people = next(m for m in preview.measures if m.measure == "n")

@@ -282,7 +282,7 @@ def test_the_law_of_the_mean_is_unbiased_and_covered(tmp_path: Path) -> None:
             stored=True,
         )
         further = Sharpening(stored=stored, refinement=needed)
-        answer = release._answer(Purchase(key="", bought=needed.priced, further=further), charged, found, entropy)
+        answer = release._answer(Purchase(key="", bought=needed.priced, refinement=further), charged, found, entropy)
         return int(answer.values[0][0]), answer.mechanisms[0]
 
     law = {cast(tuple[int, Any], outcome): p for outcome, p in law_of(run).items()}

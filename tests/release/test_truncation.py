@@ -25,7 +25,7 @@ from lapwing.query.pricing.calibrate import calibrate
 from lapwing.query.pricing.quote import Quote
 from lapwing.query.sensitivity.stability import SensitivityBound, of_question
 from lapwing.release import payload, restoring
-from lapwing.release.payload import ChosenMeasure, Content
+from lapwing.release.payload import AnswerContent, ChosenMeasure
 from tests.support.effort import one_in
 from tests.support.refusals import refused_as
 from tests.support.release.found_laws import EPSILON, Values, laws_of, loss
@@ -154,7 +154,9 @@ def test_a_choice_is_kept_and_read_again(tmp_path: Path) -> None:
     described = catalog(tmp_path)
     (bought,) = calibrate(bind(PAIRS, described), described.budget, epsilon=1).searches
     assert bought.choosing is not None
-    content = Content(mechanisms=(), values=(), choice=ChosenMeasure(place=3, mechanism=bought.choosing.mechanism))
+    content = AnswerContent(
+        mechanisms=(), values=(), choice=ChosenMeasure(place=3, mechanism=bought.choosing.mechanism)
+    )
     kept = payload.written(bought.question, content)
     assert restoring.read(bought.question, kept) == content
     for place in (-1, 21):

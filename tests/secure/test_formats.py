@@ -12,7 +12,7 @@ from lapwing.secure.estimates import estimates, half_width, standard_deviation
 from lapwing.secure.field import MODULUS, joined, split, uniform
 from lapwing.secure.organising import Totals, close_key
 from lapwing.secure.task import Number, Server, Task, Values, number_between
-from lapwing.secure.wire import Release, clients_in, records_in, set_digest, set_of
+from lapwing.secure.wire import ServerRelease, clients_in, records_in, set_digest, set_of
 from tests.secure.conftest import write_task
 from tests.secure.test_views import Recorded
 
@@ -38,7 +38,7 @@ def test_the_recorded_bytes(recorded: Task) -> None:
     assert not coins.data
     clients = set_of(bytes.fromhex(client) for client in VECTORS["clients"])
     assert set_digest(recorded.digest, clients) == VECTORS["set"]
-    release = Release.from_text(VECTORS["release"], task=recorded.digest, width=3)
+    release = ServerRelease.from_text(VECTORS["release"], task=recorded.digest, width=3)
     assert release.to_text() == VECTORS["release"]
     assert close_key(VECTORS["key"], "north") == VECTORS["close_key"]
 

@@ -24,7 +24,7 @@ from lapwing.secure.field import MODULUS
 from lapwing.secure.joint_noise import CELL_DELTA, DIGITS, Digits, Shared, digits_for, joint_noise
 from lapwing.secure.noise_rounds import message_sizes
 from lapwing.secure.organising import new_task
-from lapwing.secure.pair_keys import Stream, pair_keys_of
+from lapwing.secure.pair_keys import KeyStream, pair_keys_of
 from lapwing.secure.share_store import ShareStore
 from lapwing.secure.task import Task, Values, joint_delta
 from lapwing.secure.wire import set_digest
@@ -66,7 +66,7 @@ def drawn(
 def noise(digits: Digits, cells: int, name: str) -> list[int]:
     """Return noise that is drawn under keys made of a name."""
     keys = [sha256(f"{name} {place}".encode()).digest() for place in range(3)]
-    parts, _ = drawn(digits, cells, [lambda key=key: Stream(key) for key in keys])  # type: ignore[misc]
+    parts, _ = drawn(digits, cells, [lambda key=key: KeyStream(key) for key in keys])  # type: ignore[misc]
     return secure.joined(parts)
 
 
@@ -83,7 +83,7 @@ def test_a_digit_is_one_for_as_many_words_as_its_threshold_says(bits: int) -> No
               for bit in range(bits)]  # fmt: skip
     size = (lanes + 7) // 8
     for seed in ("one", "other"):
-        two = [Stream(sha256(f"{seed} {place}".encode()).digest()).read(1 << 14) for place in range(2)]
+        two = [KeyStream(sha256(f"{seed} {place}".encode()).digest()).read(1 << 14) for place in range(2)]
         third = b"".join(
             (
                 word
@@ -92,7 +92,7 @@ def test_a_digit_is_one_for_as_many_words_as_its_threshold_says(bits: int) -> No
             ).to_bytes(size, "little")
             for bit, word in enumerate(wanted)
         )
-        data = [two[0], two[1], third + Stream(bytes(32)).read(1 << 14)]
+        data = [two[0], two[1], third + KeyStream(bytes(32)).read(1 << 14)]
         parts, _ = drawn(digits, len(words), [lambda each=each: Recorded(each) for each in data])  # type: ignore[misc]
         assert secure.joined(parts) == [sum(1 << c for c in words if word < c) for word in words]
 
@@ -198,7 +198,7 @@ def test_the_recorded_draw() -> None:
     """Servers of several versions must draw the same noise, or their parts do not add up."""
     digits = digits_for(Fraction(3, 2))
     keys = [bytes([place + 1]) * 32 for place in range(3)]
-    parts, got = drawn(digits, 3, [lambda key=key: Stream(key) for key in keys])  # type: ignore[misc]
+    parts, got = drawn(digits, 3, [lambda key=key: KeyStream(key) for key in keys])  # type: ignore[misc]
     said = b"".join(message for each in got for message in each)
     assert (secure.joined(parts), sha256(said).hexdigest()[:16]) == ([0, 2, -1], "60861a67015d422d")
 
@@ -434,7 +434,7 @@ def test_a_server_that_might_say_two_things_would_learn_what_it_must_not_know() 
     def sent_to_south(unknown: bytes, turned: int) -> bytes:
         digits = digits_for(Fraction(1))
         # Stream 0 is between the two others; each server reads its own copies.
-        shared = [[Stream(key) for key in (unknown, b"1" * 32, b"2" * 32)] for _ in range(2)]
+        shared = [[KeyStream(key) for key in (unknown, b"1" * 32, b"2" * 32)] for _ in range(2)]
         servers = [joint_noise(digits, 1, place, shared[0][place], shared[1][(place + 1) % 3]) for place in range(3)]
         said = [next(server) for server in servers]
         said[1] = bytes(each ^ turned for each in said[1])

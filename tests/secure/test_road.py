@@ -25,8 +25,8 @@ from lapwing.secure.field import on_lines
 from lapwing.secure.identity import CERTIFICATE, KEY, make_identity
 from lapwing.secure.service import application
 from lapwing.secure.task import Asked, Task, Values, Vector, number_between
-from lapwing.secure.transport import Line
-from lapwing.secure.wire import Release, record_of
+from lapwing.secure.transport import TaskServerConnection
+from lapwing.secure.wire import ServerRelease, record_of
 from tests.collector.tasks import COIN
 from tests.secure.conftest import NAMES, write_task
 from tests.support.cli.command import Run, run
@@ -101,7 +101,7 @@ def test_the_whole_road(
         secure.send(task, "bus", device)
     with pytest.raises(ServiceFault, match="south at 127"):
         secure.close(task, key)
-    with Line(task, task.server("north")) as north:
+    with TaskServerConnection(task, task.server("north")) as north:
         assert north.progress() == (501, False)  # the part came, and a close that failed stops nobody
     running["south"].enter_context(serving(tmp_path, task, "south"))
     with refused_as("already_reported"):
@@ -139,7 +139,7 @@ def test_a_client_at_two_of_three_servers_is_not_counted(
     task, key = made
     secure.send_all(task, ["walk"] * 3)
     for name in ("north", "south"):
-        with Line(task, task.server(name)) as line:
+        with TaskServerConnection(task, task.server(name)) as line:
             line.send(secure.records_of(task, "walk")[name])
     assert secure.close(task, key).clients == 3
 
@@ -195,7 +195,7 @@ def test_unchecked_liars_move_a_count_by_thousands(
 def send_cells(task: Task, parts: Sequence[Sequence[int]]) -> None:
     client = SYSTEM.read(16)
     for server, part in zip(task.servers, parts, strict=True):
-        with Line(task, server) as line:
+        with TaskServerConnection(task, server) as line:
             line.send(record_of(client, part))
 
 
@@ -212,9 +212,9 @@ def test_a_server_with_another_certificate_gets_nothing(tmp_path: Path, task: Ta
 
 def test_other_tasks_and_hostile_bodies(tmp_path: Path, task: Task, running: dict[str, ExitStack]) -> None:
     other = replace(task, question="Another?")
-    with pytest.raises(NotFound, match="no such task"), Line(other, task.server("north")) as line:
+    with pytest.raises(NotFound, match="no such task"), TaskServerConnection(other, task.server("north")) as line:
         line.send(secure.records_of(other, "walk")["north"])
-    with Line(task, task.server("north")) as line:
+    with TaskServerConnection(task, task.server("north")) as line:
         for body in (b"", b"x" * 31, b"\xff" * 32, b"\xff" * (1 << 24) + b"x"):
             with pytest.raises(InvalidParameter):
                 line.send(body)
@@ -226,10 +226,10 @@ def test_releases_of_different_sets_do_not_add_up(
 ) -> None:
     """A lying server, or one that was told another set by a lying organiser, spoils the result and is noticed."""
 
-    def released(self: Line) -> Release:
-        return Release(task=task.digest, clients=3, clients_digest=self.server.name * 12, cells=(1, 2))
+    def released(self: TaskServerConnection) -> ServerRelease:
+        return ServerRelease(task=task.digest, clients=3, clients_digest=self.server.name * 12, cells=(1, 2))
 
-    monkeypatch.setattr(Line, "released", released)
+    monkeypatch.setattr(TaskServerConnection, "released", released)
     with pytest.raises(InvalidParameter, match="north and south"):
         secure.totals(task)
 

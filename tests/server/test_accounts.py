@@ -93,7 +93,7 @@ def test_accounts_that_are_let_in_after_their_end_are_found(ours: World, monkeyp
     with ours.service.store.transaction() as connection:
         connection.execute("UPDATE people SET expires = 1 WHERE name = 'ended'")
     assert ours.ask("GET", "/v1/me", "ended").status == DENIED
-    monkeypatch.setattr(people_module, "LET_IN", "people.active = 1 AND ? > 0")
+    monkeypatch.setattr(people_module, "ACTIVE_PERSON_SQL", "people.active = 1 AND ? > 0")
     assert ours.ask("GET", "/v1/me", "ended").status == 200
 
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from lapwing.errors import EngineFault, LedgerFault, QueryRefused, ServiceFault, TooManyRequests
-from lapwing.ledger.faults import Late
+from lapwing.ledger.faults import LateAnswers
 from lapwing.server.bodies import QueryBody
 from lapwing.server.deadline import admission as admission_module
 from lapwing.server.deadline import departures as departures_module
@@ -23,7 +23,17 @@ from lapwing.server.deadline.admission import Admission
 from lapwing.server.deadline.cost import Cost, Speed
 from lapwing.server.deadline.departures import LATER, TICK
 from lapwing.server.deadline.pace import TOO_BUSY, TooBusy
-from lapwing.server.deadline.process import Heard, Move, Opened, Order, Outcome, QuestionProcess, Reach, Say, Wanted
+from lapwing.server.deadline.process import (
+    Heard,
+    Move,
+    Opened,
+    Order,
+    OrderOutcome,
+    QuestionProcess,
+    Reach,
+    Say,
+    Wanted,
+)
 from lapwing.server.people import Caller
 
 CLOSE = 2 * TICK
@@ -63,7 +73,7 @@ class Process:
         pass
 
     def answer(self, order: Order, after: float = 0.0, **what: Any) -> None:
-        self.later(after, lambda: self.told(Outcome(number=order.number, **what)))
+        self.later(after, lambda: self.told(OrderOutcome(number=order.number, **what)))
 
     def later(self, after: float, does: Callable[[], None]) -> None:
         heapq.heappush(self._coming, (self.now + after, next(self._count), does))
@@ -82,13 +92,13 @@ class Ledger:
     """What was written down of late answers, while that is possible."""
 
     def __init__(self) -> None:
-        self.late: list[Late] = []
+        self.late: list[LateAnswers] = []
         self.writable = True
 
     def note(self, _dataset: str, tick: str, principal: str) -> tuple[str, ...]:
         if not self.writable:
             raise LedgerFault("it is full")
-        self.late.append(Late(tick, principal))
+        self.late.append(LateAnswers(tick, principal))
         return self.ticks()
 
     def ticks(self) -> tuple[str, ...]:
@@ -187,8 +197,8 @@ def test_what_was_charged_leaves_at_its_deadline(after: float, what: Any) -> Non
 def test_the_check_finds_answers_that_leave_when_they_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     know = Admission._know
 
-    def at_once(self: Admission, admitted: Any, outcome: Outcome) -> None:
-        know(self, admitted, Outcome(number=outcome.number, error=outcome.error, at_once=True))
+    def at_once(self: Admission, admitted: Any, outcome: OrderOutcome) -> None:
+        know(self, admitted, OrderOutcome(number=outcome.number, error=outcome.error, at_once=True))
 
     monkeypatch.setattr(Admission, "_know", at_once)
     with pytest.raises(AssertionError):
@@ -261,7 +271,7 @@ def test_what_waits_can_be_dropped_and_what_runs_cannot() -> None:
         with pytest.raises(CancelledError):
             second.result(0)
         assert admission.depth() == (0, 1)
-        process.told(Outcome(number=process.orders[0].number))
+        process.told(OrderOutcome(number=process.orders[0].number))
         admission.result(first)
         assert admission.depth() == (0, 0)
         assert len(process.orders) == 1
@@ -411,7 +421,7 @@ def test_a_front_that_gives_up_what_is_late_at_once_is_found(monkeypatch: pytest
 def test_events_that_follow_each_other_double_deadlines() -> None:
     ledger, now = Ledger(), datetime.now(UTC)
     for seconds, doubled in ((0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 4)):
-        ledger.late.append(Late((now - timedelta(seconds=seconds)).isoformat(), "alice"))
+        ledger.late.append(LateAnswers((now - timedelta(seconds=seconds)).isoformat(), "alice"))
         assert admission_module.doublings(ledger.ticks(), now) == doubled
     assert admission_module.doublings(ledger.ticks(), now + timedelta(hours=1)) == 0
     with admitting(ledger) as (admission, process):

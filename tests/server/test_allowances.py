@@ -23,7 +23,7 @@ from lapwing.ledger.allowances import Allowance, Limits, LimitsNow, require_with
 from lapwing.ledger.entries import Charge, Charged
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.registration import Registration
-from lapwing.ledger.state import Spent, State
+from lapwing.ledger.state import LedgerState, Spent
 from lapwing.ledger.transitions import fold
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.filters import Refused
@@ -135,7 +135,7 @@ def test_checking_first_and_charging_later_is_found(world: World, monkeypatch: p
 def test_a_change_of_names_in_the_fold_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the fold forgets who was charged."""
 
-    def forgetting(state: State | None, entry: Any) -> State:
+    def forgetting(state: LedgerState | None, entry: Any) -> LedgerState:
         return replace(fold(state, entry), spending={})
 
     grant(world, "alice", ten(world))

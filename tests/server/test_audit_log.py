@@ -11,7 +11,7 @@ from lapwing.ledger.mark import path_of
 from lapwing.server.audit_mark import AuditMark, base_of
 from lapwing.server.log import open_log
 from lapwing.server.people import People
-from lapwing.server.store import Store
+from lapwing.server.store import ServiceStore
 from lapwing.server.store_places import open_store
 from lapwing.session import Session
 from tests.server.test_logs import logged
@@ -20,7 +20,7 @@ from tests.support.effort import only
 from tests.support.server.world import World, on_both
 
 
-def people_in(store: Store, number: int) -> None:
+def people_in(store: ServiceStore, number: int) -> None:
     """Write so many lines, and one about the first curator."""
     people = People(store)
     people.add("carol", "curator", None, by="carol")
@@ -28,7 +28,7 @@ def people_in(store: Store, number: int) -> None:
         people.add(f"n{place}", "analyst", None, by="carol")
 
 
-def cut(store: Store, after: int) -> None:
+def cut(store: ServiceStore, after: int) -> None:
     """Take lines from the end."""
     with store.transaction() as connection:
         connection.execute("DELETE FROM audit WHERE sequence > ?", (after,))

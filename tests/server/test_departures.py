@@ -17,7 +17,7 @@ from lapwing.server.deadline.departures import (
     Act,
     Departures,
     GivenUp,
-    Late,
+    LateEvent,
     Moved,
     Passed,
     tick_from,
@@ -58,15 +58,15 @@ def played(
             leaving.written()
         for act in leaving.step(now):
             acts.append((now, act))
-            if isinstance(act, Late):
+            if isinstance(act, LateEvent):
                 writing.append(now + written)
             if isinstance(act, Passed) and act.last:
                 left[act.number] = now
     return acts, left
 
 
-def events(acts: Sequence[tuple[float, Act]]) -> list[Late]:
-    return [act for _, act in acts if isinstance(act, Late)]
+def events(acts: Sequence[tuple[float, Act]]) -> list[LateEvent]:
+    return [act for _, act in acts if isinstance(act, LateEvent)]
 
 
 def test_ticks_are_a_grid() -> None:
@@ -115,7 +115,7 @@ def test_what_stays_missing_is_written_down_and_given_up() -> None:
 def test_what_was_not_charged_in_time_is_an_event() -> None:
     leaving = Departures()
     leaving.add(0, "alice", (1.0, 1.5))
-    assert leaving.stop(0.61, "bob")[0] == Late(tick_until(0.61), "bob")
+    assert leaving.stop(0.61, "bob")[0] == LateEvent(tick_until(0.61), "bob")
     assert leaving.stop(0.62, "bob") == []  # there is one
     leaving.ready(0, 2)
     leaving.written()
@@ -158,7 +158,7 @@ def test_what_shows_is_a_function_of_the_events(raw: list[tuple[int, int]], data
     runs: dict[object, object] = {}
     for _ in range(4):
         acts, left = played(questions, one(), until=16.0)
-        known = tuple(act for _, act in acts if isinstance(act, Late | GivenUp))
+        known = tuple(act for _, act in acts if isinstance(act, LateEvent | GivenUp))
         ends = tuple(act.seconds for _, act in acts if isinstance(act, Moved))
         shown = [(round(now, 6), act) for now, act in acts if isinstance(act, Passed)]
         assert runs.setdefault((known, ends), shown) == shown

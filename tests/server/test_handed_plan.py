@@ -24,7 +24,7 @@ from lapwing.server.deadline.asking import _outcome
 from lapwing.server.deadline.cost import Cost, Speed
 from lapwing.server.deadline.handed_plan import HandedPlan, hand_over, take_over
 from lapwing.server.deadline.pace import TicketPace
-from lapwing.server.deadline.process import Heard, Order, Outcome, QuestionProcess, Share, Wanted
+from lapwing.server.deadline.process import Heard, Order, OrderOutcome, ProcessorShare, QuestionProcess, Wanted
 from lapwing.server.deadline.turns import Ticket
 from lapwing.server.execution import Ask
 from lapwing.server.people import RIGHTS_OF, Caller
@@ -229,7 +229,7 @@ def test_what_is_not_remembered_is_not_handed_over(folder: Path) -> None:
 class Process:
     """A question process that notes what is sent to it."""
 
-    is_up, speed, share = True, Speed(question=0.01, nanosecond=0, row=0, number=0, plan=0.5), Share(None, 1)
+    is_up, speed, share = True, Speed(question=0.01, nanosecond=0, row=0, number=0, plan=0.5), ProcessorShare(None, 1)
 
     def __init__(self) -> None:
         self.orders: list[Order] = []
@@ -243,7 +243,7 @@ class Process:
     def send(self, sent: object) -> bool:
         if isinstance(sent, Order):
             self.orders.append(sent)
-            outcome = Outcome(number=sent.number, at_once=True)
+            outcome = OrderOutcome(number=sent.number, at_once=True)
             threading.Thread(target=self.told, args=(outcome,), daemon=True).start()
         return True
 

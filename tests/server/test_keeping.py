@@ -124,7 +124,7 @@ def test_answers_are_kept_for_ever_unless_it_is_said(world: World) -> None:
 # ---- How they are found ----
 
 
-def filled(place: str, monkeypatch: pytest.MonkeyPatch) -> tuple[store.Store, str]:
+def filled(place: str, monkeypatch: pytest.MonkeyPatch) -> tuple[store.ServiceStore, str]:
     """Return a store of the first two steps with answers, opened by this Lapwing, and the id of a batch in it."""
     kind: store.Kind = "postgres" if place.startswith("postgres") else "sqlite"
     steps = store.migrations(kind)
@@ -157,9 +157,9 @@ def test_what_was_bought_together_is_found_by_an_index_also_in_an_older_store(
     opened.close()
 
 
-def plan(opened: store.Store, statement: str, value: str) -> str:
+def plan(opened: store.ServiceStore, statement: str, value: str) -> str:
     """Return how a store says that it carries out a statement."""
-    sqlite = opened.near
+    sqlite = opened.is_local
     with opened.reading() as connection:
         if not sqlite:
             connection.execute("SET LOCAL enable_seqscan = off")  # a few rows are read faster than an index

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.snapshots import Snapshots
+from lapwing.ledger.snapshots import LedgerSnapshots
 from tests.support.effort import only
 from tests.support.server.world import World
 
@@ -55,7 +55,7 @@ def test_a_look_waits_for_nobody(look: str, world: World, monkeypatch: pytest.Mo
 
 @pytest.mark.long
 def test_twin_a_look_that_holds_the_ledger_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Snapshots, "without_holding", lambda self, stack: None)
+    monkeypatch.setattr(LedgerSnapshots, "without_holding", lambda self, stack: None)
     with pytest.raises(AssertionError):
         test_a_look_waits_for_nobody("budget", world, monkeypatch)
 

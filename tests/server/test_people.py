@@ -15,7 +15,7 @@ from lapwing.errors import Fault, InvalidParameter, NotAuthorised, NotFound
 from lapwing.server import credentials, first_curator, store
 from lapwing.server.people import DAY, RIGHTS_OF, People
 from lapwing.server.sqlite_store import SqliteStore
-from lapwing.server.store import Store
+from lapwing.server.store import ServiceStore
 from lapwing.server.store_places import open_store
 from tests.support.effort import one_in, only
 from tests.support.server.world import World
@@ -47,7 +47,7 @@ def kept_of_password() -> str:
     return credentials.password_hash(PASSWORD)
 
 
-def with_people(opened: Store) -> People:
+def with_people(opened: ServiceStore) -> People:
     everybody = People(opened)
     everybody.add("carol", "curator", None, by="carol")
     everybody.add("alice", "analyst", None, by="carol")

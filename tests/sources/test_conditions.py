@@ -71,13 +71,13 @@ def kept(case: str) -> pa.Table:
 def delivered(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The streams of rows as sources delivered them."""
     streams: list[Any] = []
-    made = delivery.Stream
+    made = delivery.DeliveredBatches
 
     def streaming(*given: Any) -> Any:
         streams.append(made(*given))
         return streams[-1]
 
-    monkeypatch.setattr(delivery, "Stream", streaming)
+    monkeypatch.setattr(delivery, "DeliveredBatches", streaming)
     return streams
 
 

@@ -167,9 +167,9 @@ def test_the_digest_is_of_the_rows_as_a_bag(change: str, tmp_path: Path, referen
 
 def test_a_digest_of_the_query_would_be_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: a digest that follows from what is asked for, and not from what was delivered."""
-    from lapwing.sources.content import Content
+    from lapwing.sources.content import ContentDigest
 
-    monkeypatch.setattr(Content, "digest", lambda self: f"{hash(str(self._schema)):064x}")
+    monkeypatch.setattr(ContentDigest, "digest", lambda self: f"{hash(str(self._schema)):064x}")
     found = set()
     for name, table in (("one", ROWS), ("other", ROWS.slice(1))):
         (tmp_path / name).mkdir()

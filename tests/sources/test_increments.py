@@ -9,7 +9,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from lapwing.sources import Snapshot, delivery, fetch
+from lapwing.sources import SourceSnapshot, delivery, fetch
 from tests.support.effort import only
 from tests.support.sources import rows
 from tests.support.sources.rows import visits
@@ -21,7 +21,7 @@ ROWS = visits()
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How rows were read: "all", or "added"."""
     seen: list[str] = []
-    stream, together = delivery.Stream, delivery._together
+    stream, together = delivery.DeliveredBatches, delivery._together
 
     def streaming(reader: Any, *rest: Any) -> Any:
         if isinstance(reader, pa.RecordBatchReader):
@@ -32,7 +32,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append("added")
         return together(*arguments)
 
-    monkeypatch.setattr(delivery, "Stream", streaming)
+    monkeypatch.setattr(delivery, "DeliveredBatches", streaming)
     monkeypatch.setattr(delivery, "_together", adding)
     return seen
 
@@ -65,7 +65,7 @@ def iceberg(folder: Path, request: pytest.FixtureRequest) -> tuple[str, Callable
     return "iceberg:lake#clinic.visits", lambda table: rows.fill_iceberg(folder, table)
 
 
-def digest(snapshot: Snapshot) -> str:
+def digest(snapshot: SourceSnapshot) -> str:
     return snapshot.digests["visits"]
 
 

@@ -18,7 +18,7 @@ from lapwing.exact.entropy import SYSTEM
 from lapwing.release.versions import current_digests
 from lapwing.session import access_of
 from lapwing.synthesis.attributes import Attribute, attributes_of
-from lapwing.synthesis.reading import Reading, Tabulation, reading_of
+from lapwing.synthesis.reading import TableReading, Tabulation, reading_of
 
 CATALOG = """
 [dataset]
@@ -71,7 +71,7 @@ CELLS = [
 @pytest.fixture(scope="module")
 def read(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[lw.Session, tuple[Attribute, ...], Reading, Tabulation]]:
+) -> Iterator[tuple[lw.Session, tuple[Attribute, ...], TableReading, Tabulation]]:
     folder: Path = tmp_path_factory.mktemp("cells")
     types = {"cost": pa.decimal128(10, 2), "age": pa.int64(), "only": pa.int64(), "name": pa.string()}
     columns = {name: [row.get(name) for row in ROWS] for name in ["person", *NAMES, "name", "only"]}

@@ -16,7 +16,7 @@ import lapwing as lw
 from lapwing.exact.entropy import SYSTEM
 from lapwing.mechanisms import ExponentialMechanism, RowsOfUnit, ScoreSensitivity, Sensitivity
 from lapwing.synthesis import asking
-from lapwing.synthesis.paid_marginals import GRID, Candidate, PaidMarginals
+from lapwing.synthesis.paid_marginals import GRID, CandidateMarginal, PaidMarginals
 from lapwing.synthesis.reading import Tabulation
 from tests.support.effort import only
 from tests.support.learn.people import ROWS_PER_PERSON, Row, opened, people
@@ -150,8 +150,8 @@ def test_a_score_moves_by_what_its_choice_is_charged_for(tmp_path: Path) -> None
     assert lost(seen, again, "gdp", None) > 3
 
 
-def candidate(clique: tuple[int, ...], told: Any, weight: int = 1) -> Candidate:
-    return Candidate(clique=clique, told=np.array(told, dtype=float), weight=weight, expected=0.0)
+def candidate(clique: tuple[int, ...], told: Any, weight: int = 1) -> CandidateMarginal:
+    return CandidateMarginal(clique=clique, told=np.array(told, dtype=float), weight=weight, expected=0.0)
 
 
 def paid_of(

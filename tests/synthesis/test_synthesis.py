@@ -15,7 +15,7 @@ from lapwing.release.spending import charge_once
 from lapwing.synthesis import SyntheticTable, asking, estimation, kept_table
 from lapwing.synthesis.choosing import weights_of
 from lapwing.synthesis.paid_marginals import NoisyTable, PaidMarginals
-from lapwing.synthesis.reading import Reading, Tabulation
+from lapwing.synthesis.reading import TableReading, Tabulation
 from tests.support.effort import one_in, only
 from tests.support.learn.people import Row, opened, people
 from tests.support.synthesis.joint_model import JointModel
@@ -99,7 +99,7 @@ def test_what_the_report_says_holds(tmp_path: Path, measure: str) -> None:
 def test_the_charge_comes_before_the_rows(tmp_path: Path) -> None:
     """Nothing is read, and nothing asked for, that was not committed; and what goes wrong then says one thing."""
     order = list[str]()
-    read, measure = Reading.read, PaidMarginals.measure
+    read, measure = TableReading.read, PaidMarginals.measure
 
     def noted(name: str, call: Any) -> Any:
         def noting(*arguments: Any, **more: Any) -> Any:
@@ -111,7 +111,7 @@ def test_the_charge_comes_before_the_rows(tmp_path: Path) -> None:
     with opened(tmp_path, people(30)) as session:
         with (
             patch.object(asking, "charge_once", noted("spend", charge_once)),
-            patch.object(Reading, "read", noted("read", read)),
+            patch.object(TableReading, "read", noted("read", read)),
             patch.object(PaidMarginals, "measure", noted("measure", measure)),
         ):
             session.synthesize(COLUMNS, epsilon=1, method="mst", bins=2)
@@ -263,7 +263,7 @@ def test_mbi_along_several_tables(tmp_path: Path, method: str) -> None:
 def test_the_same_again_is_free_and_the_same(tmp_path: Path) -> None:
     with opened(tmp_path, people(60)) as session:
         first = session.synthesize(COLUMNS, epsilon=1, method="mst", bins=2)
-        with patch.object(Reading, "read", side_effect=AssertionError):  # nothing is read again
+        with patch.object(TableReading, "read", side_effect=AssertionError):  # nothing is read again
             again = session.synthesize(COLUMNS, epsilon=1, method="mst", bins=2)
         assert not first.stored
         assert again.stored

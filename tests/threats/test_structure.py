@@ -116,8 +116,8 @@ def test_t20_group_keys(tmp_path: Path) -> None:
     text = "SELECT town, COUNT(*) AS n FROM visits GROUP BY town"
     small.write(tmp_path, [])
     found = small.priced(text, small.catalog(tmp_path, budget=small.PURE, most=3), epsilon=2, delta=1e-5)
-    assert found.selecting is not None
-    mechanism: Any = found.selecting.mechanism
+    assert found.key_selection is not None
+    mechanism: Any = found.key_selection.mechanism
     check_own_keys(mechanism, 3)
     with pytest.raises(AssertionError):
         check_own_keys(replace(mechanism, max_keys=1), 3)

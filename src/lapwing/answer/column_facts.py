@@ -18,7 +18,7 @@ from lapwing.answer.notes import (
 from lapwing.answer.python_values import Note
 from lapwing.exact.floats import float_near
 from lapwing.mechanisms.additive import NoiseLaw
-from lapwing.mechanisms.combined_noise import CombinedNoise, PublicNumber
+from lapwing.mechanisms.combined_noise import CombinedNoise, NoNoise
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import NUMERIC
@@ -182,7 +182,7 @@ def _notes(value: Derived, inside: Sequence[Derived], mechanisms: Mapping[Measur
     if [part for part in inside if isinstance(part, IntervalEnd)]:
         return [Note("computed from ends of 95 % intervals, so it has no interval of its own", ENDS_OF_INTERVALS)]
     notes: list[Note] = []
-    if isinstance(value, MeasureValue) and isinstance(mechanisms[value.measure], PublicNumber):
+    if isinstance(value, MeasureValue) and isinstance(mechanisms[value.measure], NoNoise):
         return [Note("public: the number of people in the catalog", PUBLIC_NUMBER)]
     if [part for part in inside if isinstance(part, Average)]:
         notes.append(Note("NULL where the noisy count of a mean is below 1", FEW_ROWS_NULL))

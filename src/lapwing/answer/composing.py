@@ -175,9 +175,9 @@ def composed_facts(plan: Plan, answers: "Sequence[Answer]") -> tuple[ColumnFacts
 def _facts(output: Output, answers: "Sequence[Answer]") -> ColumnFacts:
     found = []
     for inner in values_in(output.value):
-        for one in inner.values if isinstance(inner, UnionValue) else (inner,):
-            if isinstance(one, SourceValue):
-                found.append(_of_source(Output(name=output.name, value=one.value), answers[one.source]))
+        for value in inner.values if isinstance(inner, UnionValue) else (inner,):
+            if isinstance(value, SourceValue):
+                found.append(_of_source(Output(name=output.name, value=value.value), answers[value.source]))
     noisy, widths = bool(measures_of(output.value)), [of_source.half_width for of_source in found]
     alone = isinstance(output.value, SourceValue | UnionValue)
     notes = [note for of_source in found for note in of_source.notes] if alone else []

@@ -42,7 +42,7 @@ import numpy as np
 
 from lapwing.exact.bounds import enclose_tightly, normal_two_sided_quantile_ball, square_root_up
 from lapwing.mechanisms.additive import NoiseLaw
-from lapwing.mechanisms.combined_noise import CombinedNoise, PublicNumber, strays
+from lapwing.mechanisms.combined_noise import CombinedNoise, NoNoise, strays
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.laplace_combinations import combination_quantile, continuous_scale
 from lapwing.mechanisms.merged_gaussian import Noisy, gaussians, slack_of
@@ -52,7 +52,7 @@ from lapwing.query.derivation.columns import Rationals
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall
 from lapwing.query.derivation.derived import KeyValue, measures_of
-from lapwing.query.derivation.intervals import Ends, JointMargins, root_of_squares
+from lapwing.query.derivation.intervals import Endpoints, JointMargins, root_of_squares
 from lapwing.query.derivation.moments import Variance
 from lapwing.query.derivation.node import Derived
 from lapwing.query.measures.measures import Count, Measure, Sum
@@ -69,7 +69,7 @@ _RATIOS: Final = 64
 """Ratios of scales are rounded up to a multiple of one over this, so that few quantiles serve all cells."""
 
 
-_Law = Noisy | DiscreteLaplace | CombinedNoise | PublicNumber
+_Law = Noisy | DiscreteLaplace | CombinedNoise | NoNoise
 
 
 @final
@@ -112,7 +112,7 @@ def joint_margins(
 def _noise(laws: Sequence[NoiseLaw]) -> _Noise | None:
     """Return the noise of some numbers if all of it is of one kind."""
     laws = _apart_from_others(laws)
-    drawn = [law for law in laws if not isinstance(law, PublicNumber)]
+    drawn = [law for law in laws if not isinstance(law, NoNoise)]
     normal = gaussians(drawn)
     if normal is not None:
         known = dict(zip(drawn, normal, strict=True))  # a public number is taken to be rounded, as others are
@@ -165,7 +165,7 @@ def _apart(furthest: int, by_sum: _Law, by_count: _Law, chance: Fraction) -> tup
     Remembered, as these numbers are public, and the same for all questions of the same columns at one price.
     """
     noise = _noise((by_sum, by_count))
-    if noise is None and PublicNumber() in (by_sum, by_count):
+    if noise is None and NoNoise() in (by_sum, by_count):
         return None
     if noise is None and (isinstance(by_sum, CombinedNoise) or isinstance(by_count, CombinedNoise)):
         return _line_above_combined(*_of_the_same(by_sum, by_count), furthest, chance)
@@ -218,10 +218,10 @@ def _line_above_laplace(scale: Fraction, farthest: Fraction, chance: Fraction) -
     return combination_quantile((scale,), chance), combination_quantile((scale, farthest), chance)
 
 
-def _of_laplaces(chance: Fraction) -> Callable[[Sequence[Ends]], Ends]:
+def _of_laplaces(chance: Fraction) -> Callable[[Sequence[Endpoints]], Endpoints]:
     """Return how far sums of three Laplace numbers stray but with this chance, given their scales in each cell."""
 
-    def strays(scales: Sequence[Ends]) -> Ends:
+    def strays(scales: Sequence[Endpoints]) -> Endpoints:
         (size,) = np.broadcast_shapes(*((end.size,) for end in scales))  # of no cells it is 0, beside ends of one entry
         ordered = -np.sort(-np.array([end.floats(size) for end in scales]), axis=0)
         largest = ordered[0]
@@ -236,7 +236,7 @@ def _of_laplaces(chance: Fraction) -> Callable[[Sequence[Ends]], Ends]:
         ]
         column = intervals.of_ends(quantiles).numbers
         factors = Rationals(tops=column.tops[places.reshape(-1)], scale=column.scale)
-        return intervals.times(intervals.greater(*scales), Ends(numbers=factors))
+        return intervals.times(intervals.greater(*scales), Endpoints(numbers=factors))
 
     return strays
 

@@ -30,7 +30,7 @@ import numpy as np
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, product, total
 from lapwing.mechanisms.additive import NoiseLaw
-from lapwing.mechanisms.combined_noise import CombinedNoise, PublicNumber, strays
+from lapwing.mechanisms.combined_noise import CombinedNoise, NoNoise, strays
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.merged_gaussian import Noisy
 from lapwing.query.derivation import intervals, rationals
@@ -38,7 +38,7 @@ from lapwing.query.derivation.columns import FloatArray, IndexArray, Rationals
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall
 from lapwing.query.derivation.derived import KeyValue, MeasureValue, NoisyCells
-from lapwing.query.derivation.intervals import Ends, Interval, JointMargins
+from lapwing.query.derivation.intervals import Endpoints, Interval, JointMargins
 from lapwing.query.derivation.node import Derived
 from lapwing.query.measures.centred import same_nulls
 from lapwing.query.measures.measures import Count, Measure, NumberMeasure, Sum
@@ -236,7 +236,7 @@ def _noises(form: _Weighted, mechanisms: Mapping[Measure, NoiseLaw]) -> _Noises:
             drawn: list[tuple[object, Fraction, NoiseLaw]] = [((law.laws, at), *pair) for at, pair in enumerate(pairs)]
         elif isinstance(law, Noisy | DiscreteLaplace):
             drawn = [((measure, 0), Fraction(1), law)]
-        elif isinstance(law, PublicNumber):
+        elif isinstance(law, NoNoise):
             drawn = []
         else:
             raise InvalidParameter(f"Weighted sums of {law.name} noise have no bound.")
@@ -264,7 +264,7 @@ def _bounds(form: _Quotient, mechanisms: Mapping[Measure, NoiseLaw], chance: Fra
 
 def _around(numbers: Rationals, margin: Fraction) -> Interval:
     off = intervals.point(margin)[0].numbers
-    return Ends(numbers=rationals.subtract(numbers, off)), Ends(numbers=rationals.add(numbers, off))
+    return Endpoints(numbers=rationals.subtract(numbers, off)), Endpoints(numbers=rationals.add(numbers, off))
 
 
 def _of_weighted(form: _Weighted, margin: Fraction) -> Callable[[NoisyCells], Interval]:
@@ -290,24 +290,24 @@ def _of_quotient(form: _Quotient, bounds: list[Fraction]) -> Callable[[NoisyCell
             first[around - floats[back + 1] <= near[back] / counts + slack] = back
         return first, last
 
-    def numbers(column: Rationals, at: IndexArray) -> Ends:
-        return Ends(numbers=Rationals(tops=column.tops[at], scale=column.scale))
+    def numbers(column: Rationals, at: IndexArray) -> Endpoints:
+        return Endpoints(numbers=Rationals(tops=column.tops[at], scale=column.scale))
 
     def interval(cells: NoisyCells) -> Interval:
         count, top = _Weighted({form.count: Fraction(1)}).column(cells), form.top.column(cells)
-        few = ~intervals.at_most(one, Ends(numbers=count))
-        counted = intervals.greater(Ends(numbers=count), one)
+        few = ~intervals.at_most(one, Endpoints(numbers=count))
+        counted = intervals.greater(Endpoints(numbers=count), one)
         tops, counts = np.broadcast_arrays(rationals.floats(top), rationals.floats(counted.numbers))
         pair, bound = met(tops, counts), Rationals(tops=steps, scale=unit)
         below = rationals.subtract(top, numbers(bound, pair[0]).numbers)
         above = rationals.add(top, numbers(bound, pair[1]).numbers)
         # All d of the first piece are above `below`, and those of later ones above its end.
-        first = intervals.lesser(intervals.over(Ends(numbers=below), counted), numbers(edges, pair[0] + 1))
-        last = intervals.greater(intervals.over(Ends(numbers=above), counted), numbers(edges, pair[1]))
+        first = intervals.lesser(intervals.over(Endpoints(numbers=below), counted), numbers(edges, pair[0] + 1))
+        last = intervals.greater(intervals.over(Endpoints(numbers=above), counted), numbers(edges, pair[1]))
         first, last = intervals.within((first, last), (low, low), (high, high))
         first, last = intervals.choose(few, low, first), intervals.choose(few, high, last)
         # A quotient is not clamped, so it may be outside of this interval: extend the interval to it.
-        shown, is_shown = intervals.over(Ends(numbers=top), Ends(numbers=count)), rationals.signs(count) != 0
+        shown, is_shown = intervals.over(Endpoints(numbers=top), Endpoints(numbers=count)), rationals.signs(count) != 0
         return (
             intervals.choose(is_shown, intervals.lesser(first, shown), first),
             intervals.choose(is_shown, intervals.greater(last, shown), last),

@@ -54,7 +54,7 @@ from lapwing.query.derivation.columns_of_values import of_numbers
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, rests_on_ends
 from lapwing.query.derivation.derived import KeyValue, MeasureValue, NoisyCells, measures_of, parts_of, values_in
-from lapwing.query.derivation.intervals import Ends, Interval
+from lapwing.query.derivation.intervals import Endpoints, Interval
 from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.derivation.moments import Variance
 from lapwing.query.derivation.node import Derived
@@ -232,7 +232,7 @@ class _Drawn:
         largest = (width / 2) ** 2 * (1 + _ROUNDING)  # of any law between two bounds
         known = (fewest >= 2) & np.isfinite(low_end) & np.isfinite(high_end)
         ends = np.where(known, low_end, 0.0), np.where(known, np.minimum(high_end, largest), largest)
-        first, last = (Ends(numbers=of_numbers([Fraction(float(x)) for x in end])) for end in ends)
+        first, last = (Endpoints(numbers=of_numbers([Fraction(float(x)) for x in end])) for end in ends)
         return first, last
 
     def _fewest(self, count: Count) -> Floats:
@@ -249,7 +249,7 @@ class _Drawn:
         most = np.maximum(ranks.totals + beyond + 1, 1)
         strays = self.most_rows * OUTWARDS * np.sqrt(most * log(2 / share) / 2)
         ends = ranks.ends(value, self.margins[value.distribution], strays)
-        return Ends(numbers=ends[0]), Ends(numbers=ends[1])
+        return Endpoints(numbers=ends[0]), Endpoints(numbers=ends[1])
 
     def _total(self, value: MeasureValue, measure: Count | CountUnits | Sum) -> Interval | None:
         rows = 1 if isinstance(measure, CountUnits) else self.most_rows
@@ -267,7 +267,7 @@ class _Drawn:
             [_expected(max(0.0, float(c)), level, below=True) for c in np.ceil(fewest)],
             [_expected(max(0.0, float(c)), level, below=False) for c in np.floor(most_seen)],
         )
-        least_end, most_end = (Ends(numbers=of_numbers(list(map(Fraction, each)))) for each in ends)
+        least_end, most_end = (Endpoints(numbers=of_numbers(list(map(Fraction, each)))) for each in ends)
         return least_end, most_end
 
 
@@ -283,7 +283,7 @@ def _widened(noisy: Interval, strays: Floats, least: Fraction, most: Fraction) -
     low, high = (constant(bound) for bound in (least, most))
     first = rationals.within(rationals.subtract(noisy[0].numbers, more), low, high)
     last = rationals.within(rationals.add(noisy[1].numbers, more), low, high)
-    return Ends(numbers=first), Ends(numbers=last)
+    return Endpoints(numbers=first), Endpoints(numbers=last)
 
 
 def _expected(seen: float, level: float, *, below: bool) -> float:

@@ -98,14 +98,14 @@ def _entries(file: Path) -> dict[str, dict[str, object]]:
     except (ValueError, RecursionError) as error:
         raise CatalogError(f"not {kind[1:].upper()}: {str(error)[:200]}; correct that place") from None
     columns = said.get("columns", said) if isinstance(said, dict) else said
-    if isinstance(columns, list) and all(isinstance(one, dict) for one in columns):
+    if isinstance(columns, list) and all(isinstance(column, dict) for column in columns):
         columns = {
-            str(one.get("column", one.get("name", ""))): {
-                key: content for key, content in one.items() if key not in ("column", "name")
+            str(column.get("column", column.get("name", ""))): {
+                key: content for key, content in column.items() if key not in ("column", "name")
             }
-            for one in columns
+            for column in columns
         }
-    if not isinstance(columns, dict) or not all(isinstance(one, dict) for one in columns.values()):
+    if not isinstance(columns, dict) or not all(isinstance(column, dict) for column in columns.values()):
         raise CatalogError('it has no columns; write like [columns] and age = { type = "integer", missing = [-99] }')
     for name, entry in columns.items():
         for key in [key for key in entry if key.casefold() in IGNORED]:

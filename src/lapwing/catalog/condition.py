@@ -18,7 +18,7 @@ from lapwing.catalog import spelling
 from lapwing.catalog.place import refuse
 from lapwing.catalog.section import TomlSection
 from lapwing.catalog.source_address import is_address
-from lapwing.languages import Listed, Phrase, say
+from lapwing.languages import JoinedTexts, Phrase, say
 
 if TYPE_CHECKING:
     from lapwing.catalog.public import PublicTable
@@ -68,7 +68,7 @@ class Condition:
     def sentence(self) -> Phrase:
         """The condition in words."""
         if self.values is not None:
-            values = Listed(map(_text, self.values), say(" or "))
+            values = JoinedTexts(map(_text, self.values), say(" or "))
             return say("{column} is {values}", column=self.column, values=values)
         ends = {name: _text(end) for name, end in (("lower", self.lower), ("upper", self.upper)) if end is not None}
         if len(ends) == 2:
@@ -95,9 +95,9 @@ def conditions_text(conditions: Sequence[Condition]) -> str:
     return json.dumps(conditions_facts(conditions)) if conditions else ""
 
 
-def in_words(conditions: Sequence[Condition]) -> Listed:
+def in_words(conditions: Sequence[Condition]) -> JoinedTexts:
     """Return conditions as people read them."""
-    return Listed((condition.sentence for condition in conditions), say(" and "))
+    return JoinedTexts((condition.sentence for condition in conditions), say(" and "))
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def condition_lines(conditions: Sequence[Condition]) -> list[str]:
     """Write conditions as a line of a catalog."""
     if not conditions:
         return []
-    parts = [f"{spelling.key(one.column)} = {_written(one)}" for one in conditions]
+    parts = [f"{spelling.key(condition.column)} = {_written(condition)}" for condition in conditions]
     return [f"where = {{ {', '.join(parts)} }}  # the rows of the source that the table has; public"]
 
 

@@ -24,7 +24,7 @@ from lapwing.catalog.place import refuse, within
 from lapwing.catalog.protection import unit_in_words
 from lapwing.catalog.source_address import is_address
 from lapwing.catalog.table import Table
-from lapwing.languages import Listed, say, say_count
+from lapwing.languages import JoinedTexts, say, say_count
 
 if TYPE_CHECKING:  # the catalog holds graphs
     from lapwing.catalog.model import Budget
@@ -112,7 +112,7 @@ class Graph:
                 "each edge of {name}, present or absent; not who is a node, nor a person with all her edges",
                 name=self.name,
             )
-        units = Listed((unit_in_words(table.privacy_unit) for table in self.nodes), say(" and "))
+        units = JoinedTexts((unit_in_words(table.privacy_unit) for table in self.nodes), say(" and "))
         return say("{units}, present or absent with all edges in {name}", units=units, name=self.name)
 
     @property

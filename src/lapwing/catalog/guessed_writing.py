@@ -95,14 +95,15 @@ def guessed_writing(source: Path, text: TextFormat | None = None) -> Writing:
 
 
 def _codes(texts: Mapping[str, None]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.strip() for one in texts if one.strip() in CODES))
+    return tuple(dict.fromkeys(text.strip() for text in texts if text.strip() in CODES))
 
 
 def _plain(texts: list[str]) -> tuple[Way, ...]:
     """Return the way of numbers that need no settings, where only codes for missing values hid what they are."""
-    numbers = [number_of(one, Reading()) for one in texts]
+    numbers = [number_of(text, Reading()) for text in texts]
     if any(
-        number is None or (one[:1] == "0" and one[1:].isdecimal()) for number, one in zip(numbers, texts, strict=True)
+        number is None or (text[:1] == "0" and text[1:].isdecimal())
+        for number, text in zip(numbers, texts, strict=True)
     ):
         return ()
     whole = all(number is not None and number.denominator == 1 for number in numbers)

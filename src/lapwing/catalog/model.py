@@ -187,7 +187,9 @@ class Catalog:
         if self.views:
             facts["views"] = {view.name: view.sql for view in self.views}
         if self.references:
-            facts["references"] = sorted([one.table, one.to, *sorted(map(list, one.on))] for one in self.references)
+            facts["references"] = sorted(
+                [reference.table, reference.to, *sorted(map(list, reference.on))] for reference in self.references
+            )
         if self.graphs:
             facts["graphs"] = {graph.name: graph.facts for graph in self.graphs}
         object.__setattr__(self, "digest", digest(facts))

@@ -7,7 +7,7 @@ nothing that the catalog does not, so that it may be shown to everybody.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from lapwing.languages import Listed, Phrase, say
+from lapwing.languages import JoinedTexts, Phrase, say
 
 if TYPE_CHECKING:
     from lapwing.catalog.table import Table
@@ -31,10 +31,10 @@ def unit_in_words(name: str | None) -> Phrase:
     return say("each row") if name is None else say("each {name}", name=name)
 
 
-def units_of(tables: "Sequence[Table]") -> Listed:
+def units_of(tables: "Sequence[Table]") -> JoinedTexts:
     """Say whom tables protect: of each kind of units one after the other."""
     named = dict.fromkeys(unit_in_words(name_of(table)) for table in {t.units: t for t in tables}.values())
-    return Listed(named, say(" and "))
+    return JoinedTexts(named, say(" and "))
 
 
 def bound_of(tables: "Sequence[Table]") -> str:

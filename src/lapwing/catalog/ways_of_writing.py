@@ -73,9 +73,13 @@ def _of_numbers(texts: Sequence[str]) -> Iterator[Way]:
         decimal_mark = "," if mark == "," else None
         reading = Reading(decimal_mark=decimal_mark, thousands_mark=thousands, currency=sign)
         needed = thousands or decimal_mark
-        present = needed is None or any(re.search(SPACES if needed == " " else re.escape(needed), one) for one in texts)
-        if reading.changes_texts and present and all(number_of(one, reading) is not None for one in texts):
-            decimals = max(len(part[1]) if (part := re.search(rf"{re.escape(mark)}(\d*)", one)) else 0 for one in texts)
+        present = needed is None or any(
+            re.search(SPACES if needed == " " else re.escape(needed), text) for text in texts
+        )
+        if reading.changes_texts and present and all(number_of(text, reading) is not None for text in texts):
+            decimals = max(
+                len(part[1]) if (part := re.search(rf"{re.escape(mark)}(\d*)", text)) else 0 for text in texts
+            )
             kind = f"decimal:{10**-decimals:.{decimals}f}" if decimals else "integer"
             yield Way(type=kind, words=_words(reading), reading=reading)
 

@@ -17,7 +17,7 @@ from lapwing.cli import answer_formats, figures
 from lapwing.cli.answer_formats import BY_SUFFIX, Format
 from lapwing.cli.characters import visible
 from lapwing.cli.console import note, print_bytes, print_text, rendered
-from lapwing.cli.first_contact import Question
+from lapwing.cli.first_contact import PricedText
 from lapwing.cli.question import Stopped, ignore_interrupts, pointing_at
 from lapwing.errors import Interrupted, InvalidParameter, LapwingError
 
@@ -56,7 +56,7 @@ def ask(
         raise Interrupted(charged=bool(history) and history[-1].time >= started) from None
 
 
-def confirm_doubtful(session: "Session | RemoteSession", question: Question) -> "tuple[Note, ...]":
+def confirm_doubtful(session: "Session | RemoteSession", question: PricedText) -> "tuple[Note, ...]":
     """On a terminal, show before the charge which conditions cannot be meant, and ask whether to go on; return these.
 
     They follow from the query and the catalog, so they cost nothing.
@@ -89,7 +89,7 @@ def confirm_doubtful(session: "Session | RemoteSession", question: Question) -> 
 def besides(notes: Sequence[str], known: "Sequence[Note]") -> list[str]:
     """Return the notes that were not shown before the charge."""
     codes = {one.code for one in known}
-    return [one for one in notes if getattr(one, "code", "") not in codes]
+    return [note for note in notes if getattr(note, "code", "") not in codes]
 
 
 def paid_for(answer: "AnswerShown") -> str:
@@ -192,7 +192,7 @@ def price_line(answer: "AnswerShown", view: "BudgetView") -> str:
     parts, keys = (None, Fraction(0)) if row is None else (row.parts, row.delta)
     left = figures.share(float(view.room(parts).amount / view.total.amount))
     where = "" if parts is None else f" for {figures.names(parts)}"
-    allowed = "".join(f"; {figures.allowance(one, view.total)}" for one in view.allowances)
+    allowed = "".join(f"; {figures.allowance(allowance, view.total)}" for allowance in view.allowances)
     took = f", delta {figures.delta(keys)} for finding groups" if keys else ""
     more = f"{view.fits(answer.cost, parts, keys):,} more like it"  # by the tightest of all that is left
     return f"{price_of(answer, view)}{took}; {left} left{where}{allowed}: {more}"

@@ -9,7 +9,7 @@ import typer
 
 from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, new_table, note, print_text, show, text
-from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat, Server, examples
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, ReportFormat, ReportFormatName, Server, examples
 from lapwing.cli.service.places import PeopleStore, opened_people, opened_store
 from lapwing.errors import Fault, InvalidParameter
 from lapwing.machine.drafts import draft_of
@@ -35,7 +35,7 @@ def show_lines(
     last: Annotated[
         int | None, typer.Option("--last", metavar="N", min=1, help="Show only the newest N lines.")
     ] = None,
-    form: ReportFormat = Report.table,
+    form: ReportFormat = ReportFormatName.table,
     people: PeopleStore = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
     server: Server = None,
@@ -44,7 +44,7 @@ def show_lines(
     with opened_people(people, catalog, server) as administration:
         every = administration.audit_lines()
     lines = [json.loads(line) for line in (every if last is None else every[-last:])]
-    if form is Report.json:
+    if form is ReportFormatName.json:
         print_text(to_json({"lines": lines}))
         return
     table = new_table("time (UTC)", "who", "did", "to", "details")

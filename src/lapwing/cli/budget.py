@@ -50,7 +50,7 @@ WHY: Final = {"fault": ": failed", "death": ": lost", "interrupt": ": interrupte
 @app.callback(invoke_without_command=True)
 def command(
     context: typer.Context,
-    form: options.ReportFormat = options.Report.table,
+    form: options.ReportFormat = options.ReportFormatName.table,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
     dataset: options.Dataset = None,
@@ -66,14 +66,14 @@ def command(
     if context.invoked_subcommand is not None:
         return
     with options.open_session(catalog, server, dataset) as session:
-        most = last if last is not None else MOST_JSON if form is options.Report.json else LAST
+        most = last if last is not None else MOST_JSON if form is options.ReportFormatName.json else LAST
         view, name = read(session, most), options.name_of(session)
         besides = (
             [graph.beside_people for graph in session.catalog.graphs]
             if isinstance(session, lw.Session)
             else [graph["beside_people"] for graph in session.schema.get("graphs", ())]
         )
-    if form is options.Report.json:
+    if form is options.ReportFormatName.json:
         from lapwing.documents.budget_document import budget_document  # here, so that `lapwing --help` loads no engine
 
         print_text(to_json(budget_document(view, most)))
@@ -141,7 +141,7 @@ def _raised(view: "BudgetView") -> list[tuple[str, str]]:
 
 def _policy(view: "BudgetView") -> list[tuple[str, str]]:
     """Return what a service lets its caller do of what remains."""
-    facts = [("yours", figures.allowance(one, view.total)) for one in view.allowances]
+    facts = [("yours", figures.allowance(allowance, view.total)) for allowance in view.allowances]
     if view.most is not None:
         part = figures.share(float(view.most.amount / view.total.amount))
         facts.append(("at once", f"a query may cost at most {part} of the budget"))

@@ -18,8 +18,8 @@ from lapwing.cli.options import (
     DEFAULT_CATALOG,
     CatalogFile,
     Dataset,
-    Report,
     ReportFormat,
+    ReportFormatName,
     Server,
     Unreadable,
     UnreadableOption,
@@ -60,7 +60,7 @@ def data() -> None:
     epilog=examples("lapwing data check", "lapwing data check --format json --catalog visits.lapwing.toml"),
     short_help="Read all data and show what is wrong with them.",
 )
-def check(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+def check(form: ReportFormat = ReportFormatName.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Read every row by the catalog, and show which values are missing, of another type or out of bounds.
 
     Lapwing fetches data of a source first; `lapwing data accept` then takes the same rows. The report also shows how
@@ -74,7 +74,7 @@ def check(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATA
     with closing(open_checking_engine(described)) as engine:
         checks = [engine.check(table) for table in described.tables]
     warnings = delta_warnings(described.budget.delta, [table.people for table in described.tables])
-    if form is Report.json:
+    if form is ReportFormatName.json:
         warned = [{"code": warning.code, "text": warning} for warning in warnings]
         print_text(to_json({"private": True, "tables": [as_document(one) for one in checks], "warnings": warned}))
     else:
@@ -169,7 +169,7 @@ def refresh(
     short_help="Show the queries that failed after their charge.",
 )
 def faults(
-    form: ReportFormat = Report.table,
+    form: ReportFormat = ReportFormatName.table,
     catalog: CatalogFile = DEFAULT_CATALOG,
     server: Server = None,
     dataset: Dataset = None,
@@ -181,7 +181,7 @@ def faults(
     """
     with open_session(catalog, server, dataset) as session:
         rows, view = session.faults(), session.budget(history=False)
-    if form is Report.json:
+    if form is ReportFormatName.json:
         faults = [_document(fault) for fault in rows]
         print_text(to_json({"faults": faults, "stopped": view.stopped, "late": view.late}))
         return

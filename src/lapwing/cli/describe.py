@@ -20,7 +20,7 @@ EXAMPLE = options.examples("lapwing describe visits", "lapwing describe visits -
 
 def command(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="A table or view.", show_default=False)],
-    form: options.ReportFormat = options.Report.table,
+    form: options.ReportFormat = options.ReportFormatName.table,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
     dataset: options.Dataset = None,
@@ -28,7 +28,7 @@ def command(
     """Show the columns of a table or view: types, bounds, listed values. Free, and reads no row."""
     with options.open_session(catalog, server, dataset) as session:
         described = described_in(session.tables, table)
-    if form is options.Report.json:
+    if form is options.ReportFormatName.json:
         print_text(to_json(as_document(described)))
         return
     show(*as_page(described))

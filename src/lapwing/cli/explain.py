@@ -12,7 +12,7 @@ from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, print_text, show, text
 from lapwing.cli.figures import delta, left, loss, margin, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
-from lapwing.cli.first_contact import Protection, Question, open_asked, question_of, split_asked
+from lapwing.cli.first_contact import FileProtectionOptions, PricedText, open_asked, question_of, split_asked
 from lapwing.cli.question import pointing_at, require_at_most_one
 from lapwing.privacy.figures import NOTHING, separated
 
@@ -37,11 +37,11 @@ _TERMS: Final = (
 def command(
     texts: first_contact.Asked,
     *,
-    pricing: options.Pricing,
-    form: options.ReportFormat = options.Report.table,
+    pricing: options.PricingOptions,
+    form: options.ReportFormat = options.ReportFormatName.table,
     verbose: options.Verbose = False,
-    place: options.Place,
-    protection: Protection,
+    place: options.TargetOptions,
+    protection: FileProtectionOptions,
 ) -> None:
     """Show the cost, the mechanisms and the promised error of a query. This is free and reads no row."""
     require_at_most_one(pricing.epsilon, pricing.error)
@@ -53,8 +53,8 @@ def command(
 
 def show_preview(
     session: "Session | RemoteSession",
-    question: Question,
-    form: options.Report = options.Report.table,
+    question: PricedText,
+    form: options.ReportFormatName = options.ReportFormatName.table,
     *,
     verbose: bool = False,
 ) -> None:
@@ -62,7 +62,7 @@ def show_preview(
     with pointing_at(question.text):
         preview = session.explain(question.text, question.parameters, **question.price)
     neighbouring = options.neighbouring_of(session)
-    if form is options.Report.json:
+    if form is options.ReportFormatName.json:
         from lapwing.documents.preview_document import (
             preview_document,  # here, so that `lapwing --help` loads no engine
         )

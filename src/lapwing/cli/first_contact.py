@@ -36,17 +36,17 @@ change by a factor of twenty at most."""
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class StatedBudget:
     """What all answers from a file together may reveal."""
 
     epsilon: Fraction
     delta: Fraction
 
 
-def budget_of(text: str) -> Budget:
+def budget_of(text: str) -> StatedBudget:
     """Read `EPSILON` or `EPSILON,DELTA`."""
     epsilon, comma, delta = text.partition(",")
-    return Budget(
+    return StatedBudget(
         epsilon=options.above_zero("--budget")(epsilon.strip()),
         delta=options.part_of_one("The delta of --budget")(delta.strip()) if comma else Fraction(0),
     )
@@ -70,7 +70,7 @@ PrivacyUnit = Annotated[
     ),
 ]
 BudgetOption = Annotated[
-    Budget | None,
+    StatedBudget | None,
     typer.Option(
         "--budget",
         metavar="EPSILON[,DELTA]",
@@ -97,7 +97,7 @@ Keys = Annotated[
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Protection:
+class FileProtectionOptions:
     """What a command was told of a file of data; all of it must be public knowledge."""
 
     privacy_unit: PrivacyUnit = None
@@ -127,7 +127,7 @@ class Protection:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class PricedText:
     """What is to be asked of a file, and at what price."""
 
     text: str
@@ -148,13 +148,13 @@ class Question:
         }
 
 
-def question_of(sql: str, pricing: options.Pricing) -> Question:
+def question_of(sql: str, pricing: options.PricingOptions) -> PricedText:
     """Return what is to be asked, whose text may stand on standard input.
 
     Raises:
         InvalidParameter: If a value is not allowed.
     """
-    return Question(
+    return PricedText(
         text=text_of(sql),
         parameters=values_of(pricing.values or []),
         epsilon=pricing.epsilon,
@@ -187,9 +187,9 @@ def _is_data(path: Path) -> bool:
 
 def open_asked(
     data: Path | None,
-    protection: Protection,
-    place: options.Place,
-    question: Question | None = None,
+    protection: FileProtectionOptions,
+    place: options.TargetOptions,
+    question: PricedText | None = None,
 ) -> "Session | RemoteSession":
     """Open a session on a file of data, or else on a catalog or a server.
 
@@ -209,7 +209,7 @@ def open_asked(
     return _protected(data, protection, question)
 
 
-def _protected(data: Path, protection: Protection, question: Question | None) -> "Session":
+def _protected(data: Path, protection: FileProtectionOptions, question: PricedText | None) -> "Session":
     # Here, so that a question to a server loads none of it.
     from lapwing.catalog.codebook import Codebook, read_codebook
     from lapwing.catalog.draft import draft
@@ -288,9 +288,9 @@ def _protected(data: Path, protection: Protection, question: Question | None) ->
 def _judged_types(data: Path) -> dict[str, str] | None:
     """Return types that a curator took on a terminal, from a draft; elsewhere show the draft, and return none."""
     if sys.stdin.isatty() and sys.stderr.isatty():
-        from lapwing.cli.interview import Answers, ask_types  # here: few commands ask
+        from lapwing.cli.interview import InterviewAnswers, ask_types  # here: few commands ask
 
-        return types_of(ask_types(data, Answers()).types)
+        return types_of(ask_types(data, InterviewAnswers()).types)
     from lapwing.catalog.file_columns import found_text  # here, as above
     from lapwing.catalog.guessed_writing import guessed_writing
 
@@ -305,7 +305,7 @@ def _judged_types(data: Path) -> dict[str, str] | None:
     return None
 
 
-def _require_answered(question: Question, catalog: "Catalog") -> None:
+def _require_answered(question: PricedText, catalog: "Catalog") -> None:
     """Refuse a question that the session would refuse, by the catalog that the file would have; no row is read.
 
     Raises:
@@ -333,8 +333,8 @@ def _require_answered(question: Question, catalog: "Catalog") -> None:
         )
 
 
-def _budget(before: "Catalog | None") -> Budget:
+def _budget(before: "Catalog | None") -> StatedBudget:
     """Return the budget of a file that is protected already, or the usual one."""
     if before is None:
-        return Budget(epsilon=USUAL_BUDGET, delta=Fraction(0))
-    return Budget(epsilon=before.budget.epsilon, delta=before.budget.delta)
+        return StatedBudget(epsilon=USUAL_BUDGET, delta=Fraction(0))
+    return StatedBudget(epsilon=before.budget.epsilon, delta=before.budget.delta)

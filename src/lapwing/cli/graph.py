@@ -83,7 +83,7 @@ def takes_arguments(command: Callable[..., None]) -> Callable[..., None]:
         name: Annotated[kind | None, typer.Option(metavar=stands, help=about, show_default=False)]
         for name, (kind, stands, about) in ARGUMENTS.items()
     }
-    own = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in signature(command).parameters.values()]
+    own = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in signature(command).parameters.values()]
     kept = [one for one in own if one.name != "said"]
     added = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in more.items()]
     called.__signature__ = Signature([*kept, *added])  # type: ignore[attr-defined]  # which typer reads
@@ -103,10 +103,10 @@ def show_list(catalog: options.CatalogFile = options.DEFAULT_CATALOG) -> None:
     from lapwing.graphs.statistics import statistics_of
 
     described = load(catalog)
-    for one in described.graphs:
-        show(labelled(("graph", one.name), ("hides", one.unit)), Text())
+    for graph in described.graphs:
+        show(labelled(("graph", graph.name), ("hides", graph.unit)), Text())
         rows = new_table("statistic", "what it is", "takes")
-        for statistic in statistics_of(one):
+        for statistic in statistics_of(graph):
             rows.add_row(text(statistic.name), text(statistic.summary), text(", ".join(statistic.arguments)))
         show(Fitted(rows), Text())
     if not described.graphs:
@@ -165,16 +165,16 @@ def explain(
         *(("beside", f"{figures.loss(loss)} of the budget of {other}") for other, loss in preview.beside.items()),
     ]
     numbers = new_table("noisy number", "level", "mechanism", "sensitivity", "± at 95 %", "reason")
-    for one in preview.numbers:
-        half = "as the graph needs" if one.half_width is None else f"±{one.half_width:,}"
+    for number in preview.numbers:
+        half = "as the graph needs" if number.half_width is None else f"±{number.half_width:,}"
         shown = (
-            "" if one.level is None else f"{one.level:,}",
-            one.mechanism,
-            f"{one.sensitivity:,}",
+            "" if number.level is None else f"{number.level:,}",
+            number.mechanism,
+            f"{number.sensitivity:,}",
             half,
-            one.because,
+            number.because,
         )
-        numbers.add_row(text(one.name), *map(text, shown))
+        numbers.add_row(text(number.name), *map(text, shown))
     show(labelled(*facts), Text(), Fitted(numbers), Text(), labelled(*(("note", f"{line}.") for line in preview.notes)))
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from lapwing.catalog.file_columns import FileColumn
     from lapwing.catalog.model import Catalog
     from lapwing.catalog.public import PublicTable
-    from lapwing.cli.interview import Answers
+    from lapwing.cli.interview import InterviewAnswers
 
 EXAMPLE: Final = """\b
 Example:
@@ -77,7 +77,7 @@ MISSING: Final = {
 """Of options that are needed, what to say."""
 
 
-class Measure(StrEnum):
+class PrivacyMeasureOption(StrEnum):
     """What a ledger adds up."""
 
     pure = "pure"
@@ -87,7 +87,7 @@ class Measure(StrEnum):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class RowOptions:
     """Which rows of a source are the table."""
 
     table: Annotated[
@@ -122,7 +122,7 @@ class Rows:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Protection:
+class DraftProtectionOptions:
     """Whom the catalog protects, and what all answers may reveal."""
 
     privacy_unit: Annotated[
@@ -149,7 +149,7 @@ class Protection:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class ColumnOptions:
     """What columns hold, in public."""
 
     types: Annotated[
@@ -184,7 +184,7 @@ class Columns:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ReadingOptions:
     """How the stored values of columns are read."""
 
     recode: Annotated[
@@ -223,11 +223,11 @@ class Reading:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accounting:
+class AccountingOptions:
     """What the ledger adds up, and between which data sets."""
 
     measure: Annotated[
-        Measure | None,
+        PrivacyMeasureOption | None,
         typer.Option(
             help="The privacy measure of the ledger; default gdp, or pure without a delta.", show_default=False
         ),
@@ -247,7 +247,7 @@ class Accounting:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextFile:
+class TextFileOptions:
     """How a file of text is written."""
 
     delimiter: Annotated[
@@ -265,7 +265,7 @@ class TextFile:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class SurroundingsOptions:
     """What stands beside the table: how many units there are, public tables, and a cluster."""
 
     people: Annotated[
@@ -289,7 +289,7 @@ class Surroundings:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class CatalogOutputOptions:
     """Where the catalog is written."""
 
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The catalog to write.")] = (
@@ -309,14 +309,14 @@ def command(
         ),
     ],
     *,
-    rows: Rows,
-    protection: Protection,
-    columns: Columns,
-    reading: Reading,
-    accounting: Accounting,
-    text_file: TextFile,
-    surroundings: Surroundings,
-    output: Output,
+    rows: RowOptions,
+    protection: DraftProtectionOptions,
+    columns: ColumnOptions,
+    reading: ReadingOptions,
+    accounting: AccountingOptions,
+    text_file: TextFileOptions,
+    surroundings: SurroundingsOptions,
+    output: CatalogOutputOptions,
 ) -> None:
     """Write a catalog for a file. Names come from the file, types from a Parquet file, and everything else from you.
 
@@ -362,7 +362,7 @@ def command(
     if said.questions is not None:
         taken, advice = _advised(drafted.catalog, said.questions, accounting.measure)
         if taken != drafted.catalog.budget.measure:  # pure: it has no use for a delta beyond that of keys
-            delta = (said.delta_keys or 0) if taken == Measure.pure else said.delta or 0
+            delta = (said.delta_keys or 0) if taken == PrivacyMeasureOption.pure else said.delta or 0
             drafted = drafting(delta=delta, measure=taken)
     write(drafted.catalog, output.output, overwrite=output.force)
     if advice:
@@ -376,21 +376,21 @@ def command(
 
 
 def _stated(
-    protection: Protection,
-    columns: Columns,
-    reading: Reading,
-    accounting: Accounting,
-    text_file: TextFile,
+    protection: DraftProtectionOptions,
+    columns: ColumnOptions,
+    reading: ReadingOptions,
+    accounting: AccountingOptions,
+    text_file: TextFileOptions,
     people: int | None,
     book: "ColumnCodebook",
-) -> "Answers":
+) -> "InterviewAnswers":
     """Return what the options say, and a codebook."""
-    from lapwing.cli.interview import Answers  # here: see above
+    from lapwing.cli.interview import InterviewAnswers  # here: see above
 
     types, bounds, values = of_codebook(book, columns.types, columns.bounds, columns.values)
     further = {"--missing": columns.missing, "--other": columns.other, "--recode": reading.recode}
     further |= {**reading.written, "--max-length": columns.max_length}
-    return Answers(
+    return InterviewAnswers(
         missing=columns.missing,
         other=columns.other,
         further=tuple((option, text) for option, texts in further.items() for text in texts or ()),
@@ -413,8 +413,8 @@ def _stated(
 
 
 def _completed(
-    place: Path | str, stated: "Answers", offered: "Sequence[FileColumn] | None"
-) -> tuple["Answers", str | None]:
+    place: Path | str, stated: "InterviewAnswers", offered: "Sequence[FileColumn] | None"
+) -> tuple["InterviewAnswers", str | None]:
     """Return what is said of a file once what was missing is asked for, on a terminal, and its first missing option.
 
     Raises:
@@ -437,12 +437,12 @@ def _completed(
 
 def _draft(
     place: Path | str,
-    said: "Answers",
+    said: "InterviewAnswers",
     book: "ColumnCodebook",
     offered: "Sequence[FileColumn] | None",
     *,
-    columns: Columns,
-    reading: Reading,
+    columns: ColumnOptions,
+    reading: ReadingOptions,
     where: "Sequence[str] | None",
     **more: Any,
 ) -> "Draft":
@@ -479,7 +479,7 @@ def _draft(
     )
 
 
-def _written(stated: "Mapping[str, list[str] | None]", said: "Answers") -> "Mapping[str, Sequence[str]]":
+def _written(stated: "Mapping[str, list[str] | None]", said: "InterviewAnswers") -> "Mapping[str, Sequence[str]]":
     """Return how values are written, by option: as the options say, and as was answered."""
     texts = {option: list(some or ()) for option, some in stated.items()}
     for option, text in said.written:
@@ -487,7 +487,7 @@ def _written(stated: "Mapping[str, list[str] | None]", said: "Answers") -> "Mapp
     return texts
 
 
-def _missing(source: Path | str, said: "Answers") -> list[str]:
+def _missing(source: Path | str, said: "InterviewAnswers") -> list[str]:
     """Return the options that are needed and were not given."""
     from lapwing.catalog.model import ROW  # here: see above
     from lapwing.catalog.source_names import holds_no_types
@@ -517,7 +517,7 @@ def _columns_at(address: str, folder: Path) -> "Sequence[FileColumn]":
     return offered_at(address, folder)
 
 
-def _command(source: Path | str, said: "Answers", where: "Sequence[str]") -> str:
+def _command(source: Path | str, said: "InterviewAnswers", where: "Sequence[str]") -> str:
     """Return the command that would have answered all that was asked."""
     from lapwing.cli.interview import plain  # here: see above
 
@@ -550,7 +550,7 @@ def _command(source: Path | str, said: "Answers", where: "Sequence[str]") -> str
     return " \\\n      ".join([f"  lapwing init {shlex.quote(os.fspath(source))}", *lines])
 
 
-def _refuse_without_types(source: Path, said: "Answers") -> NoReturn:
+def _refuse_without_types(source: Path, said: "InterviewAnswers") -> NoReturn:
     """Show a draft of types that a file does not hold, and leave it to the curator to say them: rows may not."""
     from lapwing.catalog.guessed_writing import guessed_writing  # here: see above
     from lapwing.catalog.source_names import is_json
@@ -583,7 +583,7 @@ def _refuse_without_types(source: Path, said: "Answers") -> NoReturn:
     )
 
 
-def _advised(catalog: "Catalog", questions: int, fixed: Measure | None) -> tuple[str, str]:
+def _advised(catalog: "Catalog", questions: int, fixed: PrivacyMeasureOption | None) -> tuple[str, str]:
     """Return the measure that serves so many questions best, unless one is given, and the comparison for people."""
     from lapwing.cli import measure_advice as advice  # here: only with --questions
 

@@ -59,7 +59,7 @@ WIDTH: Final = 88
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class InterviewAnswers:
     """What is said of a file in options, or in answers to questions; texts as the options have them.
 
     Args:
@@ -94,7 +94,9 @@ class Answers:
         return found_text(source, delimiter=self.delimiter, quote=self.quote, encoding=self.encoding)
 
 
-def interview(source: Path | str, given: Answers, offered: "Sequence[FileColumn] | None" = None) -> Answers:
+def interview(
+    source: Path | str, given: InterviewAnswers, offered: "Sequence[FileColumn] | None" = None
+) -> InterviewAnswers:
     """Ask for what was not given, on a terminal.
 
     Args:
@@ -119,7 +121,7 @@ def interview(source: Path | str, given: Answers, offered: "Sequence[FileColumn]
     return _keys(said, [c.name for c in asked if c.type == "string" and c.name not in listed])
 
 
-def _of_file(source: Path, given: Answers) -> "tuple[Answers, list[FileColumn]]":
+def _of_file(source: Path, given: InterviewAnswers) -> "tuple[InterviewAnswers, list[FileColumn]]":
     """Ask how a file is written, as far as it does not say itself, and show the columns that it then has."""
     said = _encoding(source, given) if is_text(source) else given
     typed = holds_no_types(source) or partition_keys(source) != ()
@@ -133,7 +135,7 @@ def _of_file(source: Path, given: Answers) -> "tuple[Answers, list[FileColumn]]"
 # ---- the questions ---------------------------------------------------------------------------------------------------
 
 
-def _encoding(source: Path, said: Answers) -> Answers:
+def _encoding(source: Path, said: InterviewAnswers) -> InterviewAnswers:
     if said.encoding is not None or (seems := seems_encoded(source)) == "utf-8":
         return said
     encoding = _ask(
@@ -146,7 +148,7 @@ def _encoding(source: Path, said: Answers) -> Answers:
     return replace(said, encoding=encoding)
 
 
-def _ask_writing(source: Path, said: Answers) -> Answers:
+def _ask_writing(source: Path, said: InterviewAnswers) -> InterviewAnswers:
     """Ask for the types of a file that holds none and for the way in which it is written, by a draft of both."""
     from lapwing.catalog.guessed_writing import guessed_writing  # here: few commands read rows for a draft
 
@@ -175,7 +177,7 @@ def option_of(key: str) -> str:
     return f"--{key.replace('_', '-')}"
 
 
-def ask_types(source: Path, said: Answers) -> Answers:
+def ask_types(source: Path, said: InterviewAnswers) -> InterviewAnswers:
     """Ask for the types of a file that holds none, by a draft of them, and show the columns."""
     text = said.text(source)
     if said.types is not None:
@@ -186,7 +188,7 @@ def ask_types(source: Path, said: Answers) -> Answers:
 
 
 def _ask_types(
-    source: Path, said: Answers, guessed: Mapping[str, str], ways: Mapping[str, Sequence["Way"]]
+    source: Path, said: InterviewAnswers, guessed: Mapping[str, str], ways: Mapping[str, Sequence["Way"]]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Ask whether guessed types are right; return them as they are, and the formats of dates that were corrected."""
     columns = read_columns(source, guessed if is_json(source) else {}, said.text(source))
@@ -230,7 +232,7 @@ def _checked_types(
     return types, formats
 
 
-def _whose(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
+def _whose(said: InterviewAnswers, columns: "Sequence[FileColumn]") -> InterviewAnswers:
     names = [column.name for column in columns]
     likely = next((name for name in names if LIKE_A_UNIT.fullmatch(name)), None)
 
@@ -260,7 +262,7 @@ def _whose(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
     return said
 
 
-def _as_stored(said: Answers) -> Answers:
+def _as_stored(said: InterviewAnswers) -> InterviewAnswers:
     """Leave out how the privacy unit is written: Lapwing reads it as it is stored, and what has marks as a text."""
     unit, types = said.privacy_unit, types_of(said.types)
     written = [(option, text) for option, text in said.written if text.partition("=")[0] != unit]
@@ -269,7 +271,7 @@ def _as_stored(said: Answers) -> Answers:
     return replace(said, written=written, types=[types_line({**types, str(unit): "string"})])
 
 
-def _stand_for_none(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
+def _stand_for_none(said: InterviewAnswers, columns: "Sequence[FileColumn]") -> InterviewAnswers:
     if said.missing is not None:
         return said
 
@@ -293,7 +295,7 @@ def _stand_for_none(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
     return replace(said, missing=missing)
 
 
-def _others(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
+def _others(said: InterviewAnswers, columns: "Sequence[FileColumn]") -> InterviewAnswers:
     listed = [c.name for c in columns if c.type == "string" and c.name in values_of(said.values)]
     if said.other is not None or not listed:
         return said
@@ -307,7 +309,7 @@ def _others(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
     return replace(said, other=other)
 
 
-def _bounds(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
+def _bounds(said: InterviewAnswers, columns: "Sequence[FileColumn]") -> InterviewAnswers:
     known = bounds_of(said.bounds)
     open_ones = [
         c for c in columns if c.type in ("integer", "decimal", "float", "date", "timestamp") and c.name not in known
@@ -340,7 +342,7 @@ def _pair(column: "FileColumn") -> Callable[[str], str]:
     return read
 
 
-def _values(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
+def _values(said: InterviewAnswers, columns: "Sequence[FileColumn]") -> InterviewAnswers:
     known = values_of(said.values)
     open_ones = [column for column in columns if column.type == "string" and column.name not in known]
     if not open_ones:
@@ -368,7 +370,7 @@ def _list(column: "FileColumn") -> Callable[[str], str]:
     return read
 
 
-def _sizes(said: Answers, table: str) -> Answers:
+def _sizes(said: InterviewAnswers, table: str) -> InterviewAnswers:
     if said.rows_at_most is None:
         rows = _ask(
             f"What is the most rows that {table} will ever have?",
@@ -389,7 +391,7 @@ def _sizes(said: Answers, table: str) -> Answers:
     return said
 
 
-def _budget(said: Answers) -> Answers:
+def _budget(said: InterviewAnswers) -> InterviewAnswers:
     if said.epsilon is None:
         epsilon = _ask(
             "How much may all results together reveal? (epsilon)",
@@ -424,7 +426,7 @@ def _budget(said: Answers) -> Answers:
     return said
 
 
-def _keys(said: Answers, unlisted: Sequence[str]) -> Answers:
+def _keys(said: InterviewAnswers, unlisted: Sequence[str]) -> InterviewAnswers:
     if said.delta_keys is not None or not said.delta or not unlisted:
         return said
     part = _ask(

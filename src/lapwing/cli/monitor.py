@@ -67,7 +67,7 @@ def _optional(about: str, *names: str, metavar: str = "TEXT") -> Any:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Events:
+class EventOptions:
     """How much of each person's events counts, and by which column they are ordered."""
 
     time: Annotated[str | None, _optional("The column that says when an event happened.", metavar="COLUMN")] = None
@@ -85,7 +85,7 @@ class Events:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class ScheduleOptions:
     """When ticks are, and for how long."""
 
     every: Annotated[str | None, _optional("The period, like '15 minutes', if the query has no EVERY.")] = None
@@ -103,7 +103,7 @@ class Schedule:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counting:
+class CountingOptions:
     """What a tick counts, and when it is released."""
 
     over: Annotated[str | None, _optional("Count only the last hours or days, not everything since the start.")] = None
@@ -131,9 +131,9 @@ def create(
     epsilon: Annotated[
         Fraction | None, amount(above_zero("--epsilon"), "The cost of all ticks together.", show_default=False)
     ] = None,
-    events: Events,
-    schedule: Schedule,
-    counting: Counting,
+    events: EventOptions,
+    schedule: ScheduleOptions,
+    counting: CountingOptions,
     source: Annotated[
         str | None,
         _optional("The address of a growing table, or service; default: the table's source.", "--from"),

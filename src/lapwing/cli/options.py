@@ -128,11 +128,17 @@ def grouped(command: Callable[..., Result]) -> Callable[..., Result]:
     """
     own = signature(command, eval_str=True)
     groups: dict[str, Any] = {
-        one.name: one.annotation for one in own.parameters.values() if is_dataclass(one.annotation)
+        parameter.name: parameter.annotation
+        for parameter in own.parameters.values()
+        if is_dataclass(parameter.annotation)
     }
     flat: list[Parameter] = []
-    for one in own.parameters.values():
-        flat += _fields_of(one.annotation) if one.name in groups else [one.replace(kind=Parameter.KEYWORD_ONLY)]
+    for parameter in own.parameters.values():
+        flat += (
+            _fields_of(parameter.annotation)
+            if parameter.name in groups
+            else [parameter.replace(kind=Parameter.KEYWORD_ONLY)]
+        )
 
     @wraps(command)
     def gathering(**given: Any) -> Result:
@@ -168,7 +174,7 @@ class TableFormat(StrEnum):
     json = "json"
 
 
-class Report(StrEnum):
+class ReportFormatName(StrEnum):
     """How a report is written."""
 
     table = "table"
@@ -268,7 +274,7 @@ Values = Annotated[
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pricing:
+class PricingOptions:
     """What a question may cost, and what stands for its parameters."""
 
     epsilon: Epsilon = None
@@ -285,7 +291,7 @@ Label = Annotated[
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Also show costs in the unit that the ledger adds up: ε, μ² or ρ.")
 ]
-ReportFormat = Annotated[Report, typer.Option("--format", help="How to write it.")]
+ReportFormat = Annotated[ReportFormatName, typer.Option("--format", help="How to write it.")]
 AS_USUAL: Final = typer.Option("--format", help="Default: a table on a terminal, CSV in a pipe.", show_default=False)
 UsualFormat = Annotated[TableFormat | None, AS_USUAL]
 
@@ -312,7 +318,7 @@ Dataset = Annotated[
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class TargetOptions:
     """Where a command asks: a catalog, or a data set of a server."""
 
     catalog: CatalogFile = DEFAULT_CATALOG

@@ -26,12 +26,12 @@ def shown() -> Iterator[None]:
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
-    with progress.watched(Line(sys.stderr)):
+    with progress.watched(ProgressLine(sys.stderr)):
         yield
 
 
 @final
-class Line:
+class ProgressLine:
     """One line that is written again and again.
 
     Args:

@@ -23,7 +23,7 @@ from lapwing.cli.asking import (
 )
 from lapwing.cli.charts import HELP_DRAWN, HERE, make_chart, require_chart
 from lapwing.cli.console import note, on_terminal
-from lapwing.cli.first_contact import Protection, Question, open_asked, question_of, split_asked
+from lapwing.cli.first_contact import FileProtectionOptions, PricedText, open_asked, question_of, split_asked
 from lapwing.cli.question import Stopped, ignore_interrupts, require_at_most_one
 from lapwing.errors import Fault, InvalidParameter
 
@@ -51,7 +51,7 @@ Running the same query again is free. Ctrl-C says whether the cost was charged."
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intervals:
+class IntervalOptions:
     """What the intervals of an answer are of."""
 
     level: Annotated[
@@ -79,7 +79,7 @@ class Intervals:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Writing:
+class ResultFormatOptions:
     """How an answer is written, and where."""
 
     form: Annotated[
@@ -125,15 +125,15 @@ class Writing:
 def command(
     texts: first_contact.Asked,
     *,
-    pricing: options.Pricing,
+    pricing: options.PricingOptions,
     label: options.Label = None,
-    intervals: Intervals,
-    writing: Writing,
-    place: options.Place,
+    intervals: IntervalOptions,
+    writing: ResultFormatOptions,
+    place: options.TargetOptions,
     queue: Annotated[
         bool, typer.Option("--queue", help="With --server: wait until the query ends; Ctrl-C cancels it.")
     ] = False,
-    protection: Protection,
+    protection: FileProtectionOptions,
 ) -> None:
     """Run a query, charge its cost to the budget, and write the noisy result."""
     require_at_most_one(pricing.epsilon, pricing.error)
@@ -173,7 +173,7 @@ def command(
 def _write(
     answer: "Answer | RemoteAnswer",
     session: "Session | RemoteSession",
-    writing: Writing,
+    writing: ResultFormatOptions,
     form: Format,
     level: Fraction,
     drawn: "Callable[[Answer | RemoteAnswer], AnswerShown] | None",
@@ -200,7 +200,7 @@ def _write(
         raise Fault(f"The result could not be written: {failure.strerror}. {paid_for(answer)}") from None
 
 
-def _drawn(intervals: Intervals, plot: Path | None) -> "Callable[[Answer | RemoteAnswer], AnswerShown] | None":
+def _drawn(intervals: IntervalOptions, plot: Path | None) -> "Callable[[Answer | RemoteAnswer], AnswerShown] | None":
     """Return what shows an answer's intervals for the population; None if they are for the data.
 
     Raises:
@@ -219,7 +219,7 @@ def _drawn(intervals: Intervals, plot: Path | None) -> "Callable[[Answer | Remot
     return lambda answer: PopulationShown(answer, said)
 
 
-def _from_queue(session: "Session | RemoteSession", question: Question, label: str | None) -> "RemoteAnswer":
+def _from_queue(session: "Session | RemoteSession", question: PricedText, label: str | None) -> "RemoteAnswer":
     """Let a question wait in a server's queue, and wait for its answer; Ctrl-C cancels it there, too."""
     if isinstance(session, lw.Session):
         raise InvalidParameter("--queue goes with --server; a catalog has no queue.")

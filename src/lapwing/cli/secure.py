@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, final
 import typer
 
 from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
-from lapwing.cli.options import Report, above_zero, amount, between, examples, grouped, part_of_one
+from lapwing.cli.options import ReportFormatName, above_zero, amount, between, examples, grouped, part_of_one
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import written
@@ -63,7 +63,7 @@ def join(
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class SecureAnswerOptions:
     """What clients answer: one of some values, a number, or several."""
 
     value: Annotated[
@@ -114,7 +114,7 @@ def init(
         list[Path], typer.Option(metavar="FILE", help="A server's certificate; repeat.", show_default=False)
     ],
     *,
-    answers: Answers,
+    answers: SecureAnswerOptions,
     delta: Annotated[
         Fraction | None,
         amount(part_of_one("--delta"), "Above 0: Gaussian noise in place of Laplace noise.", show_default=False),
@@ -338,7 +338,7 @@ def close(
         typer.Option(metavar="FILE", help="The organiser's key; default: next to the task.", show_default=False),
     ] = None,
     confidence: Level = None,
-    form: Annotated[Report, typer.Option("--format", help="How to write it.")] = Report.table,
+    form: Annotated[ReportFormatName, typer.Option("--format", help="How to write it.")] = ReportFormatName.table,
 ) -> None:
     """Close a task: the servers take no more answers, agree on the clients that all of them have, and release totals.
 
@@ -354,7 +354,7 @@ def close(
 def result(
     file: TaskFile,
     confidence: Level = None,
-    form: Annotated[Report, typer.Option("--format", help="How to write it.")] = Report.table,
+    form: Annotated[ReportFormatName, typer.Option("--format", help="How to write it.")] = ReportFormatName.table,
 ) -> None:
     """Get what all servers released, and add it up. Anybody can do this, and nothing is charged."""
     from lapwing.secure import organising
@@ -362,7 +362,7 @@ def result(
     _show(organising.totals(_task(file)), confidence or CONFIDENCE, form)
 
 
-def _asked(answers: Answers) -> "Asked":
+def _asked(answers: SecureAnswerOptions) -> "Asked":
     """Return the question that the options of `init` mean, or refuse those that do not belong together."""
     from lapwing.secure.task import Values, number_between, vector_within
 
@@ -433,12 +433,12 @@ def _noise_of(task: "Task") -> str:
     )
 
 
-def _show(found: "Totals", confidence: Fraction, form: Report) -> None:
+def _show(found: "Totals", confidence: Fraction, form: ReportFormatName) -> None:
     from lapwing.secure.checking import soundness_error
     from lapwing.secure.estimates import estimates
 
     rows = estimates(found, confidence)
-    if form is Report.json:
+    if form is ReportFormatName.json:
         print_text(_document(found, confidence))
         return
     table = new_table("", "estimate", f"{level(confidence)} interval", numbers=["estimate"])

@@ -44,7 +44,7 @@ LAPWING_CURATOR_PASSWORD. Ctrl-C or SIGTERM ends it when running queries are don
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listening:
+class ListeningOptions:
     """Where the service listens."""
 
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1"
@@ -63,7 +63,7 @@ class Listening:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foundation:
+class StorageOptions:
     """What the service rests on: its people, the folders of data, its processes."""
 
     people: Annotated[
@@ -88,7 +88,7 @@ class Foundation:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Certificates:
+class CertificateOptions:
     """How callers reach the service safely, and by which address."""
 
     tls_cert: Annotated[
@@ -110,7 +110,7 @@ class Certificates:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class LimitOptions:
     """What requests and answers are limited to."""
 
     max_request: Annotated[int, typer.Option(metavar="BYTES", min=1024, help="The most bytes of a request.")] = 1 << 20
@@ -156,7 +156,7 @@ class Limits:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reports:
+class ReportOptions:
     """The reports of respondents that the service collects."""
 
     tasks: Annotated[
@@ -232,7 +232,7 @@ class Reports:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class OperationOptions:
     """What the service does beside its answers, and how it ends."""
 
     openid: Annotated[
@@ -269,7 +269,7 @@ class Operation:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Protection:
+class ServedFileOptions:
     """What protects a file of data, in the place of a catalog; all of it must be public knowledge."""
 
     privacy_unit: Annotated[
@@ -341,13 +341,13 @@ def command(
         ),
     ] = None,
     *,
-    listening: Listening,
-    foundation: Foundation,
-    certificates: Certificates,
-    limits: Limits,
-    reports: Reports,
-    operation: Operation,
-    protection: Protection,
+    listening: ListeningOptions,
+    foundation: StorageOptions,
+    certificates: CertificateOptions,
+    limits: LimitOptions,
+    reports: ReportOptions,
+    operation: OperationOptions,
+    protection: ServedFileOptions,
 ) -> None:
     """Serve data sets over HTTP, with people, tokens and allowances under one budget for each."""
     try:
@@ -384,7 +384,7 @@ def command(
         _say("Ended.")
 
 
-def _settings(foundation: Foundation, limits: Limits, operation: Operation) -> "ServiceSettings":
+def _settings(foundation: StorageOptions, limits: LimitOptions, operation: OperationOptions) -> "ServiceSettings":
     from lapwing.server.openid.settings import read_settings
     from lapwing.server.service import ServiceSettings
 
@@ -405,7 +405,7 @@ def _settings(foundation: Foundation, limits: Limits, operation: Operation) -> "
     )
 
 
-def _serve(config: "ProcessConfig", workers: int, reports: Reports) -> None:
+def _serve(config: "ProcessConfig", workers: int, reports: ReportOptions) -> None:
     """Open all that is served, say where, and answer until the process is told to end."""
     from lapwing.server import listener
     from lapwing.server.workers import opened, run_workers

@@ -19,7 +19,7 @@ EXAMPLE = options.examples("lapwing tables", "lapwing describe visits")
 
 
 def command(
-    form: options.ReportFormat = options.Report.table,
+    form: options.ReportFormat = options.ReportFormatName.table,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
     dataset: options.Dataset = None,
@@ -27,7 +27,7 @@ def command(
     """List the tables and views that you can query, and who is protected in them. Free, and reads no row."""
     with options.open_session(catalog, server, dataset) as session:
         tables = list(session.tables.values())
-    if form is options.Report.json:
+    if form is options.ReportFormatName.json:
         print_text(to_json({"tables": [as_document(table) for table in tables]}))
         return
     show(as_page(tables))

@@ -32,7 +32,7 @@ def batch_body(
     questions: Sequence[str | tuple[str, Parameters]], epsilon: Number, delta: Number | None, label: str | None = None
 ) -> dict[str, object]:
     """Return the body of several questions at one price."""
-    pairs = [(one, ()) if isinstance(one, str) else one for one in questions]
+    pairs = [(question, ()) if isinstance(question, str) else question for question in questions]
     asked = {"questions": [_sql_body(*pair) for pair in pairs]}
     return asked | amounts(epsilon=epsilon, delta=delta) | _labelled(label)
 

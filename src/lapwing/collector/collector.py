@@ -28,8 +28,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final, final
 
-from lapwing.collector.identities import Identities
-from lapwing.collector.report_store import Kept, Row, open_store
+from lapwing.collector.identities import IdentitySet
+from lapwing.collector.report_store import DeletedReports, Row, open_store
 from lapwing.collector.tally import tally_of
 from lapwing.errors import Fault, InvalidParameter, LapwingError, QueryRefused, RefusalCause
 from lapwing.local import client
@@ -134,7 +134,7 @@ class Collector:
         self.shuffled = None if shuffling is None else _promise(self.mechanism, task, batch, shuffling)
         self._tally = tally_of(task.asked, self.mechanism, candidates)
         self._inbox = open_store(folder, database, task, batch)
-        self._identities = Identities()
+        self._identities = IdentitySet()
         self._pending: list[object] = []
         self._reports = self._counted = self._counted_to = self._known_to = 0
         self._file, self._in_files = self._inbox.released()
@@ -376,9 +376,9 @@ class Collector:
             self._forgotten = True
         if self._kept is None and today > self.task.closes + timedelta(days=self.task.retention_days):
             rows = [] if self._tally is None else self._tally.estimate(fresh=True)(KEPT_CONFIDENCE)
-            kept = Kept(day=today, reports=self._counted, rows=rows)
+            kept = DeletedReports(day=today, reports=self._counted, rows=rows)
             self._inbox.delete(kept)
-            self._kept, self._identities, self._pending = kept, Identities(), []
+            self._kept, self._identities, self._pending = kept, IdentitySet(), []
 
 
 def _promise(mechanism: Mechanism, task: client.Task, batch: int, shuffling: Shuffling) -> dict[str, object]:

@@ -13,7 +13,7 @@ Run = NDArray[np.bytes_]
 
 
 @final
-class Identities:
+class IdentitySet:
     """A set of identities that only grows.
 
     Recent ones are in a Python set. When that is full it becomes a sorted array, and arrays of like sizes are merged:

@@ -20,7 +20,7 @@ from typing import Final, final
 
 from lapwing.collector.identities import SIZE
 from lapwing.collector.released import write_released
-from lapwing.collector.report_store import Kept, Taken
+from lapwing.collector.report_store import DeletedReports, ReportCommit
 from lapwing.errors import Fault
 from lapwing.local import client
 
@@ -36,7 +36,7 @@ _PRAGMAS: Final = ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronou
 
 
 @final
-class Inbox:
+class ReportInbox:
     """The file of one task's reports: a `ReportStore`.
 
     Args:
@@ -82,13 +82,13 @@ class Inbox:
             cursor = self._connection.execute("INSERT INTO taken VALUES (NULL, ?, ?, ?, ?)", row)
             return cursor.lastrowid or 0
 
-    def taken(self, after: int = 0, until: int | None = None) -> Iterator[Taken]:
+    def taken(self, after: int = 0, until: int | None = None) -> Iterator[ReportCommit]:
         """Yield the commits after one, up to and with another, in order."""
         rows = "SELECT number, day, identities, said FROM taken WHERE number > ? AND number <= ? ORDER BY number"
         with self._faults():
             for number, day, joined, said in self._connection.execute(rows, (after, until or 1 << 62)):
                 each = [joined[at : at + SIZE] for at in range(0, len(joined), SIZE)]
-                yield Taken(number=number, day=date.fromisoformat(day), identities=each, said=json.loads(said))
+                yield ReportCommit(number=number, day=date.fromisoformat(day), identities=each, said=json.loads(said))
 
     def rejected(self) -> dict[str, int]:
         """Return how many reports were rejected, by reason."""
@@ -115,7 +115,7 @@ class Inbox:
             self._connection.execute("UPDATE taken SET identities = x'' WHERE identities != x''")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def delete(self, kept: Kept) -> None:
+    def delete(self, kept: DeletedReports) -> None:
         """Delete all reports and the released files, and keep what they added up to.
 
         Files go first: a crash in between leaves the rows, and the next start begins again.
@@ -130,11 +130,11 @@ class Inbox:
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def kept(self) -> Kept | None:
+    def kept(self) -> DeletedReports | None:
         """Return what was kept of deleted reports; None while they are not deleted."""
         with self._faults():
             row = self._connection.execute("SELECT day, reports, rows FROM kept").fetchone()
-        return row and Kept(day=date.fromisoformat(row[0]), reports=row[1], rows=json.loads(row[2]))
+        return row and DeletedReports(day=date.fromisoformat(row[0]), reports=row[1], rows=json.loads(row[2]))
 
     def close(self) -> None:
         """Close the file."""

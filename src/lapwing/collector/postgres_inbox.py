@@ -22,7 +22,7 @@ from psycopg.pq import TransactionStatus
 
 from lapwing.collector.identities import SIZE
 from lapwing.collector.released import uniform_order
-from lapwing.collector.report_store import Kept, Taken
+from lapwing.collector.report_store import DeletedReports, ReportCommit
 from lapwing.errors import Fault, InvalidParameter
 from lapwing.exact.entropy import SYSTEM
 
@@ -101,7 +101,7 @@ class PostgresInbox:
                 number = 0 if row is None else row[0]
         return number
 
-    def taken(self, after: int = 0, until: int | None = None) -> Iterator[Taken]:
+    def taken(self, after: int = 0, until: int | None = None) -> Iterator[ReportCommit]:
         """Yield the commits after one, up to and with another, in order."""
         statement = (
             f"SELECT number, day, identities, said FROM {SCHEMA}.taken WHERE digest = %s AND number > %s AND "
@@ -110,7 +110,7 @@ class PostgresInbox:
         while rows := self._rows(statement, (self._digest, after, until or (1 << 62))):
             for number, day, joined, said in rows:
                 each = [joined[at : at + SIZE] for at in range(0, len(joined), SIZE)]
-                yield Taken(number=number, day=day, identities=each, said=json.loads(said))
+                yield ReportCommit(number=number, day=day, identities=each, said=json.loads(said))
             after = rows[-1][0]
 
     def rejected(self) -> dict[str, int]:
@@ -147,7 +147,7 @@ class PostgresInbox:
             )
         self._vacuum("taken")
 
-    def delete(self, kept: Kept) -> None:
+    def delete(self, kept: DeletedReports) -> None:
         """Delete all reports, released ones too, and keep what they added up to."""
         with self._transaction() as connection:
             connection.execute(
@@ -158,10 +158,10 @@ class PostgresInbox:
                 connection.execute(f"DELETE FROM {SCHEMA}.{table} WHERE digest = %s", (self._digest,))
         self._vacuum("taken", "released_reports")
 
-    def kept(self) -> Kept | None:
+    def kept(self) -> DeletedReports | None:
         """Return what was kept of deleted reports; None while they are not deleted."""
         rows = self._rows(f"SELECT day, reports, rows FROM {SCHEMA}.kept WHERE digest = %s", (self._digest,))
-        return Kept(day=rows[0][0], reports=rows[0][1], rows=rows[0][2]) if rows else None
+        return DeletedReports(day=rows[0][0], reports=rows[0][1], rows=rows[0][2]) if rows else None
 
     def close(self) -> None:
         """Let go of the task, and close the connection."""

@@ -12,7 +12,7 @@ SECONDS: Final = 10
 
 
 @final
-class Rates:
+class RequestRates:
     """Buckets of tokens, one an address; of IPv6 one for each network of 64 bits, as that is what one line gets.
 
     Args:

@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class ReportCommit:
     """One commit: its number, its day, the identities of its reports, and what they say."""
 
     number: int
@@ -26,7 +26,7 @@ class Taken:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class DeletedReports:
     """What stays when reports are deleted: the day, how many they were, and what they added up to."""
 
     day: date
@@ -47,7 +47,7 @@ class ReportStore(Protocol):
     ) -> int:
         """Keep reports, and count what was rejected, durably, all or nothing; return the commit's number."""
 
-    def taken(self, after: int = 0, until: int | None = None) -> Iterator[Taken]:
+    def taken(self, after: int = 0, until: int | None = None) -> Iterator[ReportCommit]:
         """Yield the commits after one, up to and with another, in order."""
 
     def rejected(self) -> dict[str, int]:
@@ -68,10 +68,10 @@ class ReportStore(Protocol):
     def forget_identities(self) -> None:
         """Drop the identities of all reports: once a task is closed, no report can come again."""
 
-    def delete(self, kept: Kept) -> None:
+    def delete(self, kept: DeletedReports) -> None:
         """Delete all reports, released ones too, and keep what they added up to."""
 
-    def kept(self) -> Kept | None:
+    def kept(self) -> DeletedReports | None:
         """Return what was kept of deleted reports; None while they are not deleted."""
 
     def close(self) -> None:
@@ -89,10 +89,10 @@ def open_store(folder: Path, database: str | None, task: client.Task, batch: int
         Fault: If something outside fails.
     """
     if database is None:
-        from lapwing.collector.inbox import Inbox
+        from lapwing.collector.inbox import ReportInbox
 
         folder.mkdir(parents=True, exist_ok=True)
-        return Inbox(folder, task, batch)
+        return ReportInbox(folder, task, batch)
     if not database.startswith(POSTGRES):
         raise InvalidParameter(
             "The address of a database begins with postgres://, as in postgres://user@host/database."

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from lapwing.collector.collector import Collector
-from lapwing.collector.rates import Rates
+from lapwing.collector.rates import RequestRates
 from lapwing.collector.survey_page import survey_page, texts_of
 from lapwing.errors import Fault, InvalidParameter, LapwingError, NotFound, QueryRefused, TooManyRequests
 from lapwing.languages import language_for
@@ -46,7 +46,7 @@ FILES: Final = {
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def collector_routes(collectors: Mapping[str, Collector], rates: Rates, base: str = "/local") -> list[Route]:
+def collector_routes(collectors: Mapping[str, Collector], rates: RequestRates, base: str = "/local") -> list[Route]:
     """Return the routes of collectors, by the ids of their tasks."""
     static = {name: (_text(package, path), kind) for name, (package, path, kind) in FILES.items()}
     page, texts = _text("lapwing.collector", "pages/survey.html"), texts_of(static["survey.mjs"][0])

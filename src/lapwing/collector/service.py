@@ -10,7 +10,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from lapwing.collector.collector import Collector
-from lapwing.collector.rates import Rates
+from lapwing.collector.rates import RequestRates
 from lapwing.collector.routes import collector_routes
 
 IDLE_SECONDS: Final = 10
@@ -24,7 +24,7 @@ RATE: Final = 20.0
 def application(collectors: Mapping[str, Collector], rate: float = 0) -> Starlette:
     """Return the application of collectors, by the ids of their tasks."""
     return Starlette(
-        routes=list(collector_routes(collectors, Rates(rate))),
+        routes=list(collector_routes(collectors, RequestRates(rate))),
         middleware=[Middleware(GZipMiddleware, minimum_size=1000)],
     )
 

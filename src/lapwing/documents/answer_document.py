@@ -142,14 +142,14 @@ def facts_document(column: ColumnFacts) -> dict[str, Any]:
         "name": column.name,
         "measures": [
             {
-                "measure": one.measure,
-                "mechanism": one.mechanism,
-                "scale": one.scale,
-                "half_width": one.half_width,
-                "price_share": one.price_share,
-                **(_drawn_document(one) if one.noises else {}),
+                "measure": measure.measure,
+                "mechanism": measure.mechanism,
+                "scale": measure.scale,
+                "half_width": measure.half_width,
+                "price_share": measure.price_share,
+                **(_drawn_document(measure) if measure.noises else {}),
             }
-            for one in column.measures
+            for measure in column.measures
         ],
         "half_width": column.half_width,
         "price_share": column.price_share,
@@ -159,7 +159,7 @@ def facts_document(column: ColumnFacts) -> dict[str, Any]:
 
 
 def _drawn_document(measure: MeasureFacts) -> dict[str, Any]:
-    noises = [{"mechanism": one.mechanism, "scale": one.scale, "step": one.step} for one in measure.noises]
+    noises = [{"mechanism": noise.mechanism, "scale": noise.scale, "step": noise.step} for noise in measure.noises]
     return {"noises": noises, "rounding": measure.rounding}
 
 

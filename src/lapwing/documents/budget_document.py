@@ -13,7 +13,7 @@ from lapwing.ledger.wording import Wording
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.measures import Loss, from_record
 from lapwing.privacy.odometers import Reading
-from lapwing.privacy.parts import PartsAccount, Sums
+from lapwing.privacy.parts import PartsAccount, PartSums
 
 
 class GuaranteeDocument(TypedDict):
@@ -321,7 +321,7 @@ def _reading_of(document: Mapping[str, Any]) -> Reading:
 
 
 def _division_of(budget: Loss, document: Mapping[str, Any]) -> PartsAccount:
-    sums = Sums(
+    sums = PartSums(
         differ=document["differ"],
         everywhere=read(document["everywhere"], "everywhere"),
         alone=tuple((part, read(amount, part)) for part, amount in document["alone"]),

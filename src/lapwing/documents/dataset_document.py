@@ -43,7 +43,11 @@ def dataset_document(name: str, catalog: Catalog) -> DatasetDocument:
                 "protects": unit_in_words(name_of(table)),
                 "bound": bound_of([table]),
                 "link": None if table.link is None else {"table": table.link.parent.name, "on": dict(table.link.on)},
-                "references": {one.to: dict(one.on) for one in catalog.references if one.table == table.name},
+                "references": {
+                    reference.to: dict(reference.on)
+                    for reference in catalog.references
+                    if reference.table == table.name
+                },
                 "max_rows_per_unit": table.max_rows_per_unit,
                 "rows_at_most": table.rows_at_most,
                 "people": table.people,

@@ -137,8 +137,8 @@ def preview_of(document: Mapping[str, Any]) -> Preview:
         parts=None
         if parts is None
         else tuple(
-            PartPreview(part=one["part"], spent=from_record(one["spent"]), remaining=from_record(one["remaining"]))
-            for one in parts
+            PartPreview(part=part["part"], spent=from_record(part["spent"]), remaining=from_record(part["remaining"]))
+            for part in parts
         ),
         selection=None if selection is None else SelectionPreview(**{**selection, "keys": tuple(selection["keys"])}),
         elsewhere=None

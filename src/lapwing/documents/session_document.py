@@ -64,8 +64,8 @@ def _source_of(name: str, catalog: Catalog, facts: PublicFacts) -> TableReferenc
         QueryRefused: If it is a view that cannot be answered.
     """
     text = f"SELECT COUNT(*) FROM {quoted(name)}"
-    bound, _ = bind_from(parse(text).select, Scope(text=text, catalog=catalog, facts=facts))
-    (source,) = bound.sources
+    input_, _ = bind_from(parse(text).select, Scope(text=text, catalog=catalog, facts=facts))
+    (source,) = input_.sources
     return source
 
 

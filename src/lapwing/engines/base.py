@@ -17,7 +17,7 @@ from lapwing.query.plan.plan import Question
 from lapwing.query.relations.public_rows import PublicFacts
 
 if TYPE_CHECKING:
-    from lapwing.engines.holders import Holders
+    from lapwing.engines.holders import UnitCountsByKey
 
 NOTHING: Final[Mapping[str, str]] = {}
 
@@ -43,7 +43,7 @@ class Exact:
     """
 
     cells: Cells
-    holders: "Holders | None" = None
+    holders: "UnitCountsByKey | None" = None
     leaves: Mapping[Distribution, Leaves] = field(default_factory=dict)
 
 

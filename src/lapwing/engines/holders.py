@@ -37,7 +37,7 @@ Integers = NDArray[np.int64]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Holders:
+class UnitCountsByKey:
     """How many units hold each value of the private keys, by how many values they hold: private data.
 
     Args:

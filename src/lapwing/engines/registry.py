@@ -61,9 +61,9 @@ def _public(catalog: Catalog) -> tuple[Catalog, PublicData]:
     _check_conditions(catalog)
     if not any(is_address(table.source) for table in catalog.public_tables):
         return catalog, PublicData(catalog)
-    from lapwing.sources.snapshots import Snapshots, never_fetched  # here: most catalogs have files alone
+    from lapwing.sources.snapshots import SourceSnapshots, never_fetched  # here: most catalogs have files alone
 
-    hold = Snapshots.of_public(catalog).newest()
+    hold = SourceSnapshots.of_public(catalog).newest()
     if hold is None:
         raise never_fetched([table.name for table in catalog.public_tables if is_address(table.source)])
     try:

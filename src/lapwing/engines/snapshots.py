@@ -26,7 +26,7 @@ from lapwing.engines.duckdb.queries import prepare
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.plan.capabilities import Capabilities
 from lapwing.query.plan.plan import Question
-from lapwing.sources.snapshots import Hold, Snapshots, tables_of
+from lapwing.sources.snapshots import Hold, SourceSnapshots, tables_of
 
 IDLE: Final = 900.0
 """Seconds after which a snapshot that is of the current version no more is let go: no question begins as slowly."""
@@ -34,7 +34,7 @@ IDLE: Final = 900.0
 
 @final
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Opened:
+class _OpenSnapshot:
     """A snapshot in use, and the engine over its files."""
 
     hold: Hold
@@ -71,9 +71,9 @@ class SnapshotEngine:
     def __init__(self, catalog: Catalog, *, public: PublicSources | None = None) -> None:
         self._catalog = catalog
         self._public = public
-        self._snapshots = Snapshots.of(catalog)
+        self._snapshots = SourceSnapshots.of(catalog)
         self._sources = [table.name for table in tables_of(catalog)]
-        self._opened: list[_Opened] = []  # the one that was asked last comes first
+        self._opened: list[_OpenSnapshot] = []  # the one that was asked last comes first
         self._lock = RLock()
 
     @property
@@ -146,7 +146,7 @@ class SnapshotEngine:
 
     # ---- which snapshot ----------------------------------------------------------------------------------------------
 
-    def _found(self, wanted: Mapping[str, str]) -> _Opened | None:
+    def _found(self, wanted: Mapping[str, str]) -> _OpenSnapshot | None:
         """Return the snapshot whose tables have these digests, if it is here."""
         if len(wanted) < len(self._sources):
             return None
@@ -160,7 +160,7 @@ class SnapshotEngine:
                 self._snapshots.serve(found.hold)
             return None if found is None else self._asked(found)
 
-    def _newest(self) -> _Opened:
+    def _newest(self) -> _OpenSnapshot:
         """Return the snapshot that was fetched last.
 
         Raises:
@@ -180,15 +180,15 @@ class SnapshotEngine:
             hold.let_go()
             return self._asked(known)
 
-    def _open(self, hold: Hold) -> _Opened:
+    def _open(self, hold: Hold) -> _OpenSnapshot:
         try:
             engine = DuckDB(hold.snapshot.located(self._catalog), public=self._public)
         except BaseException:
             hold.let_go()
             raise
-        return self._asked(_Opened(hold=hold, engine=engine, digests=hold.snapshot.digests))
+        return self._asked(_OpenSnapshot(hold=hold, engine=engine, digests=hold.snapshot.digests))
 
-    def _asked(self, one: _Opened) -> _Opened:
+    def _asked(self, one: _OpenSnapshot) -> _OpenSnapshot:
         """Put a snapshot first, and let go of those that nobody has asked for long."""
         now = one.asked = time.monotonic()
         idle = [old for old in self._opened if old is not one and not old.running and now - old.asked > IDLE]

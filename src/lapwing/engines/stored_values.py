@@ -61,7 +61,7 @@ class Dialect:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredValue:
     """A stored value.
 
     Args:
@@ -73,7 +73,7 @@ class Stored:
     kind: str
 
 
-def is_missing(column: Column, stored: Stored, plain: Callable[[str], str], dialect: Dialect) -> str:
+def is_missing(column: Column, stored: StoredValue, plain: Callable[[str], str], dialect: Dialect) -> str:
     """Return the condition that a stored value stands for none.
 
     Args:
@@ -87,7 +87,7 @@ def is_missing(column: Column, stored: Stored, plain: Callable[[str], str], dial
     return _any_of(_matching(column, stored, column.reading.missing, plain, dialect))
 
 
-def read_stored(column: Column, stored: Stored, plain: Callable[[str], str], dialect: Dialect) -> str:
+def read_stored(column: Column, stored: StoredValue, plain: Callable[[str], str], dialect: Dialect) -> str:
     """Return a stored value as the column's type, or NULL: looked up as missing, then recoded, else read."""
     reading = cast(Reading, column.reading)
     parts = []
@@ -111,7 +111,7 @@ def _any_of(conditions: Sequence[str]) -> str:
     return f"COALESCE({' OR '.join(conditions)}, FALSE)" if conditions else "FALSE"
 
 
-def _written(column: Column, stored: Stored, target: Target, dialect: Dialect) -> str:
+def _written(column: Column, stored: StoredValue, target: Target, dialect: Dialect) -> str:
     """Write what a value stands for, in the type that the others are read as."""
     if isinstance(target, bool | str | date) or not column.numeric:
         return dialect.constant(target)
@@ -120,7 +120,7 @@ def _written(column: Column, stored: Stored, target: Target, dialect: Dialect) -
     return dialect.double(Fraction(target))
 
 
-def _reads_whole(column: Column, stored: Stored) -> bool:
+def _reads_whole(column: Column, stored: StoredValue) -> bool:
     """Tell whether the column's numbers are read as integers of an engine, not as doubles."""
     if column.bounded:
         return stored.kind == "integer" and column.step == 1
@@ -131,7 +131,7 @@ def _reads_whole(column: Column, stored: Stored) -> bool:
 
 
 def _matching(
-    column: Column, stored: Stored, codes: Sequence[Code], plain: Callable[[str], str], dialect: Dialect
+    column: Column, stored: StoredValue, codes: Sequence[Code], plain: Callable[[str], str], dialect: Dialect
 ) -> list[str]:
     """Return conditions of which one holds for a stored value that is one of the codes."""
     texts = [code_text(code) for code in codes]
@@ -168,7 +168,7 @@ def _number(code: Code) -> Fraction | None:
     return code if isinstance(code, Fraction) else None
 
 
-def _numbers(numbers: Sequence[Fraction], stored: Stored, whole: bool, dialect: Dialect) -> Iterator[str]:
+def _numbers(numbers: Sequence[Fraction], stored: StoredValue, whole: bool, dialect: Dialect) -> Iterator[str]:
     for number in numbers:
         if not whole:
             yield dialect.double(number)
@@ -187,7 +187,7 @@ def _naive(moment: date, kind: str) -> date:
 # ---- how a value is read ---------------------------------------------------------------------------------------------
 
 
-def _value(column: Column, stored: Stored, plain: Callable[[str], str], dialect: Dialect) -> str:
+def _value(column: Column, stored: StoredValue, plain: Callable[[str], str], dialect: Dialect) -> str:
     """Return a value as the column's type has it, missing values and recoded ones as they are stored."""
     reading = cast(Reading, column.reading)
     if column.type in ("date", "timestamp") and (

@@ -14,7 +14,7 @@ from lapwing.answer.presentation import EndArray, caption, html_table
 from lapwing.answer.python_values import Cell, Note
 from lapwing.answer.text_table import text_table
 from lapwing.errors import InvalidParameter
-from lapwing.graphs.asking import Outcome
+from lapwing.graphs.asking import GraphOutcome
 from lapwing.graphs.recipe import Shown
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.approximate import ApproximateLoss, approximate
@@ -43,7 +43,7 @@ class GraphAnswer:
 
     question: str
     protects: str
-    outcome: Outcome
+    outcome: GraphOutcome
 
     @property
     def cost(self) -> Loss:
@@ -168,17 +168,17 @@ class GraphAnswer:
 
     def describe(self) -> tuple[ColumnFacts, ...]:
         """Return what is public about each column: its noise, and the half-width of its 95 % interval."""
-        numbers = [one for one in self.outcome.priced.numbers(self.level) if one.mechanism is not None]
+        numbers = [number for number in self.outcome.priced.numbers(self.level) if number.mechanism is not None]
         measures = tuple(
             MeasureFacts(
-                measure=one.number.name,
-                mechanism=one.mechanism.name,
-                scale=float(one.mechanism.scale),
+                measure=number.number.name,
+                mechanism=number.mechanism.name,
+                scale=float(number.mechanism.scale),
                 half_width=float(released.half_width(USUAL_CONFIDENCE)),
                 price_share=None,
             )
-            for one, released in zip(numbers, self.outcome.released, strict=False)
-            if one.mechanism is not None
+            for number, released in zip(numbers, self.outcome.released, strict=False)
+            if number.mechanism is not None
         )
         keys, one_sided = self.keys, self.one_sided
         return tuple(
@@ -307,8 +307,10 @@ class GraphPreview:
             f"cost      {self._price}; the budget pays for {self.fits:,} like it",
         ]
         lines += [f"beside    {loss} of {name}" for name, loss in self.beside.items()]
-        for one in self.numbers:
-            at = "" if one.level is None else f" at level {one.level:,}"
-            half = "as wide as the graph needs" if one.half_width is None else f"±{one.half_width:,} at 95 %"
-            lines.append(f"number    {one.name}{at}: {one.mechanism}, scale {one.scale:,.4g}, {half} ({one.because})")
+        for number in self.numbers:
+            at = "" if number.level is None else f" at level {number.level:,}"
+            half = "as wide as the graph needs" if number.half_width is None else f"±{number.half_width:,} at 95 %"
+            lines.append(
+                f"number    {number.name}{at}: {number.mechanism}, scale {number.scale:,.4g}, {half} ({number.because})"
+            )
         return "\n".join([*lines, *(f"note      {note}." for note in self.notes)])

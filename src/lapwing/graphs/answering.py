@@ -15,11 +15,11 @@ from lapwing.graphs.pricing import CONFIDENCE, Priced, PricedNumber, levels, pri
 from lapwing.graphs.recipe import BestOf, LadderCount, NoisyVector, PublicNumber, Recipe
 from lapwing.graphs.shown import promise_notes
 from lapwing.ledger.allowances import rooms
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.mechanisms.graphs.ladder import Ladder
 from lapwing.mechanisms.graphs.local_sensitivity import NoisyLocalSensitivity
 from lapwing.mechanisms.packing import require_solver
-from lapwing.mechanisms.selection import PermuteAndFlip
+from lapwing.mechanisms.private_selection import PermuteAndFlip
 from lapwing.mechanisms.top_k import TopK
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview
 from lapwing.privacy.amounts import grid_up, positive, probability
@@ -98,7 +98,7 @@ def previewed(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta: Number
         delta=asked.delta,
         beside={} if beside is None else {beside.access.catalog.name: beside.loss(asked.loss)},
         fits=_fits(held, asked),
-        numbers=tuple(one for level in shown for one in _numbers(asked, level)),
+        numbers=tuple(number for level in shown for number in _numbers(asked, level)),
         notes=promise_notes(held.graph) + _searching(asked) + _not_usable(asked) + _bought(held, asked),
     )
 
@@ -114,7 +114,7 @@ def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta:
             require_chargeable(held.graph, asked, account, held.beside)
         except (AllowanceExhausted, BudgetExhausted, DataStopped) as error:
             refusal = error.analyst_text
-    budget, widths = account.catalog.budget, {one.name: one.half_width for one in found.numbers}
+    budget, widths = account.catalog.budget, {number.name: number.half_width for number in found.numbers}
     counts = (f"it counts as {loss} in the budget of {name}, too" for name, loss in found.beside.items())
     beside = tuple(Note(text, GRAPH_PROMISE) for text in counts)
     return Preview(
@@ -130,14 +130,14 @@ def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta:
         bound="Lapwing limits what each node adds to a level" if recipe.search is not None else "nothing is cut",
         measures=tuple(
             MeasurePreview(
-                measure=one.name if one.level is None else f"{one.name} at level {one.level:,}",
-                sensitivity=one.sensitivity,
-                reason=one.because,
-                mechanism=one.mechanism,
-                scale=one.scale,
-                half_width=float("inf") if one.half_width is None else one.half_width,
+                measure=number.name if number.level is None else f"{number.name} at level {number.level:,}",
+                sensitivity=number.sensitivity,
+                reason=number.because,
+                mechanism=number.mechanism,
+                scale=number.scale,
+                half_width=float("inf") if number.half_width is None else number.half_width,
             )
-            for one in found.numbers
+            for number in found.numbers
         ),
         columns=tuple(
             ColumnPreview(name=name, rests_on=(name,), half_width=None if recipe.search is not None else width)
@@ -148,7 +148,7 @@ def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta:
     )
 
 
-def _current(access: Access) -> tuple[State, Access]:
+def _current(access: Access) -> tuple[LedgerState, Access]:
     """Return the state of a ledger, and what it is asked with under the budget that others have raised, if they did."""
     state = access.ledger.seen()
     budget = replace(access.catalog.budget, epsilon=state.registration.epsilon, delta=state.registration.delta)
@@ -230,12 +230,12 @@ def _bought(held: OpenGraph, asked: Priced) -> tuple[str, ...]:
         )
         return (Note(text, GRAPH_BOUND_BOUGHT),)
     said = []
-    for one in asked.numbers(asked.recipe.level):
-        if isinstance(one.mechanism, NoisyLocalSensitivity):
-            law, steps = one.mechanism, 1_000
+    for number in asked.numbers(asked.recipe.level):
+        if isinstance(number.mechanism, NoisyLocalSensitivity):
+            law, steps = number.mechanism, 1_000
             times = law.noise(min(law.cap, steps)).half_width(CONFIDENCE) / min(law.cap, steps)
             said.append(
-                f"{one.number.name}: the ± is about {times:.2g} times the bound, which is {law.margin:,} above what "
+                f"{number.number.name}: the ± is about {times:.2g} times the bound, which is {law.margin:,} above what "
                 "the graph has, up to noise"
             )
     said.append(f"it takes delta = {delta(asked.delta)} of the {delta(account.catalog.budget.delta_keys)} available")
@@ -249,10 +249,10 @@ def _not_usable(asked: Priced) -> tuple[str, ...]:
     """
     beyond = list[bool]()
     for level in levels(asked):
-        for one in asked.numbers(level):
-            most = (one.number.most or one.number.ceiling) if isinstance(one.number, NoisyVector) else None
+        for number in asked.numbers(level):
+            most = (number.number.most or number.number.ceiling) if isinstance(number.number, NoisyVector) else None
             if most is not None:
-                beyond.append(2 * (_half_width(one) or 0) >= most)
+                beyond.append(2 * (_half_width(number) or 0) >= most)
     if not beyond or not all(beyond):
         return ()
     text = "not usable at this cost: at every level the ± is half or more of the most that there can be"
@@ -269,14 +269,14 @@ def _because(one: PricedNumber) -> str:
 def _numbers(asked: Priced, level: int | None) -> tuple[NumberPreview, ...]:
     return tuple(
         NumberPreview(
-            name=one.number.name,
-            mechanism=one.mechanism.name,
-            sensitivity=one.sensitivity.l1,
-            scale=float(one.mechanism.scale),
-            half_width=_half_width(one),
-            because=_because(one),
+            name=number.number.name,
+            mechanism=number.mechanism.name,
+            sensitivity=number.sensitivity.l1,
+            scale=float(number.mechanism.scale),
+            half_width=_half_width(number),
+            because=_because(number),
             level=level,
         )
-        for one in asked.numbers(level)
-        if one.mechanism is not None and not isinstance(one.number, PublicNumber)
+        for number in asked.numbers(level)
+        if number.mechanism is not None and not isinstance(number.number, PublicNumber)
     )

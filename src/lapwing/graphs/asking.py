@@ -51,11 +51,11 @@ from lapwing.errors import (
     RefusalCause,
 )
 from lapwing.graphs.pricing import BOUGHT, Priced, restored, takes_delta
-from lapwing.graphs.recipe import Released
+from lapwing.graphs.recipe import ReleasedNumber
 from lapwing.ledger.allowances import left_if_refused, require_within
 from lapwing.ledger.entries import Charge, StoredAnswer
 from lapwing.ledger.faults import given_up
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.waiting import UnderWay
 from lapwing.machine.interrupts import deferred
 from lapwing.privacy.amounts import grid_up
@@ -85,11 +85,11 @@ class Beside:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class GraphOutcome:
     """What was released for a question, and what it cost this time."""
 
     level: int | None
-    released: tuple[Released, ...]
+    released: tuple[ReleasedNumber, ...]
     priced: Priced
     cost: Loss
     stored: bool
@@ -118,7 +118,7 @@ def answer(
     access: Access,
     beside: Beside | None,
     wording: Wording | None = None,
-) -> Outcome:
+) -> GraphOutcome:
     """Answer a priced statistic.
 
     Args:
@@ -169,10 +169,10 @@ def answer(
     try:
         rows = reader.read(digests)  # 4.
         level = priced.choose(rows, access.entropy)
-        released = tuple(one.release(rows, access.entropy) for one in priced.numbers(level))
+        released = tuple(number.release(rows, access.entropy) for number in priced.numbers(level))
         with deferred():  # 5.
             ledger.record_answer(charged[0], _payload(priced, level, released))
-        return Outcome(level=level, released=released, priced=priced, cost=priced.loss, stored=False)
+        return GraphOutcome(level=level, released=released, priced=priced, cost=priced.loss, stored=False)
     except KeyboardInterrupt:
         ledger.record_unanswered(charged, "interrupt")
         ended = Interrupted(charged=True)
@@ -184,7 +184,7 @@ def answer(
     raise ended  # out here, so that it does not drag along what happened
 
 
-def _current(reader: GraphReader, state: State) -> Mapping[str, str]:
+def _current(reader: GraphReader, state: LedgerState) -> Mapping[str, str]:
     try:
         digests = reader.digests()
     except DataFault:
@@ -204,9 +204,9 @@ def _current(reader: GraphReader, state: State) -> Mapping[str, str]:
     return digests
 
 
-def stored_answer(graph: Graph, priced: Priced, access: Access) -> Outcome | None:
+def stored_answer(graph: Graph, priced: Priced, access: Access) -> GraphOutcome | None:
     """Return the answer that was bought before for at least this price, if there is one: it is free."""
-    return _stored(priced, [one for key in _keys_of(graph, priced) for one in access.ledger.answers(key)])
+    return _stored(priced, [answer for key in _keys_of(graph, priced) for answer in access.ledger.answers(key)])
 
 
 def require_chargeable(graph: Graph, priced: Priced, access: Access, beside: Beside | None) -> None:
@@ -240,7 +240,7 @@ def _charge(
     key: str,
     loss: Loss,
     access: Access,
-    state: State,
+    state: LedgerState,
     wording: Wording | None = None,
     delta: Fraction = Fraction(0),
 ) -> Charge:
@@ -256,7 +256,7 @@ def _charge(
     )
 
 
-def _require_room(charge: Charge, state: State, access: Access, other: "tuple[Beside, Charge] | None") -> None:
+def _require_room(charge: Charge, state: LedgerState, access: Access, other: "tuple[Beside, Charge] | None") -> None:
     """Refuse what either budget does not hold, or a limit of who asks, before any of them is charged."""
     _require_held(charge, state, access, "the budget")
     if other is not None:
@@ -265,7 +265,7 @@ def _require_room(charge: Charge, state: State, access: Access, other: "tuple[Be
         _require_held(charged, there.ledger.seen(), there, f"the budget of {there.catalog.name}")
 
 
-def _require_held(charge: Charge, state: State, access: Access, which: str) -> None:
+def _require_held(charge: Charge, state: LedgerState, access: Access, which: str) -> None:
     if access.limits is not None:
         left = left_if_refused(state, [charge])
         require_within(access.limits(), state.spending, state.registration, [charge], left)
@@ -303,7 +303,7 @@ def _charge_beside(graph: Graph, priced: Priced, beside: Beside) -> None:
     beside.access.ledger.record_answer(outcome[0].sequence, json.dumps({"format": "spent"}))
 
 
-def _exhausted(loss: Loss, state: State, which: str) -> BudgetExhausted:
+def _exhausted(loss: Loss, state: LedgerState, which: str) -> BudgetExhausted:
     total = state.account.budget.amount
     price, left = cost_and_rest(loss.amount / total, state.room(None).amount / total)
     return BudgetExhausted(f"The query costs {price} of {which}, of which {left} is left. Nothing was charged.")
@@ -312,7 +312,7 @@ def _exhausted(loss: Loss, state: State, which: str) -> BudgetExhausted:
 # ---- stored answers --------------------------------------------------------------------------------------------------
 
 
-def _payload(priced: Priced, level: int | None, released: tuple[Released, ...]) -> str:
+def _payload(priced: Priced, level: int | None, released: tuple[ReleasedNumber, ...]) -> str:
     """Write an answer for the ledger."""
     numbers = [{"values": one.values, **({} if one.base is None else {"base": one.base})} for one in released]
     record = {"format": _FORMAT, "price": str(priced.loss.amount), "level": level, "numbers": numbers}
@@ -320,7 +320,7 @@ def _payload(priced: Priced, level: int | None, released: tuple[Released, ...]) 
     return json.dumps(record, separators=(",", ":"))
 
 
-def _stored(asked: Priced, kept: Sequence[StoredAnswer]) -> Outcome | None:
+def _stored(asked: Priced, kept: Sequence[StoredAnswer]) -> GraphOutcome | None:
     """Return the dearest stored answer, if it cost at least what is asked now: as it was asked, before all others."""
     for one in kept:
         if not asked.loss.rounded_up() <= one.loss:
@@ -335,5 +335,5 @@ def _stored(asked: Priced, kept: Sequence[StoredAnswer]) -> Outcome | None:
         bought = asked.at(asked.loss.from_amount(Fraction(record["price"])), delta)
         numbers = zip(bought.numbers(level), record["numbers"], strict=True)
         released = tuple(restored(number, said["values"], said.get("base")) for number, said in numbers)
-        return Outcome(level=level, released=released, priced=bought, cost=asked.loss.nothing(), stored=True)
+        return GraphOutcome(level=level, released=released, priced=bought, cost=asked.loss.nothing(), stored=True)
     return None

@@ -24,7 +24,7 @@ from lapwing.graphs.arguments import (
     require_one_table,
     text_of,
 )
-from lapwing.graphs.recipe import UPPER_BOUND, LevelSearch, NoisyVector, Recipe, Released, Shown
+from lapwing.graphs.recipe import UPPER_BOUND, LevelSearch, NoisyVector, Recipe, ReleasedNumber, Shown
 from lapwing.graphs.shown import about, one_number
 from lapwing.mechanisms.graphs import forests, simple_graph, truncation
 from lapwing.mechanisms.noisy import Sensitivity
@@ -88,7 +88,7 @@ def _of_forests(graph: Graph, arguments: Arguments) -> Recipe:
             ),
         )
 
-    def show(released: Sequence[Released], chosen: int | None, confidence: Fraction) -> Shown:
+    def show(released: Sequence[ReleasedNumber], chosen: int | None, confidence: Fraction) -> Shown:
         value, h = int(released[0].values[0]), released[0].half_width(confidence)
         note = (
             f"{UPPER_BOUND}: parts are joined by at most {chosen:,} edges of each node. The ± is around that number, "

@@ -19,7 +19,7 @@ from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.graphs.arguments import Arguments, level_of, require_one_table, text_of, whole_number
 from lapwing.graphs.edges import edge_search
 from lapwing.graphs.mixing import groups_of
-from lapwing.graphs.recipe import BestOf, Number, Recipe, Released, Shown
+from lapwing.graphs.recipe import BestOf, Number, Recipe, ReleasedNumber, Shown
 from lapwing.mechanisms.graphs import simple_graph, truncation
 
 
@@ -50,7 +50,7 @@ def most_connected(graph: Graph, arguments: Arguments) -> Recipe:
             ),
         )
 
-    def show(released: Sequence[Released], chosen: int | None, confidence: Fraction) -> Shown:
+    def show(released: Sequence[ReleasedNumber], chosen: int | None, confidence: Fraction) -> Shown:
         column = place[1] if place[1] != "rank" else "group"
         rows: tuple[Mapping[str, Cell], ...] = tuple(
             {"rank": rank, column: groups[group]} for rank, group in enumerate(released[0].values, 1)

@@ -24,7 +24,7 @@ from lapwing.catalog.graph import Graph
 from lapwing.engines.graph_rows import GraphRows
 from lapwing.errors import LapwingError, QueryRefused, RefusalCause
 from lapwing.graphs.arguments import Arguments, direction_of, require_known_nodes, text_of
-from lapwing.graphs.recipe import Integers, NoisyVector, PublicNumber, Recipe, Released, Shown
+from lapwing.graphs.recipe import Integers, NoisyVector, PublicNumber, Recipe, ReleasedNumber, Shown
 from lapwing.graphs.shown import about
 from lapwing.mechanisms.graphs.isotonic import rising
 from lapwing.mechanisms.noisy import Sensitivity
@@ -56,7 +56,7 @@ def degree_sequence(graph: Graph, arguments: Arguments) -> Recipe:
         most=graph.edges_at_most,
     )
 
-    def show(released: Sequence[Released], _: int | None, confidence: Fraction) -> Shown:
+    def show(released: Sequence[ReleasedNumber], _: int | None, confidence: Fraction) -> Shown:
         raw = [int(value) for value in released[0].values]
         h = released[0].half_width(confidence)
         best = rising(raw)
@@ -94,7 +94,7 @@ def degree_quantiles(graph: Graph, arguments: Arguments) -> Recipe:
         most=graph.edges_at_most,
     )
 
-    def show(released: Sequence[Released], _: int | None, confidence: Fraction) -> Shown:
+    def show(released: Sequence[ReleasedNumber], _: int | None, confidence: Fraction) -> Shown:
         ranks = _ranks(shares, int(released[1].values[0]))
         raw = [int(released[0].values[ranks.index(rank)]) for rank in ranks]
         h = released[0].half_width(confidence)

@@ -18,7 +18,7 @@ from lapwing.engines.graph_rows import GraphRows
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.graphs.arguments import MOST_CELLS, Arguments, direction_of, level_of, most_of_node, text_of, whole_number
 from lapwing.graphs.degrees import degrees_of
-from lapwing.graphs.recipe import Integers, LevelSearch, NoisyVector, Number, Recipe, Released, Shown
+from lapwing.graphs.recipe import Integers, LevelSearch, NoisyVector, Number, Recipe, ReleasedNumber, Shown
 from lapwing.graphs.shown import about
 from lapwing.mechanisms.graphs import projection, truncation
 from lapwing.mechanisms.graphs.isotonic import rising
@@ -67,7 +67,7 @@ def degree_histogram(graph: Graph, arguments: Arguments) -> Recipe:
         most=2 * graph.edges_at_most if first else None,
     )
 
-    def show(released: Sequence[Released], _: int | None, confidence: Fraction) -> Shown:
+    def show(released: Sequence[ReleasedNumber], _: int | None, confidence: Fraction) -> Shown:
         h = released[0].half_width(confidence)
         rows: tuple[Mapping[str, Cell], ...] = tuple(
             {"degree": cell, "nodes": int(value)} for cell, value in zip(cells, released[0].values, strict=True)
@@ -106,7 +106,7 @@ def node_histogram(graph: Graph, arguments: Arguments) -> Recipe:
             ),
         )
 
-    def show(released: Sequence[Released], chosen: int | None, confidence: Fraction) -> Shown:
+    def show(released: Sequence[ReleasedNumber], chosen: int | None, confidence: Fraction) -> Shown:
         raw = [0, *(int(value) for value in released[0].values)]
         h = 2 * released[0].half_width(1 - (1 - confidence) / 2)
         best = [Fraction(0), *(max(value, Fraction(0)) for value in rising(raw[1:]))]

@@ -18,7 +18,7 @@ from lapwing.catalog.graph import NODE, Graph
 from lapwing.graphs.arguments import Arguments, direction_of, level_of, text_of
 from lapwing.graphs.degrees import degrees_of
 from lapwing.graphs.histograms import histogram_search, projected
-from lapwing.graphs.recipe import NoisyVector, Number, Recipe, Released, Shown
+from lapwing.graphs.recipe import NoisyVector, Number, Recipe, ReleasedNumber, Shown
 from lapwing.graphs.shown import about, one_number
 from lapwing.mechanisms.noisy import Sensitivity
 
@@ -60,7 +60,7 @@ def _level_above_nodes(graph: Graph, arguments: Arguments) -> Recipe:
             ),
         )
 
-    def show(released: Sequence[Released], chosen: int | None, confidence: Fraction) -> Shown:
+    def show(released: Sequence[ReleasedNumber], chosen: int | None, confidence: Fraction) -> Shown:
         value, h = int(released[0].values[0]), released[0].half_width(confidence)
         text = (
             f"max_degree is a level: edges are added while both ends have fewer than {chosen:,}. The full_nodes "

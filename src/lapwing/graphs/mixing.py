@@ -16,7 +16,7 @@ from lapwing.engines.graph_rows import GraphRows
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.graphs.arguments import MOST_CELLS, Arguments, level_of, text_of
 from lapwing.graphs.edges import edge_search
-from lapwing.graphs.recipe import Integers, NoisyVector, Number, Recipe, Released, Shown
+from lapwing.graphs.recipe import Integers, NoisyVector, Number, Recipe, ReleasedNumber, Shown
 from lapwing.graphs.shown import about, below, cut_note
 from lapwing.mechanisms.graphs import simple_graph, truncation
 from lapwing.mechanisms.noisy import Sensitivity
@@ -109,7 +109,7 @@ def mixing_matrix(graph: Graph, arguments: Arguments) -> Recipe:
             ),
         )
 
-    def show(released: Sequence[Released], chosen: int | None, confidence: Fraction) -> Shown:
+    def show(released: Sequence[ReleasedNumber], chosen: int | None, confidence: Fraction) -> Shown:
         h = released[0].half_width(confidence)
         heads = ("from", "to") if ordered else ("one", "other")
         rows: tuple[Mapping[str, Cell], ...] = tuple(

@@ -19,17 +19,26 @@ from lapwing.engines.graph_rows import GraphRows
 from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
-from lapwing.graphs.recipe import BestOf, LadderCount, LevelSearch, NoisyVector, Number, PublicNumber, Recipe, Released
+from lapwing.graphs.recipe import (
+    BestOf,
+    LadderCount,
+    LevelSearch,
+    NoisyVector,
+    Number,
+    PublicNumber,
+    Recipe,
+    ReleasedNumber,
+)
 from lapwing.mechanisms.additive import Mechanism
 from lapwing.mechanisms.generalised import GeneralisedExponential
 from lapwing.mechanisms.graphs.ladder import Ladder
 from lapwing.mechanisms.graphs.local_sensitivity import NoisyLocalSensitivity
 from lapwing.mechanisms.graphs.truncation import LEVEL_SHARE
 from lapwing.mechanisms.noisy import Sensitivity
+from lapwing.mechanisms.private_selection import PermuteAndFlip
 from lapwing.mechanisms.scores import ScoreSensitivity
-from lapwing.mechanisms.selection import PermuteAndFlip
 from lapwing.mechanisms.top_k import TopK
-from lapwing.privacy.measures import Loss, PureDP, measure_of
+from lapwing.privacy.measures import Loss, PureDP, privacy_measure_of
 from lapwing.query.pricing.quote import MECHANISMS
 
 CONFIDENCE: Final = Fraction(95, 100)
@@ -54,7 +63,7 @@ class PricedNumber:
     def loss(self, kind: str) -> Loss:
         """Return what it loses, but for `delta`."""
         if self.mechanism is None:
-            return measure_of(kind).from_amount(Fraction(0))
+            return privacy_measure_of(kind).from_amount(Fraction(0))
         if isinstance(self.mechanism, Ladder):
             beside = self.base.loss(self.sensitivity, kind) if self.base is not None else None
             return self.mechanism.loss(kind) if beside is None else self.mechanism.loss(kind) + beside
@@ -69,7 +78,7 @@ class PricedNumber:
         """What it takes of the delta that the budget keeps."""
         return self.mechanism.delta if isinstance(self.mechanism, NoisyLocalSensitivity) else Fraction(0)
 
-    def release(self, rows: GraphRows, entropy: Entropy) -> Released:
+    def release(self, rows: GraphRows, entropy: Entropy) -> ReleasedNumber:
         """Return the released integers."""
         number, mechanism = self.number, self.mechanism
         if isinstance(number, PublicNumber):
@@ -93,15 +102,15 @@ class PricedNumber:
         return restored(self, [mechanism.release(number.exact(rows), number.steps(base), entropy)], noisy)
 
 
-def restored(priced: PricedNumber, values: Sequence[int], base: int | None) -> Released:
+def restored(priced: PricedNumber, values: Sequence[int], base: int | None) -> ReleasedNumber:
     """Return released integers with what is known of their error."""
     number, mechanism = priced.number, priced.mechanism
     if mechanism is None:
-        return Released(values=list(values), half_width=lambda _: 0)
+        return ReleasedNumber(values=list(values), half_width=lambda _: 0)
     if isinstance(mechanism, NoisyLocalSensitivity):
         if base is None:
             raise InvalidParameter("a bound was bought; this is a bug in Lapwing")
-        return Released(values=list(values), base=base, half_width=mechanism.noise(base).half_width)
+        return ReleasedNumber(values=list(values), base=base, half_width=mechanism.noise(base).half_width)
     if isinstance(mechanism, Ladder):
         if not isinstance(number, LadderCount) or priced.base is None or base is None:
             raise InvalidParameter("a ladder has a base; this is a bug in Lapwing")
@@ -111,13 +120,15 @@ def restored(priced: PricedNumber, values: Sequence[int], base: int | None) -> R
             apart = 1 - (1 - confidence) / 2  # the base is no larger than this, and then the choice is within that
             return mechanism.half_width(steps(max(0, known + noise.half_width(apart))), apart)
 
-        return Released(values=list(values), base=base, half_width=half_width)
+        return ReleasedNumber(values=list(values), base=base, half_width=half_width)
     if isinstance(mechanism, PermuteAndFlip | TopK):
         if not isinstance(number, BestOf):
             raise InvalidParameter("candidates are chosen among; this is a bug in Lapwing")
         candidates, choice = number.candidates, mechanism
-        return Released(values=list(values), half_width=lambda confidence: choice.shortfall(candidates, confidence))
-    return Released(values=list(values), half_width=mechanism.half_width)
+        return ReleasedNumber(
+            values=list(values), half_width=lambda confidence: choice.shortfall(candidates, confidence)
+        )
+    return ReleasedNumber(values=list(values), half_width=mechanism.half_width)
 
 
 @final
@@ -254,16 +265,16 @@ def _require_usable(priced: Priced) -> None:
     """Refuse what would be nothing but noise at every level, by public figures, before it is paid."""
     widths = []
     for level in levels(priced)[:1]:
-        for one in priced.numbers(level):
-            if isinstance(one.number, PublicNumber):
+        for number in priced.numbers(level):
+            if isinstance(number.number, PublicNumber):
                 continue
-            if not isinstance(one.number, NoisyVector) or one.number.most is None:
+            if not isinstance(number.number, NoisyVector) or number.number.most is None:
                 return
-            if one.mechanism is None or isinstance(
-                one.mechanism, Ladder | NoisyLocalSensitivity | PermuteAndFlip | TopK
+            if number.mechanism is None or isinstance(
+                number.mechanism, Ladder | NoisyLocalSensitivity | PermuteAndFlip | TopK
             ):
                 return
-            widths.append((one.mechanism.half_width(CONFIDENCE), one.number.most, one.number.name))
+            widths.append((number.mechanism.half_width(CONFIDENCE), number.number.most, number.number.name))
     if widths and all(width >= most for width, most, _ in widths):
         width, most, name = widths[0]
         raise QueryRefused(

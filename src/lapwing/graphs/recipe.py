@@ -130,7 +130,7 @@ class LevelSearch:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Released:
+class ReleasedNumber:
     """What was released of a number: integers, and how far they may be off.
 
     Args:
@@ -163,7 +163,7 @@ LOWER_BOUND: Final = "lower bound"
 UPPER_BOUND: Final = "upper bound"
 
 
-Show = Callable[[Sequence[Released], int | None, Fraction], Shown]
+Show = Callable[[Sequence[ReleasedNumber], int | None, Fraction], Shown]
 """Makes what is shown of what was released: the numbers, the level, and the confidence of intervals."""
 
 

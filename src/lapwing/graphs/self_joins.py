@@ -57,7 +57,7 @@ class CountedPattern:
 def graphs_named(select: exp.Select, graphs: Sequence[Graph]) -> list[Graph]:
     """Return the graphs that a question reads, by their own names or those of their tables of edges."""
     tables = {table.name.casefold() for table in select.find_all(exp.Table)}
-    return [one for one in graphs if {one.name.casefold(), one.edges.name.casefold()} & tables]
+    return [graph for graph in graphs if {graph.name.casefold(), graph.edges.name.casefold()} & tables]
 
 
 def counted(select: exp.Select, graphs: Sequence[Graph]) -> CountedPattern:
@@ -101,7 +101,7 @@ def _times(times: Fraction) -> str:
 
 def _rows_of(select: exp.Select, graphs: Sequence[Graph]) -> tuple[Graph, tuple[str, ...]]:
     """Return the graph whose edges are joined, and the names of the rows."""
-    if len({one.edges.name for one in graphs}) > 1:
+    if len({graph.edges.name for graph in graphs}) > 1:
         raise QueryRefused(
             "The query joins the edges of several graphs",
             cause=RefusalCause.SEVERAL_GRAPHS,
@@ -117,7 +117,7 @@ def _rows_of(select: exp.Select, graphs: Sequence[Graph]) -> tuple[Graph, tuple[
     source = select.args.get("from_")
     joins = select.args.get("joins") or []
     tables = [one.this for one in ([source] if source is not None else []) + joins]
-    known = {name.casefold(): one for one in graphs for name in (one.name, one.edges.name)}
+    known = {name.casefold(): graph for graph in graphs for name in (graph.name, graph.edges.name)}
     for join in joins:
         if join.args.get("using") or join.side or join.method or join.kind not in ("", "INNER", "CROSS"):
             raise QueryRefused(
@@ -145,12 +145,14 @@ def _rows_of(select: exp.Select, graphs: Sequence[Graph]) -> tuple[Graph, tuple[
 
 def _one_graph(graphs: Sequence[Graph], named: set[str]) -> Graph:
     """Return the one graph that is meant."""
-    own = [one for one in graphs if one.name.casefold() in named]
+    own = [graph for graph in graphs if graph.name.casefold() in named]
     if len(own) == 1:
         return own[0]
     if len(graphs) == 1:
         return graphs[0]
-    names = " and ".join(f"{one.name} ({'a node' if one.privacy == NODE else 'an edge'} is hidden)" for one in graphs)
+    names = " and ".join(
+        f"{graph.name} ({'a node' if graph.privacy == NODE else 'an edge'} is hidden)" for graph in graphs
+    )
     raise QueryRefused(
         f"The edges belong to two graphs, {names}, and a query needs one of them",
         cause=RefusalCause.SEVERAL_GRAPHS,

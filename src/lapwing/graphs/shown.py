@@ -9,7 +9,7 @@ from lapwing.answer.notes import GRAPH_LIMITED, GRAPH_PROMISE
 from lapwing.answer.python_values import Cell, Note
 from lapwing.catalog.graph import Graph
 from lapwing.errors import QueryRefused, RefusalCause
-from lapwing.graphs.recipe import LOWER_BOUND, Ends, Released, Show, Shown
+from lapwing.graphs.recipe import LOWER_BOUND, Ends, ReleasedNumber, Show, Shown
 
 
 def about(value: float, h: float, low: float = -np.inf, high: float = np.inf) -> Ends:
@@ -20,7 +20,7 @@ def about(value: float, h: float, low: float = -np.inf, high: float = np.inf) ->
 def one_number(name: str) -> Show:
     """Show one number as it was released."""
 
-    def show(released: Sequence[Released], level: int | None, confidence: Fraction) -> Shown:
+    def show(released: Sequence[ReleasedNumber], level: int | None, confidence: Fraction) -> Shown:
         value = int(released[0].values[0])
         h = released[0].half_width(confidence)
         return Shown(
@@ -60,7 +60,7 @@ def ratio(
 ) -> Show:
     """Show two numbers and a quotient of them, whose interval holds if both of theirs do."""
 
-    def show(released: Sequence[Released], level: int | None, confidence: Fraction) -> Shown:
+    def show(released: Sequence[ReleasedNumber], level: int | None, confidence: Fraction) -> Shown:
         apart = 1 - (1 - confidence) / 2
         numbers = [int(part.values[i]) for part in released for i in range(len(part.values))]
         laws = [part for part in released for _ in part.values]
@@ -101,7 +101,7 @@ def multiplied(show: Show, times: Fraction, name: str | None, notes: tuple[str, 
         exact = Fraction(number) * times
         return int(exact) if isinstance(number, int) and times.denominator == 1 else float(exact)
 
-    def shown(released: Sequence[Released], level: int | None, confidence: Fraction) -> Shown:
+    def shown(released: Sequence[ReleasedNumber], level: int | None, confidence: Fraction) -> Shown:
         found = show(released, level, confidence)
         old = next(iter(found.ends), found.columns[-1])  # of a choice, what is chosen
         new = name or old

@@ -19,7 +19,7 @@ from lapwing.graphs.shown import multiplied
 from lapwing.graphs.statistics import STATISTICS, recipe_of
 from lapwing.query.text.parameters import Parameters
 from lapwing.query.text.parse import parse
-from lapwing.query.text.privacy_options import Options
+from lapwing.query.text.privacy_options import PrivacyOptions
 
 SPELLINGS: Final = {"EDGES": "edge_count", "NODES": "node_count"} | {name.upper(): name for name in STATISTICS}
 """What stands after GRAPH_ in the name of a function, and the statistic that it is."""
@@ -80,7 +80,7 @@ def question_of(text: str, graphs: Sequence[Graph], parameters: Parameters = ())
     named = graphs_named(parsed.select, graphs)
     if not named:
         return None
-    if parsed.options != Options() or parsed.arguments:
+    if parsed.options != PrivacyOptions() or parsed.arguments:
         raise QueryRefused(
             "A query of a graph does not state its cost or its bounds",
             cause=RefusalCause.COST_NOT_ALLOWED,

@@ -14,7 +14,7 @@ from lapwing.guarantee.meaning import Towards, odds_change_up, odds_factor_up, t
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.raising import raised_to, require_expected, require_raise
 from lapwing.ledger.registration import Registration
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.privacy.amounts import Number, exact, read, written
 from lapwing.privacy.measures import Loss, from_record
 from lapwing.privacy.odometers import Reading
@@ -65,7 +65,7 @@ def figures(*budgets: tuple[Number, Number]) -> list[tuple[Fraction, Fraction]]:
 
 
 def expected_preview(
-    catalog: Catalog, state: State, before: tuple[Fraction, Fraction], after: tuple[Fraction, Fraction]
+    catalog: Catalog, state: LedgerState, before: tuple[Fraction, Fraction], after: tuple[Fraction, Fraction]
 ) -> Raise:
     """Return what raising a catalog's budget would change, if it is what it is expected to be, or raised already.
 
@@ -99,7 +99,7 @@ def raise_now(
     return replace(catalog, budget=budget)
 
 
-def preview(budget: Budget, state: State, epsilon: Fraction, delta: Fraction) -> Raise:
+def preview(budget: Budget, state: LedgerState, epsilon: Fraction, delta: Fraction) -> Raise:
     """Return what raising a budget would change; nothing is changed.
 
     Args:

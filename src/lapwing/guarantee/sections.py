@@ -20,8 +20,8 @@ from lapwing.catalog.large_delta import delta_warnings
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
 from lapwing.catalog.protection import units_of
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_change_up, odds_factor_up, power_up, towards_group
-from lapwing.languages import ENGLISH, Figure, Language, Listed, Moment, Phrase, say, say_count
-from lapwing.ledger.state import State
+from lapwing.languages import ENGLISH, Figure, JoinedTexts, Language, Moment, Phrase, say, say_count
+from lapwing.ledger.state import LedgerState
 from lapwing.privacy import figures
 from lapwing.privacy.additive import Loss
 from lapwing.privacy.amount_texts import short
@@ -102,7 +102,9 @@ class Page:
     language: str = ENGLISH
 
 
-def page_of(catalog: Catalog, state: State, charges: int, asking: Sequence[str] = (), *, sealed: bool = False) -> Page:
+def page_of(
+    catalog: Catalog, state: LedgerState, charges: int, asking: Sequence[str] = (), *, sealed: bool = False
+) -> Page:
     """Return the present guarantee of a data set in English; `translated` writes it in another language.
 
     Args:
@@ -192,7 +194,7 @@ def _raised(view: BudgetView) -> tuple[str, ...]:
     """Say what a raised budget promises, and when."""
     if view.raised is None:
         return ()
-    steps = Listed((promise(*pair) for pair in view.earlier), say(", then "))
+    steps = JoinedTexts((promise(*pair) for pair in view.earlier), say(", then "))
     history = say("The budget was raised by the curator: it was {steps}.", steps=steps)
     if not view.raised.delta:
         certain = say("The promise above holds for all that was released, before and after.")
@@ -208,7 +210,7 @@ def _raised(view: BudgetView) -> tuple[str, ...]:
 
 
 def _in_parts(view: BudgetView) -> str:
-    names = Listed(map(_named, list(view.parts)[:MOST_VALUES]), say(", "))
+    names = JoinedTexts(map(_named, list(view.parts)[:MOST_VALUES]), say(", "))
     return say(
         "The data are in {count} parts, {names}. Each unit is in one of them, and the promise is the same "
         "in each. Lapwing charges a query about some parts to only these parts.",
@@ -339,7 +341,7 @@ def _protected(table: Table) -> PageSection:
             )
         )
     if table.link is not None:
-        on = Listed((f"{here} = {there}" for here, there in table.link.on), say(" and "))
+        on = JoinedTexts((f"{here} = {there}" for here, there in table.link.on), say(" and "))
         paragraphs.append(
             say("A row belongs to the unit of the row of {parent} with {on}.", parent=table.link.parent.name, on=on)
         )
@@ -383,7 +385,7 @@ def _range(column: Column) -> str:
             step = Figure(short(column.step))
             parts.append(say("{lower} to {upper}, in steps of {step}", lower=lower, upper=upper, step=step))
     if column.values is not None:
-        shown, more = Listed(map(_value, column.values[:MOST_VALUES]), say(", ")), len(column.values) - MOST_VALUES
+        shown, more = JoinedTexts(map(_value, column.values[:MOST_VALUES]), say(", ")), len(column.values) - MOST_VALUES
         if more > 0:
             parts.append(
                 say_count(more, "listed: {keys} and {count} more", "listed: {keys} and {count} more", keys=shown)
@@ -396,7 +398,7 @@ def _range(column: Column) -> str:
         parts.append(say("none: values are not public"))
     if column.max_length is not None:
         parts.append(say_count(column.max_length, "texts of at most {count} byte", "texts of at most {count} bytes"))
-    return Listed(parts, say("; "))
+    return JoinedTexts(parts, say("; "))
 
 
 def _bound(content: object) -> str:
@@ -472,8 +474,8 @@ def _record(view: BudgetView, head: Head) -> PageSection:
     return PageSection(title=say("The record"), paragraphs=tuple(text), table=tuple(rows))
 
 
-def _sentences(*sentences: str) -> Listed:
-    return Listed(sentences, " ")
+def _sentences(*sentences: str) -> JoinedTexts:
+    return JoinedTexts(sentences, " ")
 
 
 def _amount(loss: Loss) -> Figure:

@@ -44,7 +44,7 @@ class _NoFormulaError(TypeError):
 
 @final
 @dataclass(slots=True)
-class _Record:
+class _Misuse:
     """Whether something was done that is no formula: a function may catch what it raised."""
 
     failed: bool = False
@@ -59,7 +59,7 @@ class _Record:
 class Formula(NDArrayOperatorsMixin):
     """Numbers of each person: one (`dimensions` 1), or several side by side (2). Rows are its first axis."""
 
-    record: _Record
+    record: _Misuse
     compute: Callable[[Any], Array]
     dimensions: int
 
@@ -164,7 +164,7 @@ def recorded(question: Callable[[Any], Any], data: Any) -> Callable[[], Array] |
 
     Which of both it is depends on the question, and on the types and names of columns: on nothing that a person holds.
     """
-    record = _Record()
+    record = _Misuse()
     dimensions = _dimensions_of(data)
     if dimensions is None:
         return None

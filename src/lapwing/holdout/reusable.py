@@ -15,7 +15,7 @@ from lapwing.holdout.planning import GUESSING, how_many
 from lapwing.holdout.remote import RemoteAnswering
 from lapwing.holdout.sql import SessionAnswering
 from lapwing.holdout.strategy import Answering, mean
-from lapwing.holdout.values import Bounds, Question, Rows, asking, bounds_of, people_of
+from lapwing.holdout.values import Bounds, Question, RowsLike, asking, bounds_of, people_of
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.amounts import Number, exact, positive, probability
 from lapwing.privacy.measures import GaussianDP
@@ -67,13 +67,13 @@ class ReusableHoldout:
 
     def __init__(
         self,
-        data: Rows | Session | RemoteSession,
+        data: RowsLike | Session | RemoteSession,
         *,
         strategy: str = "best",
         questions: int | None = None,
         width: Number | None = None,
         confidence: Number = 0.95,
-        training: Rows | None = None,
+        training: RowsLike | None = None,
         failures: int | None = None,
         bounds: Bounds = (0, 1),
         besides: GaussianDP | None = None,
@@ -94,7 +94,7 @@ class ReusableHoldout:
         self._session: SessionAnswering | None = None
         self._remote: RemoteAnswering | None = None
         self._answering: Answering | None = None
-        self._data: Rows | None = None
+        self._data: RowsLike | None = None
         self._training = training
         if isinstance(data, Session | RemoteSession):
             for name, value in (("training", training), ("failures", failures), ("width", width), ("besides", besides)):
@@ -262,7 +262,7 @@ class ReusableHoldout:
         return answer
 
 
-def _mean_of(question: Question, training: Rows, low: Fraction, high: Fraction) -> Fraction:
+def _mean_of(question: Question, training: RowsLike, low: Fraction, high: Fraction) -> Fraction:
     """Return the mean of another sample, each person's value made as those of the holdout are."""
     with asking(question, training, len(training)) as values:
         return mean(values(low, high))

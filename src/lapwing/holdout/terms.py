@@ -20,7 +20,7 @@ from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.approximate import ApproximateZeroConcentratedDP, approximate
-from lapwing.privacy.measures import MEASURES, GaussianDP, Loss, PureDP
+from lapwing.privacy.measures import PRIVACY_MEASURES, GaussianDP, Loss, PureDP
 from lapwing.privacy.neighbours import replaced
 from lapwing.privacy.profile import Profiled
 from lapwing.query.derivation.derived import MeasureValue
@@ -115,7 +115,7 @@ class HoldoutTerms:
 
     def price(self, budget: Budget) -> Fraction:
         """Return an ε whose loss is the part of one question, or less by a rounding."""
-        loss = MEASURES[budget.measure].from_amount(self.part)
+        loss = PRIVACY_MEASURES[budget.measure].from_amount(self.part)
         epsilon = loss.to_epsilon(delta=budget.delta - budget.delta_keys)
         return Fraction(f"{epsilon * (1 - 1e-9):.12e}")
 
@@ -130,7 +130,7 @@ class HoldoutTerms:
 
     def said(self, budget: Budget) -> str:
         """Say what it does."""
-        part = MEASURES[budget.measure].from_amount(self.part)
+        part = PRIVACY_MEASURES[budget.measure].from_amount(self.part)
         return (
             f"sums with noise, each for {part} of the ledger's budget; what is released within the whole budget moves "
             f"the posterior by {float(self.gap):.3g} at most"

@@ -28,13 +28,13 @@ _MADE_UP: Final = -1
 """In the place of a person's: the row that nobody has."""
 
 
-class Rows(Protocol):
+class RowsLike(Protocol):
     """People, one each: an array, an Arrow table, a pandas or polars data frame, a list."""
 
     def __len__(self) -> int: ...
 
 
-def people_of(data: Rows) -> int:
+def people_of(data: RowsLike) -> int:
     """Return how many people there are.
 
     Raises:
@@ -64,7 +64,7 @@ def bounds_of(bounds: Bounds) -> tuple[Fraction, Fraction]:
 
 
 @contextmanager
-def asking(question: Question, data: Rows, people: int) -> Iterator[InSteps]:
+def asking(question: Question, data: RowsLike, people: int) -> Iterator[InSteps]:
     """Return what makes each person's value a whole number of steps from 0 to STEPS between bounds.
 
     What is below the lower bound, and NaN and NULL, is the lower bound; what is above the upper one is that. A person

@@ -6,7 +6,7 @@ Naive targets, which attacks succeed against, live here and nowhere else.
 
 from lapwing.lab.agreement import Check
 from lapwing.lab.experiment import Experiment, Finding, Settings
-from lapwing.lab.shelf import experiments, run
+from lapwing.lab.registry import experiments, run
 from lapwing.lab.students import students
 from lapwing.lab.sweeps import sweep
 

@@ -144,8 +144,8 @@ def _eighty(epsilon: Fraction, delta: Fraction) -> tuple[list[Row], list[Check]]
         together = session.budget().spent.amount - apart
     noise = listed("discrete-laplace", len(cells), scale=1 / epsilon)
     statements = statements_of([noise], delta=delta)
-    totals = {one.method: one.epsilon or 0.0 for one in statements}
-    lower = next(one.lower or 0.0 for one in statements if one.method == METHODS["exact law (PLD)"])
+    totals = {statement.method: statement.epsilon or 0.0 for statement in statements}
+    lower = next(statement.lower or 0.0 for statement in statements if statement.method == METHODS["exact law (PLD)"])
     basic, law = len(cells) * epsilon, totals["loss distribution"]
     computed = totals_of(len(cells), float(epsilon), float(delta))
     exact, rounding = computed["exact law (PLD)"], 1e-9 * float(basic)  # of what is computed here in floats

@@ -86,7 +86,7 @@ class Case:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Threshold:
+class ThresholdModel:
     """A model that raises above a threshold, and else says that nobody cheated."""
 
     above: int
@@ -124,7 +124,7 @@ def _naive_score(epsilon: Fraction) -> tuple[bool, int]:
     def is_above(threshold: int) -> bool:
         nonlocal faults
         try:
-            told = Threshold(above=threshold).predict(rows)
+            told = ThresholdModel(above=threshold).predict(rows)
             DiscreteLaplace(scale=noise).release(sum(a == b for a, b in zip(told, rows["cheated"], strict=True)))
         except ValueError:
             faults += 1
@@ -142,7 +142,7 @@ def _lapwing_score(epsilon: Fraction) -> tuple[bool, int]:
 
         def is_above(threshold: int) -> bool:
             nonlocal faults
-            model = Threshold(above=threshold)
+            model = ThresholdModel(above=threshold)
             try:
                 found = score(model, session, "students", ["scholarship"], "cheated", epsilon=epsilon)
             except LapwingError:

@@ -24,7 +24,7 @@ Integers = NDArray[np.int64]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JointCounts:
+class JointCountNoise:
     """The noise of three or more counts of one query, which each somebody changes by one.
 
     Args:

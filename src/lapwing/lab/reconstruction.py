@@ -34,7 +34,7 @@ from lapwing.lab.course import is_refused, protected_students
 from lapwing.lab.drawing import LINE, LOG, chart, data, layer, nominal, numeric
 from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
 from lapwing.lab.guesses import at_most
-from lapwing.lab.joint_counts import JointCounts
+from lapwing.lab.joint_counts import JointCountNoise
 from lapwing.lab.naive import BASE, rounded_at_random, within
 from lapwing.lab.students import students
 from lapwing.plots import Plot
@@ -130,9 +130,9 @@ def deviation_of(scale: float) -> float:
     return sqrt(2 * r) / (1 - r)
 
 
-def noise_of(epsilon: Fraction) -> JointCounts:
+def noise_of(epsilon: Fraction) -> JointCountNoise:
     """Return the noise of the counts of one query, of those that share ε."""
-    return JointCounts(count=ASKED // QUERIES, epsilon=epsilon / QUERIES)
+    return JointCountNoise(count=ASKED // QUERIES, epsilon=epsilon / QUERIES)
 
 
 def _naive(people: int) -> list[Part]:

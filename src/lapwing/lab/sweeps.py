@@ -8,7 +8,7 @@ from typing import Any, Final
 from lapwing.errors import InvalidParameter
 from lapwing.lab.drawing import LOG, chart, data, layer, nominal, numeric
 from lapwing.lab.experiment import Cell, Finding, Row
-from lapwing.lab.shelf import run
+from lapwing.lab.registry import run
 from lapwing.plots import Plot
 from lapwing.privacy.amounts import Number, exact
 

@@ -71,7 +71,7 @@ Integers = NDArray[np.int64]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class TimedDraws:
     """What was drawn, with which work (in coins, or in bytes of randomness), in how many nanoseconds."""
 
     noise: Integers
@@ -80,7 +80,7 @@ class Drawn:
 
 
 @final
-class Counting:
+class CountingEntropy:
     """The system's randomness, and how many bytes of it were read."""
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ def run(settings: Settings) -> Finding:
     )
 
 
-def _naive(scale: float, draws: int) -> Drawn:
+def _naive(scale: float, draws: int) -> TimedDraws:
     noise, work, time = [], [], []
     for _ in range(draws):
         start = perf_counter_ns()
@@ -121,22 +121,22 @@ def _naive(scale: float, draws: int) -> Drawn:
         time.append(perf_counter_ns() - start)
         noise.append(drawn.noise)
         work.append(drawn.coins)
-    return Drawn(noise=np.array(noise), work=np.array(work), time=np.array(time))
+    return TimedDraws(noise=np.array(noise), work=np.array(work), time=np.array(time))
 
 
-def _lapwing(scale: Fraction, draws: int) -> Drawn:
+def _lapwing(scale: Fraction, draws: int) -> TimedDraws:
     """Draw one at a time, as for a single figure; the first few, which build tables, are not counted."""
     for _ in range(50):
         samplers.discrete_laplace(scale, 1, SYSTEM)
     noise, work, time = [], [], []
     for _ in range(draws):
-        entropy = Counting()
+        entropy = CountingEntropy()
         start = perf_counter_ns()
         drawn = samplers.discrete_laplace(scale, 1, entropy)
         time.append(perf_counter_ns() - start)
         noise.append(int(drawn[0]))
         work.append(entropy.bytes)
-    return Drawn(noise=np.array(noise), work=np.array(work), time=np.array(time))
+    return TimedDraws(noise=np.array(noise), work=np.array(work), time=np.array(time))
 
 
 def rank_correlation(x: Integers, y: Integers) -> float | None:
@@ -162,7 +162,7 @@ def told_apart(epsilon: float) -> float:
     return 0.5 + max(again, (1 - again) / 2) / (1 + again)
 
 
-def _judged_naive(drawn: Drawn, epsilon: Fraction) -> Part:
+def _judged_naive(drawn: TimedDraws, epsilon: Fraction) -> Part:
     """Guess between a true 0 and a true 1 by the answer and the number of coins, and look at time."""
     size = np.abs(drawn.noise)
     right = sum(int((_guess(drawn.noise + true, drawn.work, float(epsilon)) == true).sum()) for true in (0, 1))
@@ -184,7 +184,7 @@ def _guess(answers: Integers, coins: Integers, epsilon: float) -> Integers:
     return np.where(possible & (again > (1 - again) / 2), larger, 1 - larger)
 
 
-def _judged(drawn: Drawn, epsilon: Fraction) -> Part:
+def _judged(drawn: TimedDraws, epsilon: Fraction) -> Part:
     """Guess by the answer, as the work does not vary, and look at time."""
     size = np.abs(drawn.noise)
     guesses, most = 2 * size.size, at_most(float(epsilon))
@@ -277,7 +277,7 @@ def _conclusion(rows: list[Row]) -> str:
     return " ".join(said)
 
 
-def _points(target: str, drawn: Drawn) -> list[dict[str, str | float]]:
+def _points(target: str, drawn: TimedDraws) -> list[dict[str, str | float]]:
     """Return some of the draws, and their time as a multiple of the median."""
     middle = float(np.median(drawn.time))
     return [

@@ -37,7 +37,7 @@ from lapwing.lab.course import protected_students
 from lapwing.lab.drawing import chart, data, layer, nominal, numeric
 from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
 from lapwing.lab.guesses import at_most
-from lapwing.lab.joint_counts import JointCounts
+from lapwing.lab.joint_counts import JointCountNoise
 from lapwing.lab.naive import exact_means
 from lapwing.plots import Plot
 
@@ -122,11 +122,11 @@ def run(settings: Settings) -> Finding:
     )
 
 
-def _noises(epsilon: Fraction, attributes: int) -> list[JointCounts]:
+def _noises(epsilon: Fraction, attributes: int) -> list[JointCountNoise]:
     """Return the noise of each query, which has the part of ε that its counts are of all."""
     queries = ceil(attributes / COLUMNS)
     sizes = [(attributes + place) // queries for place in range(queries)]  # so that no query has only a few
-    return [JointCounts(count=size, epsilon=epsilon * size / attributes) for size in sizes]
+    return [JointCountNoise(count=size, epsilon=epsilon * size / attributes) for size in sizes]
 
 
 def _deviation(epsilon: Fraction, population: Population) -> float:

@@ -26,7 +26,7 @@ from lapwing.plots import Plot
 from lapwing.secure.field import joined, split
 from lapwing.secure.joint_noise import Messages, digits_for, joint_noise
 from lapwing.secure.noisy_totals import noisy_total
-from lapwing.secure.pair_keys import Stream
+from lapwing.secure.pair_keys import KeyStream
 
 PEOPLE: Final = 10_000
 SERVERS: Final = 3
@@ -133,7 +133,7 @@ def _joint(noise: DiscreteLaplace, total: int, repeats: int) -> np.ndarray:
     """Return noisy counts as three servers release them that draw one noise together, all in this process."""
     digits, shared = digits_for(noise.scale), [read_exactly(SYSTEM, 32) for _ in range(SERVERS)]
     servers = [
-        joint_noise(digits, repeats, place, Stream(shared[place]), Stream(shared[(place + 1) % SERVERS]))
+        joint_noise(digits, repeats, place, KeyStream(shared[place]), KeyStream(shared[(place + 1) % SERVERS]))
         for place in range(SERVERS)
     ]
     messages = [next(server) for server in servers]

@@ -1,13 +1,13 @@
 """Pages for the public in the reader's language: sentences that can be translated, catalogues, numbers and dates."""
 
 from lapwing.languages.language import ENGLISH, Language, catalogues, is_translated, language_for
-from lapwing.languages.phrases import Figure, Listed, Moment, Phrase, say, say_count
+from lapwing.languages.phrases import Figure, JoinedTexts, Moment, Phrase, say, say_count
 
 __all__ = [
     "ENGLISH",
     "Figure",
+    "JoinedTexts",
     "Language",
-    "Listed",
     "Moment",
     "Phrase",
     "catalogues",

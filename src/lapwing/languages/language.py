@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, final
 
-from lapwing.languages.phrases import Figure, Listed, Moment, Phrase
+from lapwing.languages.phrases import Figure, JoinedTexts, Moment, Phrase
 
 FOLDER: Final = Path(__file__).parent
 ENGLISH: Final = "en"
@@ -85,7 +85,7 @@ class Language:
             case Phrase():
                 values = {name: self.text(value) for name, value in content.values.items()}
                 return self._template(content).format(**values)
-            case Listed():
+            case JoinedTexts():
                 return self.catalogue.gettext(content.separator).join(map(self.text, content.parts))
             case Figure():
                 return self._figure(content)

@@ -40,13 +40,13 @@ class Figure(str):
 
 
 @final
-class Listed(str):
+class JoinedTexts(str):
     """Texts one after the other. Args: separator: what stands between two of them, such as " and "."""
 
     parts: tuple[str, ...]
     separator: str
 
-    def __new__(cls, parts: Iterable[str], separator: str) -> "Listed":
+    def __new__(cls, parts: Iterable[str], separator: str) -> "JoinedTexts":
         """Return the joined text."""
         parts = tuple(parts)
         joined = str.__new__(cls, separator.join(parts))

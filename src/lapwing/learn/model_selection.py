@@ -31,9 +31,9 @@ from lapwing.learn.parameters import changed, parameters, require_fit
 from lapwing.learn.predictions import predicting, require_predictions, right_rows, row_local, scaled_errors
 from lapwing.learn.random_stopping import Tries, best_of
 from lapwing.learn.training import charged_rows, epsilon_for, target_reading
-from lapwing.learn.unit_rows import GRID, Integers, Reading, UnitRows
+from lapwing.learn.unit_rows import GRID, Integers, UnitRows, UnitRowsRequest
+from lapwing.mechanisms.private_selection import ExponentialMechanism
 from lapwing.mechanisms.scores import ScoreSensitivity
-from lapwing.mechanisms.selection import ExponentialMechanism
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
 from lapwing.session import Session, access_of
@@ -41,7 +41,7 @@ from lapwing.session import Session, access_of
 MOST_CANDIDATES: Final = 50
 
 
-class Candidate(Protocol):
+class CandidateModel(Protocol):
     """What can be chosen: an estimator with a target."""
 
     def fit(
@@ -74,11 +74,11 @@ class ModelSelection:
             M. Then `score_` is the number of rows that the chosen one classifies rightly, with noise.
     """
 
-    candidates: Sequence[Candidate] = ()
+    candidates: Sequence[CandidateModel] = ()
     choice: Number = Fraction(1, 5)
     tries: int | None = None
     eta: int = 0
-    best_: Candidate | None = field(default=None, init=False)
+    best_: CandidateModel | None = field(default=None, init=False)
     place_: int | None = field(default=None, init=False)
     score_: float | None = field(default=None, init=False)
     cost_: Loss | None = field(default=None, init=False, repr=False)
@@ -150,7 +150,7 @@ class ModelSelection:
     def _best_of(
         self,
         session: "Session",
-        what: Reading,
+        what: UnitRowsRequest,
         epsilon: Number,
         choice: Fraction,
         asked: tuple[str, Sequence[str], str],
@@ -161,10 +161,10 @@ class ModelSelection:
         """Take the best of a random number of tries."""
         table, features, target = asked
 
-        def train(candidate: Candidate, unrecorded: "Session", part: Fraction) -> None:
+        def train(candidate: CandidateModel, unrecorded: "Session", part: Fraction) -> None:
             candidate.fit(unrecorded, table, features, target, epsilon=part, where=where, label=label)
 
-        def score(candidate: Candidate, units: UnitRows) -> int:
+        def score(candidate: CandidateModel, units: UnitRows) -> int:
             with predicting(candidate, what, features) as predict:
                 return score_of(predict(units), units.target, what)
 
@@ -188,7 +188,9 @@ class ModelSelection:
         return require_fit(self, "best_").predict(data)
 
 
-def scores_of(candidates: Sequence[Candidate], units: UnitRows, what: Reading, names: Sequence[str]) -> list[int]:
+def scores_of(
+    candidates: Sequence[CandidateModel], units: UnitRows, what: UnitRowsRequest, names: Sequence[str]
+) -> list[int]:
     """Return the score of each candidate, in parts of 1/GRID of a row: private."""
     scores = []
     for candidate in candidates:
@@ -197,7 +199,7 @@ def scores_of(candidates: Sequence[Candidate], units: UnitRows, what: Reading, n
     return scores
 
 
-def score_of(predicted: Floats, target: Integers, what: Reading) -> int:
+def score_of(predicted: Floats, target: Integers, what: UnitRowsRequest) -> int:
     """Return how many rows are told rightly, or of a number how near they come, in parts of 1/GRID of a row."""
     if what.target is None:
         return GRID * int(right_rows(predicted, target).sum())

@@ -14,7 +14,7 @@ from lapwing.session import Session, access_of
 if TYPE_CHECKING:
     from lapwing.ledger.entries import Charge
     from lapwing.ledger.ledger import Ledger
-    from lapwing.ledger.state import State
+    from lapwing.ledger.state import LedgerState
 
 
 def paid_session(session: Session, budget: Budget, part: Loss, *, ends: bool = False) -> Session:
@@ -40,17 +40,17 @@ class _PaidBefore:
     It has of a ledger what questions ask of one. Nothing is stored: a second try must have fresh noise.
     """
 
-    def __init__(self, state: "State", most: Loss, *, ends: bool) -> None:
+    def __init__(self, state: "LedgerState", most: Loss, *, ends: bool) -> None:
         self._state = state
         self._left = most
         self._ends = ends
 
-    def seen(self) -> "State":
+    def seen(self) -> "LedgerState":
         return self._state
 
     state = seen
 
-    def look_up(self, keys: Sequence[str]) -> "tuple[State, list[tuple[()]]]":
+    def look_up(self, keys: Sequence[str]) -> "tuple[LedgerState, list[tuple[()]]]":
         return self._state, [() for _ in keys]
 
     def answers(self, key: str) -> tuple[()]:

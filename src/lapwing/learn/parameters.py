@@ -15,7 +15,7 @@ Estimator = TypeVar("Estimator")
 
 def parameters(estimator: Any) -> dict[str, Any]:
     """Return the parameters of an estimator by name: what it was made with."""
-    return {one.name: getattr(estimator, one.name) for one in fields(estimator) if one.init}
+    return {field.name: getattr(estimator, field.name) for field in fields(estimator) if field.init}
 
 
 def changed(estimator: Estimator, values: dict[str, Any]) -> Estimator:

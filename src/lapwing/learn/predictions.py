@@ -36,7 +36,7 @@ import numpy as np
 from lapwing.engines import FAILED
 from lapwing.errors import EngineFault, InvalidParameter
 from lapwing.learn.columns import Category, Feature, Floats
-from lapwing.learn.unit_rows import GRID, Integers, Reading, UnitRows
+from lapwing.learn.unit_rows import GRID, Integers, UnitRows, UnitRowsRequest
 from lapwing.machine.isolation import Isolated
 
 Own = TypeVar("Own", bound=type)
@@ -115,7 +115,7 @@ row_local(Feature)
 
 
 @contextmanager
-def predicting(model: Model, what: Reading, names: Sequence[str]) -> Iterator[Predicting]:
+def predicting(model: Model, what: UnitRowsRequest, names: Sequence[str]) -> Iterator[Predicting]:
     """Return what predicts rows by a model, which is ours or is asked unit by unit."""
     if is_row_local(model):
         yield lambda units: _at_once(model, units, what, names)
@@ -124,7 +124,7 @@ def predicting(model: Model, what: Reading, names: Sequence[str]) -> Iterator[Pr
         yield lambda units: _unit_by_unit(isolated, units, what, names)
 
 
-def require_predictions(model: Model, what: Reading, names: Sequence[str]) -> None:
+def require_predictions(model: Model, what: UnitRowsRequest, names: Sequence[str]) -> None:
     """Refuse a model that cannot predict such rows: it tries one that nobody has.
 
     Raises:
@@ -147,7 +147,7 @@ def require_predictions(model: Model, what: Reading, names: Sequence[str]) -> No
         )
 
 
-def _own_reason(model: Model, data: Any, what: Reading) -> str | None:
+def _own_reason(model: Model, data: Any, what: UnitRowsRequest) -> str | None:
     """Return why a model of ours predicts nothing.
 
     Raises:
@@ -162,7 +162,7 @@ def _own_reason(model: Model, data: Any, what: Reading) -> str | None:
     return None if what.target is None or math.isfinite(told[0]) else _NOT_FINITE
 
 
-def _at_once(model: Model, units: UnitRows, what: Reading, names: Sequence[str]) -> Floats:
+def _at_once(model: Model, units: UnitRows, what: UnitRowsRequest, names: Sequence[str]) -> Floats:
     found = None
     try:
         with np.errstate(all="ignore"):
@@ -174,7 +174,7 @@ def _at_once(model: Model, units: UnitRows, what: Reading, names: Sequence[str])
     return found
 
 
-def _unit_by_unit(isolated: Isolated, units: UnitRows, what: Reading, names: Sequence[str]) -> Floats:
+def _unit_by_unit(isolated: Isolated, units: UnitRows, what: UnitRowsRequest, names: Sequence[str]) -> Floats:
     found = np.full(units.target.size, np.nan)
     for start, size in zip(units.starts.tolist(), units.sizes.tolist(), strict=True):
         own = slice(start, start + size)
@@ -182,7 +182,7 @@ def _unit_by_unit(isolated: Isolated, units: UnitRows, what: Reading, names: Seq
     return found
 
 
-def _asked(model: Model, what: Reading, *, finite: bool = False) -> Callable[[Any], Floats]:
+def _asked(model: Model, what: UnitRowsRequest, *, finite: bool = False) -> Callable[[Any], Floats]:
     """Return what asks a model of the rows of one unit.
 
     Args:
@@ -198,7 +198,7 @@ def _asked(model: Model, what: Reading, *, finite: bool = False) -> Callable[[An
     return ask
 
 
-def _told(predicted: Any, what: Reading) -> Floats:
+def _told(predicted: Any, what: UnitRowsRequest) -> Floats:
     """Return predictions as places of classes, NaN where it is none of them; or as numbers."""
     if what.target is not None:
         return np.asarray(predicted, dtype=np.float64)
@@ -212,16 +212,16 @@ def _place(one: Any, classes: Sequence[Category]) -> float:
 # ---- rows as a model takes them --------------------------------------------------------------------------------------
 
 
-def columns_of(units: UnitRows, what: Reading, names: Sequence[str]) -> dict[str, list[Any]]:
+def columns_of(units: UnitRows, what: UnitRowsRequest, names: Sequence[str]) -> dict[str, list[Any]]:
     """Return the values of columns, as a model takes them, of rows that were read: private."""
     return _columns(units.features, what, names)
 
 
-def _columns(matrix: Integers, what: Reading, names: Sequence[str]) -> dict[str, list[Any]]:
+def _columns(matrix: Integers, what: UnitRowsRequest, names: Sequence[str]) -> dict[str, list[Any]]:
     return {name: _values(name, matrix, what) for name in names}
 
 
-def _values(name: str, matrix: Integers, what: Reading) -> list[Any]:
+def _values(name: str, matrix: Integers, what: UnitRowsRequest) -> list[Any]:
     places = [place for place, feature in enumerate(what.features) if feature.column == name]
     own = [what.features[place] for place in places]
     if own[0].category is None:

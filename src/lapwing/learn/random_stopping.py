@@ -61,7 +61,7 @@ from lapwing.privacy.measures import GaussianDP, Loss, PureDP
 from lapwing.session import Session, access_of
 
 if TYPE_CHECKING:
-    from lapwing.learn.unit_rows import Reading, UnitRows
+    from lapwing.learn.unit_rows import UnitRows, UnitRowsRequest
 
 MOST_TRIES: Final = 1_000
 MOST_TRAINED: Final = 5_000
@@ -151,7 +151,7 @@ class Best:
 def best_of(
     candidates: Sequence[Any],
     session: Session,
-    what: "Reading",
+    what: "UnitRowsRequest",
     tries: Tries,
     *,
     epsilon: Number,

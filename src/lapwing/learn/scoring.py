@@ -30,7 +30,7 @@ from lapwing.learn.columns import Floats
 from lapwing.learn.moments import quantile
 from lapwing.learn.predictions import Model, predicting, require_predictions, right_rows, scaled_errors
 from lapwing.learn.training import charged_rows, target_reading
-from lapwing.learn.unit_rows import GRID, Integers, Reading, UnitRows
+from lapwing.learn.unit_rows import GRID, Integers, UnitRows, UnitRowsRequest
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
@@ -108,7 +108,7 @@ def score(
     return Score(value=value, interval=interval, confidence=confidence, cost=charged)
 
 
-def outcome_sums(predicted: Floats, units: UnitRows, what: Reading) -> Integers:
+def outcome_sums(predicted: Floats, units: UnitRows, what: UnitRowsRequest) -> Integers:
     """Return what all rows add up to: private.
 
     Of each row it is right and wrong; or of a number 1, t, t² and the square of half the error, in parts of 1/GRID².
@@ -122,7 +122,7 @@ def outcome_sums(predicted: Floats, units: UnitRows, what: Reading) -> Integers:
 
 
 def released(
-    sums: Integers, price: Loss, what: Reading, *, replaced: bool, entropy: Entropy
+    sums: Integers, price: Loss, what: UnitRowsRequest, *, replaced: bool, entropy: Entropy
 ) -> tuple[Integers, DiscreteLaplace | RoundedGaussian]:
     """Return sums of outcomes with noise that costs the price, and the noise."""
     sensitivity, kind = _sensitivity(what, replaced=replaced), DiscreteLaplace if isinstance(price, PureDP) else None
@@ -130,7 +130,7 @@ def released(
     return cast(Integers, noise.release(sums, entropy)), noise
 
 
-def _sensitivity(what: Reading, *, replaced: bool) -> Sensitivity:
+def _sensitivity(what: UnitRowsRequest, *, replaced: bool) -> Sensitivity:
     rows = what.places
     if what.target is None:
         return Sensitivity(l1=2 * rows, l2_squared=2 * rows**2) if replaced else Sensitivity.from_l1(rows)

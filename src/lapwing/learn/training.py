@@ -16,7 +16,7 @@ from lapwing.learn.classes import classes_of
 from lapwing.learn.columns import Category, Feature, column_of, features_of, number_of, table_of
 from lapwing.learn.noisy_sums import PURE, Releases
 from lapwing.learn.parameters import require_other
-from lapwing.learn.unit_rows import Reading, UnitRows, reading_of
+from lapwing.learn.unit_rows import UnitRows, UnitRowsRequest, reading_of
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.query.bind.bind import bind
@@ -41,7 +41,7 @@ def reading(
     classes: Sequence[Category] = (),
     *,
     where: str | None,
-) -> Reading:
+) -> UnitRowsRequest:
     """Return what is to be read, free of charge.
 
     Raises:
@@ -72,7 +72,7 @@ def target_reading(
     all_categories: bool = False,
     numbers: bool = False,
     two: bool = False,
-) -> Reading:
+) -> UnitRowsRequest:
     """Return what reads columns as features, and a target, free of charge.
 
     Args:
@@ -99,7 +99,7 @@ def target_reading(
 
 
 def paid_rows(
-    session: "Session", what: Reading, parts: Parts, *, epsilon: Number, label: str
+    session: "Session", what: UnitRowsRequest, parts: Parts, *, epsilon: Number, label: str
 ) -> tuple[UnitRows, Releases, Loss]:
     """Charge a price, read the rows, and return them with the releases that it pays for, and what was charged.
 
@@ -119,14 +119,14 @@ def paid_rows(
     return rows, releases, charged
 
 
-def charged_rows(session: "Session", what: Reading, price: Loss, *, label: str) -> tuple[UnitRows, bool, Loss]:
+def charged_rows(session: "Session", what: UnitRowsRequest, price: Loss, *, label: str) -> tuple[UnitRows, bool, Loss]:
     """Charge a loss and read the rows; return them, whether neighbours replace a unit, and what was charged."""
     rows, charged = _rows_after(lambda: session.spend(price, label), session, what)
     return rows, is_replaced(session), charged
 
 
 def reserved_rows(
-    session: "Session", what: Reading, steps: "Listed", *, label: str, delta: Fraction
+    session: "Session", what: UnitRowsRequest, steps: "Listed", *, label: str, delta: Fraction
 ) -> "tuple[UnitRows, Reservation]":
     """Charge a list of steps, read the rows, and return them with what counts the steps.
 
@@ -137,7 +137,7 @@ def reserved_rows(
     return _rows_after(lambda: session.reserve([steps], label, delta=delta), session, what)
 
 
-def _rows_after(charge: Callable[[], Charged], session: "Session", what: Reading) -> tuple[UnitRows, Charged]:
+def _rows_after(charge: Callable[[], Charged], session: "Session", what: UnitRowsRequest) -> tuple[UnitRows, Charged]:
     """Charge, then read the rows, of the data that were the ledger's version before; return both."""
     access = access_of(session)
     access.engine.prepare(what.question)

@@ -67,7 +67,7 @@ class UnitRows:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class UnitRowsRequest:
     """What is to be read: public. Made before the charge, so that what cannot be read costs nothing."""
 
     question: Question
@@ -125,7 +125,7 @@ def reading_of(
     classes: Sequence[Category],
     where: str | None,
     bind: "Callable[[str], Plan]",
-) -> Reading:
+) -> UnitRowsRequest:
     """Return what reads features and a target of every unit.
 
     Args:
@@ -180,7 +180,7 @@ def reading_of(
             "A unit's rows do not stand side by side", cause=RefusalCause.INTERNAL, remedy="This is a bug in Lapwing."
         )
     keys = tuple(Key(expression=cast(Sum, measure).argument, values=None) for measure in measures)
-    return Reading(
+    return UnitRowsRequest(
         question=replace(plan.question, keys=keys, measures=(Count(),)),
         features=tuple(features),
         target=target if isinstance(target, Feature) else None,

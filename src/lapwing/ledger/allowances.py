@@ -22,7 +22,7 @@ from lapwing.errors import AllowanceExhausted, DataStopped, QueryRefused, Refusa
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.events import require_few
 from lapwing.ledger.registration import Registration
-from lapwing.ledger.state import Spending, Spent, State, price_of
+from lapwing.ledger.state import LedgerState, Spending, Spent, price_of
 from lapwing.ledger.transitions import paid
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.figures import cost_and_rest
@@ -150,7 +150,7 @@ def _tightness(price: Spent, room: Spent) -> tuple[bool, Fraction]:
     return (False, room.amount) if price.amount > room.amount else (True, room.delta)
 
 
-def require_chargeable(limits: Limits, state: State, charges: Sequence[Charge]) -> None:
+def require_chargeable(limits: Limits, state: LedgerState, charges: Sequence[Charge]) -> None:
     """Refuse charges of one request that go beyond its limits, or that come too late for who may not see time.
 
     Raises:
@@ -163,7 +163,7 @@ def require_chargeable(limits: Limits, state: State, charges: Sequence[Charge]) 
         require_few(state, charges)
 
 
-def left_if_refused(state: State, charges: Sequence[Charge]) -> Spent | None:
+def left_if_refused(state: LedgerState, charges: Sequence[Charge]) -> Spent | None:
     """Return what the budget has left for charges that it does not hold together, or None: it holds them."""
     after = state
     for charge in charges:

@@ -16,7 +16,7 @@ from lapwing.ledger.owners import Owners, owners_from
 from lapwing.ledger.parts import Division, Parts, require_same_parts
 from lapwing.ledger.raising import raised_by, record_of, require_raise
 from lapwing.ledger.registration import Registration
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.privacy.filters import Account
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def opening(registration: Registration, time: str) -> Entry:
     return Entry.seal(sequence=1, time=time, kind="open", subject="", body=registration.to_record(), previous=GENESIS)
 
 
-def opened(entry: Entry, body: Mapping[str, Any]) -> State:
+def opened(entry: Entry, body: Mapping[str, Any]) -> LedgerState:
     """Return the state after the first entry.
 
     Raises:
@@ -43,7 +43,7 @@ def opened(entry: Entry, body: Mapping[str, Any]) -> State:
     if entry.kind != "open":
         raise broken(entry.sequence, "comes before the ledger is opened")
     registration = Registration.from_record(body)
-    return State(
+    return LedgerState(
         sequence=entry.sequence,
         hash=entry.hash,
         registration=registration,
@@ -53,11 +53,11 @@ def opened(entry: Entry, body: Mapping[str, Any]) -> State:
     )
 
 
-def _fold_open(state: State, entry: Entry, body: object) -> State:
+def _fold_open(state: LedgerState, entry: Entry, body: object) -> LedgerState:
     raise broken(entry.sequence, "opens the ledger a second time")
 
 
-def dividing(state: State, parts: Parts | None, time: str) -> Entry | None:
+def dividing(state: LedgerState, parts: Parts | None, time: str) -> Entry | None:
     """Return the entry that divides the data, or None if they are divided, or are not meant to be.
 
     Parts of another table than the one that is divided change nothing: its questions are charged to all parts.
@@ -73,7 +73,7 @@ def dividing(state: State, parts: Parts | None, time: str) -> Entry | None:
     return None
 
 
-def _fold_parts(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+def _fold_parts(state: LedgerState, entry: Entry, body: Mapping[str, Any]) -> LedgerState:
     if state.division is not None:
         raise broken(entry.sequence, "divides the data a second time")
     parts, spent, delta = Parts.from_record(body), state.account.spent, state.delta_spent
@@ -81,7 +81,7 @@ def _fold_parts(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
 
 
 def accepting(
-    state: State, digests: Mapping[str, str], principal: str, time: str, owners: Owners = MappingProxyType({})
+    state: LedgerState, digests: Mapping[str, str], principal: str, time: str, owners: Owners = MappingProxyType({})
 ) -> Entry | None:
     """Return the entry of a new version of the data, or None if these data are already the current version.
 
@@ -100,7 +100,7 @@ def accepting(
     return state.next_entry(time, "data", "", body)
 
 
-def _fold_data(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+def _fold_data(state: LedgerState, entry: Entry, body: Mapping[str, Any]) -> LedgerState:
     if body["version"] != state.version + 1:
         raise broken(entry.sequence, "accepts a version of the data out of turn")
     if state.closed:
@@ -112,7 +112,7 @@ def _fold_data(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
     return after if after.division is None else replace(after, division=after.division.for_version(after.version))
 
 
-def resuming(state: State, principal: str, time: str) -> Entry | None:
+def resuming(state: LedgerState, principal: str, time: str) -> Entry | None:
     """Return the entry of a curator who has looked at faults and late answers, or None if there are none.
 
     It refunds nothing.
@@ -124,7 +124,7 @@ def resuming(state: State, principal: str, time: str) -> Entry | None:
     return state.next_entry(time, "resume", "", body)
 
 
-def resumed(transaction: "Transaction", settled: State, principal: str, time: str) -> int:
+def resumed(transaction: "Transaction", settled: LedgerState, principal: str, time: str) -> int:
     """Append that entry, if there is anything to look at, and return how many faults and late answers there were."""
     entry = resuming(transaction.state, principal, time)
     if entry is not None:
@@ -132,14 +132,14 @@ def resumed(transaction: "Transaction", settled: State, principal: str, time: st
     return settled.faults + len(settled.late)
 
 
-def _fold_resume(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+def _fold_resume(state: LedgerState, entry: Entry, body: Mapping[str, Any]) -> LedgerState:
     seen = body["faults"], body.get("late", 0)
     if not all(isinstance(count, int) for count in seen) or seen != (state.faults, len(state.late)):
         raise broken(entry.sequence, "looks at other faults than there were")
     return replace(state, faults=0, late=())
 
 
-def raising(state: State, now: Registration, principal: str, time: str) -> Entry | None:
+def raising(state: LedgerState, now: Registration, principal: str, time: str) -> Entry | None:
     """Return the entry that raises the budget to another one, or None if that is the budget already.
 
     Raises:
@@ -154,7 +154,7 @@ def raising(state: State, now: Registration, principal: str, time: str) -> Entry
     return state.next_entry(time, "raise", "", record_of(state.registration, now, principal))
 
 
-def _fold_raise(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+def _fold_raise(state: LedgerState, entry: Entry, body: Mapping[str, Any]) -> LedgerState:
     if state.closed:
         raise broken(entry.sequence, "raises the budget after the data set was closed")
     now = raised_by(state.registration, body)
@@ -168,18 +168,18 @@ def _fold_raise(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
     )
 
 
-def closing(state: State, principal: str, time: str) -> Entry | None:
+def closing(state: LedgerState, principal: str, time: str) -> Entry | None:
     """Return the entry that closes the data set for ever, or None if it is closed."""
     return None if state.closed else state.next_entry(time, "close", "", {"principal": principal})
 
 
-def _fold_close(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+def _fold_close(state: LedgerState, entry: Entry, body: Mapping[str, Any]) -> LedgerState:
     if state.closed:
         raise broken(entry.sequence, "closes the data set a second time")
     return replace(state, closed=True)
 
 
-def restoring(state: State, declared: Declared, marked: int | None, principal: str, time: str) -> Entry:
+def restoring(state: LedgerState, declared: Declared, marked: int | None, principal: str, time: str) -> Entry:
     """Return the entry that a restored ledger adds to those of the copy.
 
     Args:
@@ -190,7 +190,7 @@ def restoring(state: State, declared: Declared, marked: int | None, principal: s
     return state.next_entry(time, "restored", "", body)
 
 
-def _fold_restored(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+def _fold_restored(state: LedgerState, entry: Entry, body: Mapping[str, Any]) -> LedgerState:
     if body["entries"] != state.sequence:
         raise broken(entry.sequence, "restores another number of entries than there are")
     if body["declared"] not in get_args(Declared):
@@ -198,14 +198,14 @@ def _fold_restored(state: State, entry: Entry, body: Mapping[str, Any]) -> State
     return replace(spent_wholly(state), lost=True) if body["declared"] == LOST else state
 
 
-def spent_wholly(state: State) -> State:
+def spent_wholly(state: LedgerState) -> LedgerState:
     """Return a state in which nothing is left: of the budget, and of the delta for private keys, in any part."""
     budget, delta = state.registration.budget, state.registration.delta_keys
     division = None if state.division is None else state.division.spent_wholly(delta)
     return replace(state, account=replace(state.account, spent=budget), delta_spent=delta, division=division)
 
 
-FOLDS: Final[dict[str, Callable[[State, Entry, Any], State]]] = {
+FOLDS: Final[dict[str, Callable[[LedgerState, Entry, Any], LedgerState]]] = {
     "open": _fold_open,
     "parts": _fold_parts,
     "data": _fold_data,

@@ -41,8 +41,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lapwing.errors import DataStopped
 from lapwing.ledger.entries import Charge, Entry, broken
-from lapwing.ledger.faults import Late
-from lapwing.ledger.state import State
+from lapwing.ledger.faults import LateAnswers
+from lapwing.ledger.state import LedgerState
 
 if TYPE_CHECKING:
     from lapwing.ledger.transaction import Transaction
@@ -62,12 +62,12 @@ def most_bits(questions: int, allowed: int = EVENTS_ALLOWED) -> float:
     return log2(sum(comb(4 * questions, events) * MOMENTS**events for events in range(allowed + 1)))
 
 
-def events(state: State) -> int:
+def events(state: LedgerState) -> int:
     """Return how many events stand: faults and late answers."""
     return state.faults + len(state.late)
 
 
-def noting(state: State, tick: str, principal: str, time: str) -> Entry:
+def noting(state: LedgerState, tick: str, principal: str, time: str) -> Entry:
     """Return the entry that answers are late from a tick on, that of somebody first."""
     return state.next_entry(time, "late", "", {"tick": tick, "principal": principal})
 
@@ -78,19 +78,19 @@ def noted(transaction: "Transaction", tick: str, principal: str, time: str) -> t
     return tuple(late.tick for late in state.late)
 
 
-def fold_late(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+def fold_late(state: LedgerState, entry: Entry, body: Mapping[str, Any]) -> LedgerState:
     """Return the state after such an entry.
 
     Raises:
         LedgerFault: If it says what no service says.
     """
-    late = Late(tick=body["tick"], principal=body["principal"])
+    late = LateAnswers(tick=body["tick"], principal=body["principal"])
     if not all(isinstance(part, str) for part in late):
         raise broken(entry.sequence, "names no moment at which answers were late")
     return replace(state, late=(*state.late, late))
 
 
-def require_few(state: State, requests: Sequence[Charge]) -> None:
+def require_few(state: LedgerState, requests: Sequence[Charge]) -> None:
     """Refuse charges of somebody who is not trusted with time once too many events stand.
 
     Raises:

@@ -17,7 +17,7 @@ from typing import Final
 from lapwing.errors import InvalidParameter, LedgerFault
 from lapwing.ledger import reading
 from lapwing.ledger.entries import Entry
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.machine.drafts import draft_of, sync_folder
 
 FIELDS: Final = tuple(field.name for field in fields(Entry))
@@ -75,7 +75,7 @@ def entries_of(path: Path) -> Iterator[Entry]:
         raise LedgerFault(f"{path.name} cannot be read ({reason}). Give the path of an export.") from None
 
 
-def verified(path: Path) -> State:
+def verified(path: Path) -> LedgerState:
     """Return what the entries of a file add up to, after checking each of them and their chain.
 
     Raises:
@@ -87,7 +87,7 @@ def verified(path: Path) -> State:
     return state
 
 
-def write(entries: Iterable[Entry], path: Path, *, newer: bool = False) -> State:
+def write(entries: Iterable[Entry], path: Path, *, newer: bool = False) -> LedgerState:
     """Write entries to a file that only its owner can read, whole or not at all, and return their sums.
 
     Args:

@@ -61,7 +61,7 @@ FAULTS_ALLOWED: Final = 3
 """So many faults since the curator last looked stop the data set."""
 
 
-class Late(NamedTuple):
+class LateAnswers(NamedTuple):
     """That answers were late (`ledger.events`): from which moment on (UTC, in ISO 8601), and whose was the first."""
 
     tick: str

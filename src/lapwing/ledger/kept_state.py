@@ -28,22 +28,22 @@ from typing import Any, Final, cast, final
 
 from lapwing.errors import LapwingError
 from lapwing.ledger.entries import digest_of
-from lapwing.ledger.faults import Late
+from lapwing.ledger.faults import LateAnswers
 from lapwing.ledger.owners import owners_from
 from lapwing.ledger.parts import Division, Parts
 from lapwing.ledger.registration import Registration
-from lapwing.ledger.state import Spent, State
+from lapwing.ledger.state import LedgerState, Spent
 from lapwing.ledger.store import Log
 from lapwing.privacy import measures
 from lapwing.privacy.amounts import read as number
 from lapwing.privacy.amounts import written
 from lapwing.privacy.filters import Account
-from lapwing.privacy.parts import Neighbouring, PartsAccount, Sums
+from lapwing.privacy.parts import Neighbouring, PartsAccount, PartSums
 
 EVERY: Final = 256
 """A state is kept anew when so many entries came after the last one: folding them takes some 20 ms."""
 _FORM: Final = "lapwing state 2"
-"""Changes whenever `State`, or what an entry does to it, does: a file of another form is passed over."""
+"""Changes whenever `LedgerState`, or what an entry does to it, does: a file of another form is passed over."""
 
 
 @final
@@ -54,13 +54,13 @@ class StateFile:
         self._ledger = ledger
         self.due = EVERY
 
-    def read(self, log: Log) -> State | None:
+    def read(self, log: Log) -> LedgerState | None:
         """Return the state that was kept, as `kept`."""
         state = kept(self._ledger, log)
         self.due = EVERY + (0 if state is None else state.sequence)
         return state
 
-    def keep(self, state: State) -> None:
+    def keep(self, state: LedgerState) -> None:
         """Keep a state, as `keep`."""
         keep(self._ledger, state)
         self.due = EVERY + state.sequence
@@ -71,7 +71,7 @@ def path_of(ledger: Path) -> Path:
     return ledger.with_name(ledger.name + ".state")
 
 
-def keep(ledger: Path, state: State) -> None:
+def keep(ledger: Path, state: LedgerState) -> None:
     """Keep the state after a committed entry; the caller holds the mark. A file that cannot be written is left out."""
     text = json.dumps(to_record(state), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     path = path_of(ledger)
@@ -83,7 +83,7 @@ def keep(ledger: Path, state: State) -> None:
         draft.replace(path)
 
 
-def kept(ledger: Path, log: Log) -> State | None:
+def kept(ledger: Path, log: Log) -> LedgerState | None:
     """Return the state that was kept, if it is one of this chain; None if there is none, or a doubt.
 
     Raises:
@@ -100,7 +100,7 @@ def kept(ledger: Path, log: Log) -> State | None:
     return state if newest is not None and newest.hash == state.hash else None
 
 
-def to_record(state: State) -> dict[str, object]:
+def to_record(state: LedgerState) -> dict[str, object]:
     """Return a state as JSON, numbers as exact text."""
     return {
         "sequence": state.sequence,
@@ -123,10 +123,10 @@ def to_record(state: State) -> dict[str, object]:
     }
 
 
-def from_record(record: Mapping[str, Any]) -> State:
+def from_record(record: Mapping[str, Any]) -> LedgerState:
     """Read what `to_record` wrote."""
     account = record["account"]
-    return State(
+    return LedgerState(
         sequence=record["sequence"],
         hash=record["hash"],
         registration=Registration.from_record(record["registration"]),
@@ -136,7 +136,7 @@ def from_record(record: Mapping[str, Any]) -> State:
         delta_spent=number(record["delta_spent"], "delta_spent"),
         division=None if record["division"] is None else _division_from(record["division"]),
         faults=record["faults"],
-        late=tuple(Late(*late) for late in record["late"]),
+        late=tuple(LateAnswers(*late) for late in record["late"]),
         under_way=MappingProxyType({int(charge): asker for charge, asker in record["under_way"].items()}),
         spending=MappingProxyType(
             {
@@ -176,13 +176,13 @@ def _division_from(record: Mapping[str, Any]) -> Division:
     return Division(parts=Parts.from_record(record["parts"]), losses=losses, deltas=_sums_from(record["deltas"]))
 
 
-def _sums_record(sums: Sums) -> dict[str, object]:
+def _sums_record(sums: PartSums) -> dict[str, object]:
     alone = [[part, written(amount)] for part, amount in sums.alone]
     return {"differ": sums.differ, "everywhere": written(sums.everywhere), "alone": alone}
 
 
-def _sums_from(record: Mapping[str, Any]) -> Sums:
+def _sums_from(record: Mapping[str, Any]) -> PartSums:
     alone: tuple[tuple[str, Fraction], ...] = tuple(
         (part, number(amount, "amount")) for part, amount in record["alone"]
     )
-    return Sums(differ=record["differ"], everywhere=number(record["everywhere"], "everywhere"), alone=alone)
+    return PartSums(differ=record["differ"], everywhere=number(record["everywhere"], "everywhere"), alone=alone)

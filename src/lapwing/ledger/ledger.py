@@ -26,9 +26,9 @@ from lapwing.ledger.owners import Owners
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.reading import FaultRow, History, HistoryRow
 from lapwing.ledger.registration import Registration
-from lapwing.ledger.settling import Debt, Settled, settled
-from lapwing.ledger.snapshots import Snapshots
-from lapwing.ledger.state import State
+from lapwing.ledger.settling import PendingWrite, Settled, settled
+from lapwing.ledger.snapshots import LedgerSnapshots
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.store import Chain, Presence
 from lapwing.ledger.transaction import Transaction
 from lapwing.ledger.transitions import answering, charging, fold
@@ -52,17 +52,17 @@ class Ledger:
             of reach, read-only or full; nothing is reported as charged then.
     """
 
-    def __init__(self, chain: Chain, presence: Presence, snapshots: Snapshots | None = None) -> None:
+    def __init__(self, chain: Chain, presence: Presence, snapshots: LedgerSnapshots | None = None) -> None:
         self._chain = chain
         self._group = GroupCommit(chain)
         self._presence = presence
-        self._snapshots = snapshots if snapshots is not None else Snapshots(chain)
+        self._snapshots = snapshots if snapshots is not None else LedgerSnapshots(chain)
         # What could not be written when it happened: paid from the front, with the ledger held.
-        self._owed: list[Debt] = []
+        self._pending_writes: list[PendingWrite] = []
         # Charges that were handed out here and have not ended. Of any other one under our name, nobody was told.
-        self._told: set[int] = set()
+        self._issued_charges: set[int] = set()
         # Whether a commit ended in a fault, so that a charge may be there of which nobody was told.
-        self._doubtful = False
+        self._commit_uncertain = False
         self._unread = WeakValueDictionary[int, History]()
 
     @classmethod
@@ -74,7 +74,7 @@ class Ledger:
         *,
         parts: Parts | None = None,
         owners: Owners = NOBODY,
-        snapshots: Snapshots | None = None,
+        snapshots: LedgerSnapshots | None = None,
     ) -> Self:
         """Open the ledger that a store keeps, registering it if it has no entry yet.
 
@@ -88,12 +88,12 @@ class Ledger:
             raise
         return cls(chain, presence, snapshots)
 
-    def state(self) -> State:
+    def state(self) -> LedgerState:
         """Return what all entries so far add up to, holding the ledger: every charge that was being made is in it."""
         with self._chain.transaction() as transaction:
             return transaction.state
 
-    def seen(self) -> State:
+    def seen(self) -> LedgerState:
         """Return what all entries so far add up to, without holding anybody up."""
         return self._snapshots.state()
 
@@ -101,14 +101,14 @@ class Ledger:
         """Make these data the current version, and return its number (`administration.accept`)."""
         return administration.accept(self._chain, digests, principal, owners, now)
 
-    def look_up(self, keys: Sequence[str]) -> tuple[State, list[tuple[StoredAnswer, ...]]]:
+    def look_up(self, keys: Sequence[str]) -> tuple[LedgerState, list[tuple[StoredAnswer, ...]]]:
         """Return the state, and for each key the answers to it about the current data, the dearest first.
 
         Of equally dear ones the first bought comes first, so that the same question always gets the same answer. The
         state is that in which the answers were looked for: those recorded later have higher sequences.
         """
 
-        def found(transaction: Transaction) -> tuple[State, list[tuple[StoredAnswer, ...]]]:
+        def found(transaction: Transaction) -> tuple[LedgerState, list[tuple[StoredAnswer, ...]]]:
             return transaction.state, [_answers(transaction, key) for key in keys]
 
         return self._group.carry_out(found)
@@ -174,7 +174,7 @@ class Ledger:
         if isinstance(entries, Refused):
             return entries
         states = self._append(transaction, settled, *entries)[-len(entries) :]
-        transaction.once_kept(lambda: self._told.update(state.sequence for state in states))
+        transaction.once_kept(lambda: self._issued_charges.update(state.sequence for state in states))
         return tuple(Charged(sequence=state.sequence, account=state.account) for state in states)
 
     def record_answer(self, sequence: int, payload: str) -> None:
@@ -189,7 +189,7 @@ class Ledger:
             self._record(sequence, payload)
         except LedgerFault:  # once more: it may be kept already, or the database have come back
             self._record(sequence, payload)
-        self._told.discard(sequence)
+        self._issued_charges.discard(sequence)
 
     def _record(self, sequence: int, payload: str) -> None:
         def decide(transaction: Transaction) -> None:
@@ -222,9 +222,9 @@ class Ledger:
         try:
             silent = self._group.carry_out(decide)
         except (LedgerFault, MemoryError):
-            self._owed.append((tuple(sequences), cause))
+            self._pending_writes.append((tuple(sequences), cause))
             silent = False
-        self._told.difference_update(sequences)
+        self._issued_charges.difference_update(sequences)
         return silent
 
     def settle(self) -> bool:
@@ -234,7 +234,7 @@ class Ledger:
         ledger and may be idle calls this now and then. It asks the store for nothing unless there is something to be
         written, and does not raise.
         """
-        if not (self._owed or self._doubtful):
+        if not (self._pending_writes or self._commit_uncertain):
             return True
         try:
             self._group.carry_out(self._settle)
@@ -306,7 +306,7 @@ class Ledger:
         with self._chain.closed() as askers:  # no charge begins in between, which would bear a name that is dropped
             self._presence.drop(unless=askers)
 
-    def _decided(self, state: State, requests: Sequence[Charge]) -> list[Entry] | Refused:
+    def _decided(self, state: LedgerState, requests: Sequence[Charge]) -> list[Entry] | Refused:
         """Return the entries of several charges, or the refusal of the first that does not fit after the others."""
         entries: list[Entry] = []
         for request in requests:
@@ -317,23 +317,24 @@ class Ledger:
             entries.append(entry)
         return entries
 
-    def _append(self, transaction: Transaction, settled: Settled, *entries: Entry) -> list[State]:
+    def _append(self, transaction: Transaction, settled: Settled, *entries: Entry) -> list[LedgerState]:
         """Append what is settled, and more after it; once that is kept, it is no longer owed.
 
         What other threads come to owe meanwhile is appended, and stays.
         """
-        self._doubtful = True  # until it is known to be done; what was doubtful before is settled by the same commit
-        paid = self._owed[: settled.debts]
+        # Until it is known to be done; what was doubtful before is settled by the same commit.
+        self._commit_uncertain = True
+        paid = self._pending_writes[: settled.debts]
         transaction.once_kept(lambda: self._noted(paid))
         return transaction.append(*settled.entries, *entries)
 
-    def _noted(self, paid: Sequence[Debt]) -> None:
-        self._doubtful = False
+    def _noted(self, paid: Sequence[PendingWrite]) -> None:
+        self._commit_uncertain = False
         for debt in paid:
-            if debt in self._owed:  # not paid by another request of the same commit
-                self._owed.remove(debt)
+            if debt in self._pending_writes:  # not paid by another request of the same commit
+                self._pending_writes.remove(debt)
 
-    def _settle(self, transaction: Transaction) -> State:
+    def _settle(self, transaction: Transaction) -> LedgerState:
         """Append what ended and is not written down yet, and return the state after it."""
         settled = self._settled(transaction)
         self._append(transaction, settled)
@@ -344,11 +345,12 @@ class Ledger:
 
         Mostly that is nothing: no charge is under way, for anybody, that could have ended without being written down.
         """
-        # `_told` is read before `_owed`: a question that fails meanwhile in another thread enters `_owed` before it
-        # leaves `_told` (`record_unanswered`). So it is in one of the two, and not taken for one nobody was told of.
-        # Charges that were appended in this transaction will be told once it is kept.
-        state, told = transaction.state, self._told.union(entry.sequence for entry in transaction.appended)
-        owed = tuple(self._owed)
+        # `_issued_charges` is read before `_pending_writes`: a question that fails meanwhile in another thread enters
+        # `_pending_writes` before it leaves `_issued_charges` (`record_unanswered`). So it is in one of the two, and
+        # not taken for one nobody was told of. Charges that were appended in this transaction will be told once it is
+        # kept.
+        state, told = transaction.state, self._issued_charges.union(entry.sequence for entry in transaction.appended)
+        owed = tuple(self._pending_writes)
         if not state.under_way:
             return Settled(state, (), len(owed), 0)  # what is owed has been ended otherwise
         return settled(state, owed, told, self._presence, now())

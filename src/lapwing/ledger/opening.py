@@ -12,12 +12,12 @@ from lapwing.ledger.mark import path_of as mark_of
 from lapwing.ledger.owners import Owners
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.registration import Registration
-from lapwing.ledger.snapshots import Snapshots
+from lapwing.ledger.snapshots import LedgerSnapshots
 from lapwing.ledger.sqlite.chain import SqliteChain
 from lapwing.ledger.sqlite.file import followed
 from lapwing.ledger.sqlite.presence import FilePresence
 from lapwing.ledger.sqlite.reader import SqliteReader
-from lapwing.ledger.store import Chain, Presence, Reader
+from lapwing.ledger.store import Chain, LedgerReader, Presence
 
 PATIENCE: Final = 10.0
 """Seconds to wait for other users of the ledger before that is a fault."""
@@ -47,7 +47,7 @@ def open_ledger(
     file = followed(folder / place.file)
     chain: Chain
     presence: Presence
-    reader: Reader
+    reader: LedgerReader
     if place.store == "postgres":
         with client_of(place.ledger):
             from lapwing.ledger.postgres.chain import PostgresChain  # an optional extra
@@ -59,7 +59,7 @@ def open_ledger(
     else:
         chain, presence, reader = SqliteChain(file, patience), FilePresence(file), SqliteReader(file, patience)
     chain.prepare()
-    snapshots = Snapshots(chain, file, reader)
+    snapshots = LedgerSnapshots(chain, file, reader)
     return Ledger.opened(chain, presence, registration, parts=parts, owners=owners, snapshots=snapshots)
 
 

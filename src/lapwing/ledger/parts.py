@@ -20,7 +20,7 @@ from lapwing.ledger.registration import Registration
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Account, Refused
 from lapwing.privacy.measures import Loss
-from lapwing.privacy.parts import NEIGHBOURS_DIFFER, Neighbouring, PartsAccount, Sums
+from lapwing.privacy.parts import NEIGHBOURS_DIFFER, Neighbouring, PartsAccount, PartSums
 
 
 @final
@@ -103,7 +103,7 @@ class Division:
 
     parts: Parts
     losses: PartsAccount
-    deltas: Sums
+    deltas: PartSums
 
     @classmethod
     def opened(cls, parts: Parts, registration: Registration, spent: Loss, delta: Fraction, version: int) -> Self:
@@ -113,8 +113,8 @@ class Division:
         losses = PartsAccount.opened(budget, parts.values, data_version=str(version), neighbouring=neighbouring)
         if len(losses.parts) != len(parts.values):
             raise InvalidParameter("Two parts have the same name; list each once.")
-        whole = Sums(differ=NEIGHBOURS_DIFFER[neighbouring], everywhere=spent.amount)
-        deltas = Sums(differ=whole.differ, everywhere=delta)
+        whole = PartSums(differ=NEIGHBOURS_DIFFER[neighbouring], everywhere=spent.amount)
+        deltas = PartSums(differ=whole.differ, everywhere=delta)
         return cls(parts=parts, losses=replace(losses, sums=whole), deltas=deltas)
 
     @property
@@ -146,8 +146,8 @@ class Division:
     def spent_wholly(self, delta_keys: Fraction) -> Self:
         """Return the division with nothing left in any part."""
         differ = self.losses.sums.differ
-        losses = replace(self.losses, sums=Sums(differ=differ, everywhere=self.losses.budget.amount))
-        return replace(self, losses=losses, deltas=Sums(differ=differ, everywhere=delta_keys))
+        losses = replace(self.losses, sums=PartSums(differ=differ, everywhere=self.losses.budget.amount))
+        return replace(self, losses=losses, deltas=PartSums(differ=differ, everywhere=delta_keys))
 
     def room(self, parts: tuple[str, ...] | None) -> Loss:
         """Return the largest loss that still fits for a question that reads these parts; None for all."""

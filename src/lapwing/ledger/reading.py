@@ -12,8 +12,8 @@ from typing import Final, final, overload
 from lapwing.errors import InvalidParameter, LedgerFault
 from lapwing.ledger.entries import Charge, Entry, broken
 from lapwing.ledger.faults import COUNTED, Cause, given_up
-from lapwing.ledger.snapshots import Snapshot, Snapshots
-from lapwing.ledger.state import State
+from lapwing.ledger.snapshots import LedgerSnapshot, LedgerSnapshots
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.store import Chain, Log
 from lapwing.ledger.transitions import fold
 from lapwing.ledger.wording import Wording
@@ -135,7 +135,7 @@ def entries(chain: Chain) -> Iterator[Entry]:
 
 
 def history(
-    snapshots: Snapshots,
+    snapshots: LedgerSnapshots,
     *,
     after: int = 0,
     most: int | None = None,
@@ -167,7 +167,7 @@ def history(
     return tuple(rows)
 
 
-def _last(snapshots: Snapshots, number: int, principal: str | None) -> tuple[HistoryRow, ...]:
+def _last(snapshots: LedgerSnapshots, number: int, principal: str | None) -> tuple[HistoryRow, ...]:
     """Return the last charges, so many, of one name alone if it is given; older entries are not read."""
     with snapshots.taken() as snapshot:
         back, until, found = 4 * number, snapshot.state.sequence, list[Entry]()
@@ -179,7 +179,7 @@ def _last(snapshots: Snapshots, number: int, principal: str | None) -> tuple[His
             back *= 4
 
 
-def history_until(snapshots: Snapshots, until: int) -> History:
+def history_until(snapshots: LedgerSnapshots, until: int) -> History:
     """Return the charges up to a sequence, which are read when somebody looks at them."""
     return History(lambda: history(snapshots, until=until), lambda: number_until(snapshots, until))
 
@@ -191,7 +191,7 @@ def read_all(histories: Sequence[History]) -> None:
             lazy.rows()
 
 
-def number_until(snapshots: Snapshots, until: int) -> int:
+def number_until(snapshots: LedgerSnapshots, until: int) -> int:
     """Return how many charges there are, up to a sequence."""
     with snapshots.taken() as snapshot:
         return snapshot.log.number_of_charges() - sum(1 for _ in snapshot.log.of_kind("charge", since=until + 1))
@@ -205,7 +205,7 @@ def _charges_by(principal: str | None, charges: Iterator[Entry]) -> Iterator[Ent
     return (entry for entry in charges if named in entry.body and entry.contents()["principal"] == principal)
 
 
-def _rows(entries: Sequence[Entry], snapshot: Snapshot) -> Iterator[HistoryRow]:
+def _rows(entries: Sequence[Entry], snapshot: LedgerSnapshot) -> Iterator[HistoryRow]:
     """Yield charges with what became of them."""
     charges = {entry.sequence: entry.charge() for entry in entries}
     answered = snapshot.log.answered(charges)
@@ -282,13 +282,13 @@ def verify(chain: Chain) -> int:
         return state.sequence
 
 
-def verified(entries: Iterable[Entry]) -> State | None:
+def verified(entries: Iterable[Entry]) -> LedgerState | None:
     """Fold a whole chain anew, and hold against it what a state of constant size cannot tell.
 
     Raises:
         LedgerFault: Naming the first entry that cannot be what Lapwing wrote.
     """
-    state: State | None = None
+    state: LedgerState | None = None
     open_charges: set[int] = set()
     for entry in entries:
         state = fold(state, entry)

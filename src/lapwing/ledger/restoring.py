@@ -48,7 +48,7 @@ from lapwing.ledger.opening import client_of
 from lapwing.ledger.registration import Registration, require_same
 from lapwing.ledger.sqlite.chain import SqliteChain
 from lapwing.ledger.sqlite.file import faults, followed
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.transitions import fold
 from lapwing.machine.drafts import sync_folder
 
@@ -58,7 +58,7 @@ BESIDE: Final = ("", "-wal", "-shm", "-journal")
 
 def restore(
     entries: Sequence[Entry], path: Path, registration: Registration, declared: Declared | None, principal: str
-) -> State:
+) -> LedgerState:
     """Make the ledger of a path from the entries of a copy; return its state.
 
     Args:
@@ -82,7 +82,7 @@ def restore_in(
     registration: Registration,
     declared: Declared | None,
     principal: str,
-) -> State:
+) -> LedgerState:
     """Make the ledger that a catalog names from the entries of a copy, in whatever store; return its state.
 
     Args:
@@ -157,7 +157,7 @@ def admitted(entries: Sequence[Entry], mark: Mark | None, declared: Declared | N
 
 
 def _added(
-    state: State, registration: Registration, declared: Declared, mark: Mark | None, principal: str, name: str
+    state: LedgerState, registration: Registration, declared: Declared, mark: Mark | None, principal: str, name: str
 ) -> list[Entry]:
     """Return the entries that follow those of the copy."""
     entries, time = [], datetime.now(UTC).isoformat(timespec="microseconds")
@@ -193,7 +193,7 @@ def mark_of(path: Path) -> Mark | None:
         return held.read()
 
 
-def _built(entries: Sequence[Entry], path: Path) -> State:
+def _built(entries: Sequence[Entry], path: Path) -> LedgerState:
     """Build a ledger beside its place, and put it there."""
     draft = path.with_name(f".{path.name}.restoring")
     try:

@@ -19,12 +19,12 @@ from typing import NamedTuple
 from lapwing.errors import LedgerFault
 from lapwing.ledger.entries import Entry
 from lapwing.ledger.faults import FAULTS_ALLOWED, Cause
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.store import Presence
 from lapwing.ledger.transitions import fold
 from lapwing.ledger.unanswered import leaving
 
-Debt = tuple[tuple[int, ...], Cause]
+PendingWrite = tuple[tuple[int, ...], Cause]
 """Charges that ended, and why."""
 
 
@@ -34,7 +34,7 @@ class Settled(NamedTuple):
     The state after it, its entries, how many debts they pay, and how many askers are missing (`store.Presence`).
     """
 
-    state: State
+    state: LedgerState
     entries: tuple[Entry, ...]
     debts: int
     missing: int
@@ -52,7 +52,9 @@ class Settled(NamedTuple):
             )
 
 
-def settled(state: State, owed: Sequence[Debt], told: Collection[int], presence: Presence, time: str) -> Settled:
+def settled(
+    state: LedgerState, owed: Sequence[PendingWrite], told: Collection[int], presence: Presence, time: str
+) -> Settled:
     """Return what is to be written before a charge.
 
     Args:

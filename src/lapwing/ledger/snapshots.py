@@ -10,8 +10,8 @@ snapshot, as has the newest entry that was seen before. If it is not, or the mar
 writing it at this moment), nothing is shown: the ledger is held after all, and the transaction says what is wrong.
 
 Who asks for the state alone, as each request for a stored answer does, mostly finds nothing new. So if the mark still
-names the newest entry that was seen, and the store's files are as they were then (`Reader.stamp`), that state is given
-again. An entry that was committed meanwhile and moved neither has been told to nobody: the mark moves before.
+names the newest entry that was seen, and the store's files are as they were then (`LedgerReader.stamp`), that state is
+given again. An entry that was committed meanwhile and moved neither has been told to nobody: the mark moves before.
 """
 
 from collections.abc import Iterator
@@ -22,22 +22,22 @@ from typing import final
 
 from lapwing.errors import LedgerFault
 from lapwing.ledger.mark import Mark, path_of, read_text
-from lapwing.ledger.state import State
-from lapwing.ledger.store import Chain, Log, Reader
+from lapwing.ledger.state import LedgerState
+from lapwing.ledger.store import Chain, LedgerReader, Log
 from lapwing.ledger.transaction import caught_up, head_of, rolled_back
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class LedgerSnapshot:
     """What the entries of a ledger added up to, and the log to look them up in; it ends with its block."""
 
-    state: State
+    state: LedgerState
     log: Log
 
 
 @final
-class Snapshots:
+class LedgerSnapshots:
     """Looks at a ledger.
 
     Args:
@@ -45,14 +45,14 @@ class Snapshots:
         reader: None if the store has none, so that every look holds the ledger.
     """
 
-    def __init__(self, chain: Chain, mark: Path | None = None, reader: Reader | None = None) -> None:
+    def __init__(self, chain: Chain, mark: Path | None = None, reader: LedgerReader | None = None) -> None:
         self._chain = chain
         self._mark = mark
         self._reader = reader
-        self._seen: State | None = None
-        self._last: tuple[object, State] | None = None  # with the stamp from before it was read
+        self._seen: LedgerState | None = None
+        self._last: tuple[object, LedgerState] | None = None  # with the stamp from before it was read
 
-    def state(self) -> State:
+    def state(self) -> LedgerState:
         """Return what the entries add up to of which anybody was told before the call.
 
         Raises:
@@ -67,7 +67,7 @@ class Snapshots:
             return snapshot.state
 
     @contextmanager
-    def taken(self) -> Iterator[Snapshot]:
+    def taken(self) -> Iterator[LedgerSnapshot]:
         """Give the ledger as it was at one moment since the call.
 
         Raises:
@@ -81,7 +81,7 @@ class Snapshots:
                 stack.close()
                 transaction = stack.enter_context(self._chain.transaction())
                 self._seen = transaction.state
-                snapshot = Snapshot(state=transaction.state, log=transaction.log)
+                snapshot = LedgerSnapshot(state=transaction.state, log=transaction.log)
             yield snapshot
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class Snapshots:
         if self._reader is not None:
             self._reader.close()
 
-    def without_holding(self, stack: ExitStack) -> Snapshot | None:
+    def without_holding(self, stack: ExitStack) -> LedgerSnapshot | None:
         """Return a snapshot that lasts as long as the stack, None if there is a doubt.
 
         Raises:
@@ -108,7 +108,7 @@ class Snapshots:
         if marked is None or marked.hash != mark.hash:
             return None
         self._seen = state  # a state is a value: of two threads that set it, either may be the last
-        return Snapshot(state=state, log=log)
+        return LedgerSnapshot(state=state, log=log)
 
 
 def _mark_at(ledger: Path) -> Mark | None:

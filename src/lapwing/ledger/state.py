@@ -12,7 +12,7 @@ from typing import Final, final
 
 from lapwing.errors import DataStopped
 from lapwing.ledger.entries import Charge, Entry, Kind
-from lapwing.ledger.faults import FAULTS_ALLOWED, Late
+from lapwing.ledger.faults import FAULTS_ALLOWED, LateAnswers
 from lapwing.ledger.owners import Owners
 from lapwing.ledger.parts import Division
 from lapwing.ledger.registration import Registration
@@ -45,7 +45,7 @@ def price_of(charge: Charge) -> Spent:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class LedgerState:
     """What the entries up to `sequence` add up to.
 
     `version` counts the accepted versions of the data (0 before the first); `digests` maps each table to its digest in
@@ -66,7 +66,7 @@ class State:
     delta_spent: Fraction = Fraction(0)
     division: Division | None = None
     faults: int = 0
-    late: tuple[Late, ...] = ()
+    late: tuple[LateAnswers, ...] = ()
     under_way: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     spending: Spending = field(default_factory=lambda: _NOTHING)
     owners: Owners = field(default_factory=lambda: MappingProxyType({}))
@@ -111,7 +111,7 @@ class State:
                 "The curator has closed this data set for ever. Nothing was charged; earlier results stay free."
             )
 
-    def ended(self, *charges: int) -> "State":
+    def ended(self, *charges: int) -> "LedgerState":
         """Return the state in which these charges are no longer under way."""
         left = {charge: asker for charge, asker in self.under_way.items() if charge not in charges}
         return replace(self, under_way=MappingProxyType(left))

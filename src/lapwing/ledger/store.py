@@ -94,7 +94,7 @@ class Chain(Protocol):
         ...
 
 
-class Reader(Protocol):
+class LedgerReader(Protocol):
     """A way to look at a ledger that holds nobody up, for any number of threads."""
 
     def log(self) -> AbstractContextManager[Log]:

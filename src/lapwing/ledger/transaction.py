@@ -12,12 +12,12 @@ from typing import final
 from lapwing.errors import LedgerFault
 from lapwing.ledger.entries import GENESIS, RESTORE, Entry
 from lapwing.ledger.mark import HeldMark, Mark
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.store import Log
 from lapwing.ledger.transitions import fold
 
 
-def caught_up(state: State | None, log: Log, name: str) -> State | None:
+def caught_up(state: LedgerState | None, log: Log, name: str) -> LedgerState | None:
     """Return the state after the newest entry.
 
     Args:
@@ -38,12 +38,12 @@ def caught_up(state: State | None, log: Log, name: str) -> State | None:
     return state
 
 
-def head_of(state: State | None) -> Mark:
+def head_of(state: LedgerState | None) -> Mark:
     """Return the newest entry of a state."""
     return Mark(state.sequence, state.hash) if state else Mark(0, GENESIS)
 
 
-def advance(mark: HeldMark, high: Mark, state: State | None, log: Log, name: str) -> None:
+def advance(mark: HeldMark, high: Mark, state: LedgerState | None, log: Log, name: str) -> None:
     """Move the mark, which shows `high`, to the newest entry.
 
     Raises:
@@ -91,7 +91,7 @@ class Transaction:
         self,
         log: Log,
         mark: HeldMark,
-        newest: State | None,
+        newest: LedgerState | None,
         name: str,
         insert: Callable[[Entry], None],
         keep: Callable[[Mark], None],
@@ -107,7 +107,7 @@ class Transaction:
         self._notes: list[Callable[[], None]] = []
 
     @property
-    def state(self) -> State:
+    def state(self) -> LedgerState:
         """The state after the newest entry, kept or only appended.
 
         Raises:
@@ -117,13 +117,13 @@ class Transaction:
             raise rolled_back(self._name, 1)
         return self._after
 
-    def append(self, *entries: Entry) -> list[State]:
+    def append(self, *entries: Entry) -> list[LedgerState]:
         """Append entries that `commit` makes durable, and return the state after each.
 
         Raises:
             LedgerFault: If an entry may not follow. Then none is appended.
         """
-        states: list[State] = []
+        states: list[LedgerState] = []
         for entry in entries:  # all of them first: one that may not follow leaves nothing behind
             states.append(fold(states[-1] if states else self._after, entry))
         for entry in entries:

@@ -25,7 +25,7 @@ from lapwing.errors import DataChanged, InvalidParameter, LapwingError, LedgerFa
 from lapwing.ledger import curating
 from lapwing.ledger.entries import GENESIS, Charge, Entry, broken, subject_of
 from lapwing.ledger.faults import given_up, stopped
-from lapwing.ledger.state import Spent, State, price_of
+from lapwing.ledger.state import LedgerState, Spent, price_of
 from lapwing.ledger.unanswered import fold_unanswered
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Refused
@@ -34,7 +34,7 @@ from lapwing.privacy.filters import charge as pay
 # What an entry does to the state.
 
 
-def fold(state: State | None, entry: Entry) -> State:
+def fold(state: LedgerState | None, entry: Entry) -> LedgerState:
     """Return the state after one more entry, in constant time; `None` is the state before the first.
 
     Raises:
@@ -58,7 +58,7 @@ def fold(state: State | None, entry: Entry) -> State:
         raise broken(entry.sequence, "says what no ledger says") from None
 
 
-def _fold_charge(state: State, entry: Entry, charge: Charge) -> State:
+def _fold_charge(state: LedgerState, entry: Entry, charge: Charge) -> LedgerState:
     if charge.version != state.version:
         raise broken(entry.sequence, "charges for a version of the data that was not current")
     if entry.subject != subject_of(charge.key):
@@ -77,13 +77,13 @@ def _fold_charge(state: State, entry: Entry, charge: Charge) -> State:
     return replace(outcome, spending=MappingProxyType(spending), under_way=under_way)
 
 
-def _fold_answer(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+def _fold_answer(state: LedgerState, entry: Entry, body: Mapping[str, Any]) -> LedgerState:
     if not 1 < int(entry.subject) < entry.sequence or not isinstance(body["payload"], str):
         raise broken(entry.sequence, "answers a charge that is not there")
     return state.ended(int(entry.subject))
 
 
-def paid(state: State, charge: Charge) -> State | Refused:
+def paid(state: LedgerState, charge: Charge) -> LedgerState | Refused:
     """Pay a charge's loss and its delta, each from its own part of the budget; one that is short refuses both."""
     if state.division is not None:
         divided = state.division.paid(charge, state.registration.delta_keys)
@@ -101,7 +101,7 @@ def paid(state: State, charge: Charge) -> State | Refused:
     return replace(state, account=outcome.account, delta_spent=state.delta_spent + delta)
 
 
-_FOLDS: Final[dict[str, Callable[[State, Entry, Any], State]]] = {
+_FOLDS: Final[dict[str, Callable[[LedgerState, Entry, Any], LedgerState]]] = {
     "charge": _fold_charge,
     "answer": _fold_answer,
     "unanswered": fold_unanswered,
@@ -112,7 +112,7 @@ _FOLDS: Final[dict[str, Callable[[State, Entry, Any], State]]] = {
 # The entry that a request adds, or why there is none.
 
 
-def charging(state: State, charge: Charge, time: str) -> Entry | Refused:
+def charging(state: LedgerState, charge: Charge, time: str) -> Entry | Refused:
     """Return the entry of a charge, or the refusal of one that the budget does not hold.
 
     The outcome depends on the request and on earlier entries only, never on data, but for the faults among them, which
@@ -144,7 +144,7 @@ def charging(state: State, charge: Charge, time: str) -> Entry | Refused:
     return state.next_entry(time, "charge", subject_of(charge.key), charge.to_record())
 
 
-def answering(state: State, charge: int, payload: str, time: str) -> Entry:
+def answering(state: LedgerState, charge: int, payload: str, time: str) -> Entry:
     """Return the entry that keeps what a charge bought, which is under way (or `reading.is_answered`).
 
     Raises:

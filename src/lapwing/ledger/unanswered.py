@@ -9,10 +9,10 @@ from typing import Any
 
 from lapwing.ledger.entries import Entry, broken
 from lapwing.ledger.faults import COUNTED, Cause
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 
 
-def fold_unanswered(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
+def fold_unanswered(state: LedgerState, entry: Entry, body: Mapping[str, Any]) -> LedgerState:
     """Return the state after such an entry.
 
     Raises:
@@ -26,7 +26,7 @@ def fold_unanswered(state: State, entry: Entry, body: Mapping[str, Any]) -> Stat
     return replace(state.ended(*charges), faults=state.faults + COUNTED[body["cause"]])
 
 
-def leaving(state: State, charges: Sequence[int], cause: Cause, time: str) -> Entry | None:
+def leaving(state: LedgerState, charges: Sequence[int], cause: Cause, time: str) -> Entry | None:
     """Return the entry of charges that end without answer, of the first of them on, or None if none is under way.
 
     While the data set is stopped the cause is that, whatever it was: what came of them must not show.

@@ -25,7 +25,7 @@ from typing import final
 
 from lapwing.errors import LedgerFault
 from lapwing.ledger.entries import Charge, subject_of
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.store import Log
 
 
@@ -37,7 +37,7 @@ class UnderWay:
     sequence: int
 
 
-def under_way(state: State, requests: Sequence[Charge], log: Log, since: int | None = None) -> UnderWay | None:
+def under_way(state: LedgerState, requests: Sequence[Charge], log: Log, since: int | None = None) -> UnderWay | None:
     """Return a charge whose answer may serve one of these requests, if there is one.
 
     Nothing comes of any that is under way while the data set is stopped.

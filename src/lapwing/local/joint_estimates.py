@@ -120,7 +120,7 @@ class JointEstimate:
 
 @final
 @dataclass(slots=True)
-class JointCounts:
+class JointReportCounts:
     """What reports on two questions add up to.
 
     Args:
@@ -210,17 +210,17 @@ def estimate_joint(task: client.Task, reports: tuple[Any, ...], first: str, seco
     for question in (first, second):
         if question not in questions or first == second:
             raise InvalidParameter(f"Give two of the questions {', '.join(questions)}.")
-    counts = JointCounts.of(asked, questions.index(first), questions.index(second))
+    counts = JointReportCounts.of(asked, questions.index(first), questions.index(second))
     counts.add(reports)
     return counts.estimate()
 
 
-def joint_counts(asked: client.Attributes) -> Iterator[JointCounts]:
+def joint_counts(asked: client.Attributes) -> Iterator[JointReportCounts]:
     """Yield empty counts for every two questions for one of a list of values, if reports tell all of them."""
     listed = [number for number, (_, each) in enumerate(asked.each) if isinstance(each.answers, client.Values)]
     if asked.mechanism == client.ALL_ATTRIBUTES:
         for one, other in combinations(listed, 2):
-            yield JointCounts.of(asked, one, other)
+            yield JointReportCounts.of(asked, one, other)
 
 
 def supports_of(mechanism: Randomizer, reports: Reports) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 
-class Watcher(Protocol):
+class ProgressWatcher(Protocol):
     """Shows how far work has come."""
 
     def show(self, what: str, fraction: float) -> None:
@@ -31,13 +31,13 @@ class _Work:
     width: float = 1.0
 
 
-watcher: Final[ContextVar[Watcher | None]] = ContextVar("watcher", default=None)
+watcher: Final[ContextVar[ProgressWatcher | None]] = ContextVar("watcher", default=None)
 """Who watches, if anybody does; a caller that finds nobody need not name its work."""
 _work: Final[ContextVar[_Work | None]] = ContextVar("work", default=None)
 
 
 @contextmanager
-def watched(by: Watcher) -> Iterator[None]:
+def watched(by: ProgressWatcher) -> Iterator[None]:
     """Let a watcher hear of all work inside."""
     token = watcher.set(by)
     try:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from lapwing.mechanisms.interval_exponential import IntervalExponential as IntervalExponential
     from lapwing.mechanisms.noisy import Sensitivity as Sensitivity
     from lapwing.mechanisms.partitions import PartitionSelection as PartitionSelection
+    from lapwing.mechanisms.private_selection import ExponentialMechanism as ExponentialMechanism
+    from lapwing.mechanisms.private_selection import PermuteAndFlip as PermuteAndFlip
+    from lapwing.mechanisms.private_selection import ReportNoisyMax as ReportNoisyMax
     from lapwing.mechanisms.quantile import Quantile as Quantile
     from lapwing.mechanisms.quantile_tree import QuantileTree as QuantileTree
     from lapwing.mechanisms.quantile_tree import ReleasedQuantileTree as ReleasedQuantileTree
@@ -42,9 +45,6 @@ if TYPE_CHECKING:
     from lapwing.mechanisms.residual_marginals import RowsOfUnit as RowsOfUnit
     from lapwing.mechanisms.rounded_gaussian import RoundedGaussian as RoundedGaussian
     from lapwing.mechanisms.scores import ScoreSensitivity as ScoreSensitivity
-    from lapwing.mechanisms.selection import ExponentialMechanism as ExponentialMechanism
-    from lapwing.mechanisms.selection import PermuteAndFlip as PermuteAndFlip
-    from lapwing.mechanisms.selection import ReportNoisyMax as ReportNoisyMax
     from lapwing.mechanisms.sparse_vector import AboveThreshold as AboveThreshold
     from lapwing.mechanisms.subsampling import FixedSizeSample as FixedSizeSample
     from lapwing.mechanisms.subsampling import PoissonSample as PoissonSample
@@ -83,7 +83,7 @@ __all__, __getattr__, __dir__ = exports(
         "residual_marginals": "ResidualMarginals RowsOfUnit",
         "rounded_gaussian": "RoundedGaussian",
         "scores": "ScoreSensitivity",
-        "selection": "ExponentialMechanism PermuteAndFlip ReportNoisyMax",
+        "private_selection": "ExponentialMechanism PermuteAndFlip ReportNoisyMax",
         "sparse_vector": "AboveThreshold",
         "subsampling": "FixedSizeSample PoissonSample Subsampled",
         "top_k": "TopK",

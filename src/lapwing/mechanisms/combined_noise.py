@@ -17,7 +17,7 @@ from lapwing.mechanisms.laplace_combinations import combination_quantile, contin
 from lapwing.mechanisms.merged_gaussian import gaussians, slack_of
 from lapwing.mechanisms.noisy import TAIL_BITS, Sensitivity
 from lapwing.privacy.amounts import Number, probability
-from lapwing.privacy.measures import MEASURES, Loss
+from lapwing.privacy.measures import PRIVACY_MEASURES, Loss
 
 _HALF: Final = Fraction(1, 2)
 
@@ -89,7 +89,7 @@ class CombinedNoise:
 
     def loss(self, sensitivity: Sensitivity, kind: str) -> Loss:
         """Return the part of the price that the number is said to take."""
-        return MEASURES[kind].from_amount(self.amount)
+        return PRIVACY_MEASURES[kind].from_amount(self.amount)
 
     def distance(self, sensitivity: Sensitivity) -> float:
         """Return how far one unit moves the number."""
@@ -111,7 +111,7 @@ class CombinedNoise:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublicNumber:
+class NoNoise:
     """The law of a number that everybody knows: it has no error. No data decide it."""
 
     name: ClassVar[str] = "public"
@@ -124,7 +124,7 @@ class PublicNumber:
 
     def loss(self, sensitivity: Sensitivity, kind: str) -> Loss:
         """Return that it costs nothing."""
-        return MEASURES[kind].from_amount(Fraction(0))
+        return PRIVACY_MEASURES[kind].from_amount(Fraction(0))
 
     def distance(self, sensitivity: Sensitivity) -> float:
         """Return that no unit moves it."""

@@ -20,8 +20,8 @@ from lapwing.exact.floats import float_near
 from lapwing.mechanisms.additive import LARGEST
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.parameters import scale_of_noise, whole_number
+from lapwing.mechanisms.private_selection import PermuteAndFlip
 from lapwing.mechanisms.scores import ScoreSensitivity
-from lapwing.mechanisms.selection import PermuteAndFlip
 from lapwing.mechanisms.top_k import TopK
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss, PureDP

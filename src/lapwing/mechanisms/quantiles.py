@@ -48,7 +48,7 @@ from lapwing.mechanisms.parameters import SMALLEST_SCALE, Rational, scale_of_noi
 from lapwing.mechanisms.quantile import choose, clamped, grid, largest_distance, share, width_at_one
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.bounded_range import bounded_range_amount, bounded_range_down
-from lapwing.privacy.measures import Loss, PureDP, measure_of
+from lapwing.privacy.measures import Loss, PureDP, privacy_measure_of
 from lapwing.privacy.search import smallest
 
 _MOST_POINTS = 1 << 62
@@ -120,7 +120,7 @@ class Quantiles:
 
     def loss(self, kind: str, *, rows: int = 1) -> Loss:
         """Return the loss in a measure, for units of up to `rows` rows: the sum over the levels."""
-        measure = measure_of(kind)
+        measure = privacy_measure_of(kind)
         widths = [whole_number(rows, "rows", least=1) * width for width in _widths(self.quantiles)]
         return measure.from_amount(_amount(kind, widths, self.scale))
 
@@ -178,7 +178,7 @@ class Quantiles:
         return places * self.spread + samplers.uniform_integers(self.spread, values.size, entropy).astype(np.int64)
 
 
-class _Split(NamedTuple):
+class _RowSplit(NamedTuple):
     """A choice: of the quantile at `place`, which is `quantile` among the rows between those at `left` and `right`."""
 
     place: int
@@ -188,7 +188,7 @@ class _Split(NamedTuple):
     quantile: Fraction
 
 
-def _splits(quantiles: tuple[Fraction, ...]) -> list[_Split]:
+def _splits(quantiles: tuple[Fraction, ...]) -> list[_RowSplit]:
     """Return the choices, each after the neighbours that it is made between."""
     ends = (Fraction(0), *quantiles, Fraction(1))
     splits, waiting = [], [(-1, len(quantiles), 0)]
@@ -198,7 +198,7 @@ def _splits(quantiles: tuple[Fraction, ...]) -> list[_Split]:
             continue
         index = (left + right) // 2
         low, here, high = ends[left + 1], ends[index + 1], ends[right + 1]
-        splits.append(_Split(index, left, right, level, (here - low) / (high - low)))
+        splits.append(_RowSplit(index, left, right, level, (here - low) / (high - low)))
         waiting += [(left, index, level + 1), (index, right, level + 1)]
     return splits
 

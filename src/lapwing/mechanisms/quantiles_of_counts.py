@@ -69,7 +69,7 @@ from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.bounded_range import bounded_range_amount, bounded_range_down
-from lapwing.privacy.measures import Loss, PureDP, measure_of
+from lapwing.privacy.measures import Loss, PureDP, privacy_measure_of
 from lapwing.privacy.search import smallest
 
 Way = Literal["halves", "apart"]
@@ -155,7 +155,7 @@ class QuantilesOfCounts:
         """Return what a release in every cell loses in a measure."""
         widths = _widths(self.quantiles, self.way)
         amount = _amount(kind, sensitivity, widths, self.scale, self.count_noise, self.count_ratio)
-        return measure_of(kind).from_amount(amount)
+        return privacy_measure_of(kind).from_amount(amount)
 
     def distance(self, sensitivity: Sensitivity) -> float:
         """Return how many rows one unit moves."""
@@ -330,7 +330,7 @@ class QuantilesOfCounts:
 # ---- the order of choices --------------------------------------------------------------------------------------------
 
 
-class _Split(NamedTuple):
+class _CountSplit(NamedTuple):
     """A choice of the quantile at `place`, which is `quantile` among the rows between the cuts at `left` and `right`.
 
     Args:
@@ -380,7 +380,7 @@ def _as_several(law: QuantileOfCounts | QuantilesOfCounts) -> QuantilesOfCounts:
 
 
 @lru_cache(maxsize=256)
-def _splits(quantiles: tuple[Fraction, ...]) -> tuple[_Split, ...]:
+def _splits(quantiles: tuple[Fraction, ...]) -> tuple[_CountSplit, ...]:
     """Return the choices, each after those that it is made between."""
     ends = {-1: Fraction(0), **dict(enumerate(quantiles)), len(quantiles): Fraction(1)}
     splits, waiting = [], [(-1, len(quantiles), 0)]
@@ -393,12 +393,12 @@ def _splits(quantiles: tuple[Fraction, ...]) -> tuple[_Split, ...]:
         relative = {place: (ends[place] - low) / length for place in inside}
         # An end of the data comes last in its part: nothing else is nearer to the middle, or it would be chosen before.
         place = min(inside, key=lambda one: (abs(relative[one] - Fraction(1, 2)), one))
-        splits.append(_Split(place, left, right, level, relative[place], len(inside) == 1))
+        splits.append(_CountSplit(place, left, right, level, relative[place], len(inside) == 1))
         waiting += [(left, place, level + 1), (place, right, level + 1)]
     return tuple(splits)
 
 
-def _above(split: _Split, splits: dict[int, _Split]) -> Iterator[int]:
+def _above(split: _CountSplit, splits: dict[int, _CountSplit]) -> Iterator[int]:
     """Yield the places of a choice and of those that it rests on."""
     yield split.place
     for place in (split.left, split.right):

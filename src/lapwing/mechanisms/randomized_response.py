@@ -17,7 +17,7 @@ from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.parameters import integers, rational, whole_number
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.conversions import pure_epsilon_down
-from lapwing.privacy.measures import Loss, measure_of
+from lapwing.privacy.measures import Loss, privacy_measure_of
 from lapwing.privacy.pure_concentrated import zcdp_from_pure_up
 from lapwing.privacy.search import smallest
 
@@ -87,7 +87,7 @@ class RandomizedResponse:
         In pure it is ε = ln(keep/r), in gdp μ = Φ⁻¹(keep) − Φ⁻¹(r). In zcdp it is the supremum of the Rényi divergences
         over their orders. The proofs are with `pure_up`, `gdp_up` and `zcdp_up`.
         """
-        measure = measure_of(kind)
+        measure = privacy_measure_of(kind)
         amount = {"pure": pure_up, "gdp": gdp_up, "zcdp": zcdp_up}[kind](self.keep, self.other)
         return measure.from_amount(amount)
 

@@ -16,7 +16,7 @@ from lapwing.mechanisms.parameters import SMALLEST_SCALE, integers, rational, wh
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.bounded_range import bounded_range_amount, bounded_range_down
 from lapwing.privacy.conversions import pure_epsilon_down
-from lapwing.privacy.measures import Loss, PureDP, measure_of
+from lapwing.privacy.measures import Loss, PureDP, privacy_measure_of
 from lapwing.privacy.search import largest
 
 MOST_CANDIDATES = 1 << 30
@@ -92,7 +92,7 @@ def below_best(scores: IntArray) -> IntArray:
 
 def bounded_range_loss(kind: str, eta: Fraction) -> Loss:
     """Return the loss in a measure of any mechanism of bounded range η."""
-    measure = measure_of(kind)
+    measure = privacy_measure_of(kind)
     return measure.from_amount(bounded_range_amount(kind, eta))
 
 

@@ -59,7 +59,7 @@ from lapwing.mechanisms.parameters import SMALLEST_SCALE, integers, rational, sc
 from lapwing.mechanisms.scores import ScoreSensitivity, largest_passing, pure_within, range_within, scored
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.bounded_range import interval_amount
-from lapwing.privacy.measures import Loss, PureDP, measure_of
+from lapwing.privacy.measures import Loss, PureDP, privacy_measure_of
 from lapwing.privacy.search import smallest
 
 _MOST = 10**9
@@ -152,7 +152,7 @@ class AboveThreshold:
         epsilon = PureDP(sensitivity.bound / self.threshold_scale + above)
         if not sensitivity.monotonic or not above or kind not in ("gdp", "zcdp"):
             return epsilon.to_kind(kind)
-        return measure_of(kind).from_amount(interval_amount(kind, above, epsilon.epsilon))
+        return privacy_measure_of(kind).from_amount(interval_amount(kind, above, epsilon.epsilon))
 
     def release(
         self, answers: IntArray | Sequence[int], threshold: int, entropy: Entropy = SYSTEM

@@ -104,7 +104,7 @@ class Alarm:
 
 
 @final
-class Watcher:
+class AlertWatcher:
     """Follows one alert from the first tick on.
 
     Args:

@@ -23,7 +23,7 @@ from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.opening import open_ledger
 from lapwing.ledger.owners import owners_of
 from lapwing.ledger.parts import Parts
-from lapwing.monitors.definition import Definition
+from lapwing.monitors.definition import MonitorDefinition
 from lapwing.release.account import principal, registration
 from lapwing.release.spending import charge_outside
 
@@ -31,7 +31,7 @@ _NO_DATA: Final = sha256(b"events that are to come").hexdigest()
 """Stands for the data of a ledger that begins with a monitor. Questions need a version that is accepted."""
 
 
-def pay(definition: Definition, catalog: Catalog, horizon: int = 1) -> None:
+def pay(definition: MonitorDefinition, catalog: Catalog, horizon: int = 1) -> None:
     """Charge a monitor, or a further one of its horizons.
 
     Raises:
@@ -55,7 +55,7 @@ def pay(definition: Definition, catalog: Catalog, horizon: int = 1) -> None:
         )
 
 
-def pay_for_people(definition: Definition, catalog: Catalog, people: Catalog) -> None:
+def pay_for_people(definition: MonitorDefinition, catalog: Catalog, people: Catalog) -> None:
     """Charge what a person loses who is there on all days, in the ledger of people.
 
     Nothing is charged there if the monitor cannot be paid for in its own; but if somebody else spends what is left of
@@ -86,7 +86,7 @@ def pay_for_people(definition: Definition, catalog: Catalog, people: Catalog) ->
         )
 
 
-def is_charged(definition: Definition, catalog: Catalog, horizon: int = 1) -> bool:
+def is_charged(definition: MonitorDefinition, catalog: Catalog, horizon: int = 1) -> bool:
     """Tell whether a horizon was charged, as seen by the current version of the data."""
     with _ledger(catalog) as ledger:
         return bool(ledger.answers(definition.key(horizon)))

@@ -57,7 +57,7 @@ class Arrivals(NamedTuple):
         return self.taken(np.lexsort((*further, self.cell, self.time, self.unit)))
 
 
-class Kept(NamedTuple):
+class KeptUnit(NamedTuple):
     """What is kept of a unit, or of a unit in a cell: `used` of its limit, where it is (`place`), and when it was seen.
 
     Args:
@@ -73,18 +73,18 @@ class Kept(NamedTuple):
     time: int
 
 
-class Counting(Protocol):
+class CountingMethod(Protocol):
     """A way of counting."""
 
     def advance(self, tick: int, arrivals: Arrivals) -> list[IntArray]:
         """Take what arrived for the next tick, in order (`Arrivals.ordered`); return what changes of each stream."""
         ...
 
-    def changed(self) -> Iterator[Kept]:
+    def changed(self) -> Iterator[KeptUnit]:
         """Yield what is kept and has changed since this was last asked."""
         ...
 
-    def restore(self, kept: Sequence[Kept]) -> None:
+    def restore(self, kept: Sequence[KeptUnit]) -> None:
         """Take up what was kept."""
         ...
 
@@ -157,7 +157,7 @@ class Tree(NamedTuple):
 
 
 @final
-class Rows:
+class CountedRows:
     """Events, or sums of what they have: all streams of one question count the same events.
 
     Of a unit the first `most` count, and at most `per_tick` at each tick: so x(u) is made of at most so many vectors,
@@ -193,13 +193,13 @@ class Rows:
             changes.append(form.changes(events.cell[~null], value[~null], self._cells))
         return changes
 
-    def changed(self) -> Iterator[Kept]:
+    def changed(self) -> Iterator[KeptUnit]:
         """Yield how many events of a unit counted."""
         dirty, self._dirty = self._dirty, set()
         for unit in sorted(dirty):
-            yield Kept(unit, NEVER, int(self._used.of[unit]), NEVER, NEVER, NEVER)
+            yield KeptUnit(unit, NEVER, int(self._used.of[unit]), NEVER, NEVER, NEVER)
 
-    def restore(self, kept: Sequence[Kept]) -> None:
+    def restore(self, kept: Sequence[KeptUnit]) -> None:
         """Take up how many events of a unit counted."""
         for each in kept:
             self._used.reach(each.unit + 1)[each.unit] = each.used
@@ -247,18 +247,18 @@ class Present:
         gone_from = np.bincount(left[left != NEVER], minlength=self._cells)
         return [entered - gone_from]
 
-    def changed(self) -> Iterator[Kept]:
+    def changed(self) -> Iterator[KeptUnit]:
         """Yield where a unit is."""
         dirty, self._dirty = self._dirty, set()
         for unit in sorted(dirty):
             used, place, seen, time = (int(each.of[unit]) for each in self._all)
-            yield Kept(unit, NEVER, used, place, seen, time)
+            yield KeptUnit(unit, NEVER, used, place, seen, time)
 
     @property
     def _all(self) -> tuple[_Numbers, ...]:
         return self._used, self._place, self._seen, self._time
 
-    def restore(self, kept: Sequence[Kept]) -> None:
+    def restore(self, kept: Sequence[KeptUnit]) -> None:
         """Take up where units are."""
         for each in kept:
             for numbers, value in zip(self._all, (each.used, each.place, each.seen, each.time), strict=True):
@@ -271,7 +271,7 @@ class Present:
 
 
 @final
-class People:
+class DistinctPeople:
     """Different people in each cell: so far, in the last `window` ticks, or in each tick by itself.
 
     Of a unit `most` begin: so far, its first appearances in a cell, each in another one, as a pair that was seen begins
@@ -317,14 +317,14 @@ class People:
         if self._window is not None:
             self._ends.setdefault(tick + self._window, []).append(pair)
 
-    def changed(self) -> Iterator[Kept]:
+    def changed(self) -> Iterator[KeptUnit]:
         """Yield how many pairs of a unit began, and when a pair was last seen; never, of one that ended."""
         dirty, self._dirty = self._dirty, set()
         for unit, cell in sorted(dirty):
             used = int(self._used.of[unit]) if cell == NEVER else 0
-            yield Kept(unit, cell, used, NEVER, self._pairs.get((unit, cell), NEVER), NEVER)
+            yield KeptUnit(unit, cell, used, NEVER, self._pairs.get((unit, cell), NEVER), NEVER)
 
-    def restore(self, kept: Sequence[Kept]) -> None:
+    def restore(self, kept: Sequence[KeptUnit]) -> None:
         """Take up pairs."""
         for each in kept:
             if each.cell == NEVER:
@@ -340,11 +340,11 @@ class People:
         self._ends.clear()
 
 
-Maker = Callable[[int, int, int | None], Counting]
+Maker = Callable[[int, int, int | None], CountingMethod]
 KINDS: Final[Mapping[str, Maker]] = {
     "present": Present,
-    "people so far": lambda cells, most, window: People(cells, most, None),
-    "people in window": People,
-    "people in tick": lambda cells, most, window: People(cells, most, 1),
+    "people so far": lambda cells, most, window: DistinctPeople(cells, most, None),
+    "people in window": DistinctPeople,
+    "people in tick": lambda cells, most, window: DistinctPeople(cells, most, 1),
 }
 """How each kind but `rows` is counted, of cells, the limit of a unit, and ticks that something lasts."""

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any, Final, Self, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.monitors.schedule import Schedule
+from lapwing.monitors.schedule import TickSchedule
 from lapwing.privacy import measures
 from lapwing.privacy.measures import Loss
 
@@ -18,7 +18,7 @@ FORMAT: Final = 1
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
+class MonitorDefinition:
     """What a monitor asks, of which events, when, and for what loss.
 
     Args:
@@ -36,7 +36,7 @@ class Definition:
 
     name: str
     question: str
-    schedule: Schedule
+    schedule: TickSchedule
     time: str
     most: int
     per_tick: int | None
@@ -86,7 +86,7 @@ class Definition:
         fields = {name: record[name] for name in names}
         return cls(
             **fields,
-            schedule=Schedule.from_record(record["schedule"]),
+            schedule=TickSchedule.from_record(record["schedule"]),
             loss=measures.from_record(record["loss"]),
         )
 

@@ -7,13 +7,13 @@ from lapwing.catalog.protection import unit_in_words
 from lapwing.mechanisms.continual.buffered import BufferedToeplitz
 from lapwing.mechanisms.continual.gaussian import ContinualGaussian
 from lapwing.mechanisms.continual.planning import ContinualMechanism
-from lapwing.monitors.schedule import Schedule, duration_text, moment_text
+from lapwing.monitors.schedule import TickSchedule, duration_text, moment_text
 from lapwing.privacy.figures import margin
 from lapwing.query.plan.measure_names import measure_names
 
 if TYPE_CHECKING:
     from lapwing.monitors.monitor import Monitor
-    from lapwing.monitors.planning import Stream
+    from lapwing.monitors.planning import MeasureStream
 
 
 def described(monitor: "Monitor") -> list[tuple[str, str]]:
@@ -36,7 +36,7 @@ def described(monitor: "Monitor") -> list[tuple[str, str]]:
     ]
 
 
-def _late(schedule: Schedule) -> str:
+def _late(schedule: TickSchedule) -> str:
     return "the next tick" if schedule.late == "next" else "no tick"
 
 
@@ -90,7 +90,7 @@ def _price(monitor: "Monitor") -> str:
     )
 
 
-def _noise(name: str, stream: "Stream", ticks: int) -> str:
+def _noise(name: str, stream: "MeasureStream", ticks: int) -> str:
     mechanism, step = stream.mechanism, float(stream.measure.step)
     half = mechanism.half_width(ticks, 0.05) * step
     fresh = fresh_half_width(mechanism)

@@ -6,8 +6,8 @@ from typing import final
 
 from lapwing.monitors.mechanism_records import record_of
 from lapwing.monitors.planning import MonitorPlan
-from lapwing.monitors.schedule import Schedule
-from lapwing.monitors.store import Store
+from lapwing.monitors.schedule import TickSchedule
+from lapwing.monitors.store import MonitorStore
 
 
 def records_of(plan: MonitorPlan) -> str:
@@ -23,7 +23,7 @@ class Horizons:
         first: The plan of the first one.
     """
 
-    def __init__(self, first: MonitorPlan, schedule: Schedule, store: Store) -> None:
+    def __init__(self, first: MonitorPlan, schedule: TickSchedule, store: MonitorStore) -> None:
         self._schedule, self._store = schedule, store
         self._plans = {1: first}
 

@@ -18,22 +18,22 @@ from lapwing.engines import open_event_reader, open_public_tables
 from lapwing.errors import BudgetExhausted, CatalogMismatch, DataFault, InvalidParameter
 from lapwing.exact.entropy import Entropy, SystemEntropy, read_exactly
 from lapwing.ledger.mark import path_of, read_text
-from lapwing.monitors.alerts import Alarm, Alert, Watcher, require_column, send
+from lapwing.monitors.alerts import Alarm, Alert, AlertWatcher, require_column, send
 from lapwing.monitors.charging import is_charged, pay, pay_for_people
-from lapwing.monitors.definition import Definition, require_name
+from lapwing.monitors.definition import MonitorDefinition, require_name
 from lapwing.monitors.horizons import Horizons, records_of
 from lapwing.monitors.planning import MonitorPlan, planned, table_of_question
-from lapwing.monitors.running import Run
-from lapwing.monitors.schedule import SECOND, Schedule, moment_text, read_schedule
+from lapwing.monitors.running import MonitorRun
+from lapwing.monitors.schedule import SECOND, TickSchedule, moment_text, read_schedule
 from lapwing.monitors.sources import INBOX, open_source, require_source
-from lapwing.monitors.store import SUFFIX, Released, Store
+from lapwing.monitors.store import SUFFIX, MonitorStore, ReleasedTick
 from lapwing.monitors.tick import Tick, noisy_columns, shown_tick
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
 from lapwing.query.pricing.quote import request
 
 if TYPE_CHECKING:
-    from lapwing.monitors.sending import Sent
+    from lapwing.monitors.sending import SentEvents
 
 POLL: Final = 1.0
 """Seconds between two looks at a source, or at a file that another process writes."""
@@ -133,7 +133,7 @@ def create_monitor(
         late=late,
         now=system_clock(),
     )
-    definition = Definition(
+    definition = MonitorDefinition(
         name=name,
         question=text.strip(),
         schedule=schedule,
@@ -163,7 +163,7 @@ def create_monitor(
         "table": f"{_digest_of(plan.table.name, described)}",
         "state": "new",
     }
-    store = Store.created(path, facts)
+    store = MonitorStore.created(path, facts)
     try:
         if protected is not None:
             pay_for_people(definition, described, protected)
@@ -186,7 +186,9 @@ def _section_of(catalog: Catalog, name: str) -> MonitorSection:
     return section
 
 
-def _planned(definition: Definition, catalog: Catalog, *, limited: bool) -> tuple[Definition, MonitorPlan]:
+def _planned(
+    definition: MonitorDefinition, catalog: Catalog, *, limited: bool
+) -> tuple[MonitorDefinition, MonitorPlan]:
     """Return a definition with the most events of a unit that the table says, if it says nothing, and its plan."""
     public = open_public_tables(catalog)
     try:
@@ -208,10 +210,10 @@ def open_monitor(catalog: str | Path | Catalog, name: str) -> "Monitor":
     """
     described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
     require_name(name)
-    store = Store.opened(path_for(described, name))
+    store = MonitorStore.opened(path_for(described, name))
     try:
         facts = store.facts()
-        definition = Definition.from_record(json.loads(facts["definition"]))
+        definition = MonitorDefinition.from_record(json.loads(facts["definition"]))
         if facts["state"] == "new":
             if not is_charged(definition, described):
                 raise InvalidParameter(
@@ -249,7 +251,7 @@ def monitored_tables(catalog: Catalog) -> dict[str, str]:
     """Return the table that each monitor of a data set is about, by the monitor's name."""
     tables = {}
     for name in list_monitors(catalog):
-        store = Store.opened(path_for(catalog, name))
+        store = MonitorStore.opened(path_for(catalog, name))
         try:
             tables[name] = str(store.facts()["about"])
         finally:
@@ -270,11 +272,11 @@ def _discard_unpaid(path: Path, catalog: Catalog) -> None:
         if mark is not None and mark.sequence == 0:  # made before the file, which then was not
             path_of(path).unlink()
         return
-    store = Store.opened(path)
+    store = MonitorStore.opened(path)
     try:
         facts = store.facts()
         unpaid = facts["state"] == "new"
-        unpaid = unpaid and not is_charged(Definition.from_record(json.loads(facts["definition"])), catalog)
+        unpaid = unpaid and not is_charged(MonitorDefinition.from_record(json.loads(facts["definition"])), catalog)
     finally:
         store.close()
     if unpaid:
@@ -294,7 +296,7 @@ class Monitor:
     Made by `create_monitor` and `open_monitor`; to be closed, as by a `with` statement.
     """
 
-    def __init__(self, catalog: Catalog, definition: Definition, plan: MonitorPlan, store: Store) -> None:
+    def __init__(self, catalog: Catalog, definition: MonitorDefinition, plan: MonitorPlan, store: MonitorStore) -> None:
         self.catalog = catalog
         self.definition = definition
         self._plan, self._store = plan, store
@@ -306,7 +308,7 @@ class Monitor:
         return self.definition.name
 
     @property
-    def schedule(self) -> Schedule:
+    def schedule(self) -> TickSchedule:
         """When it releases."""
         return self.definition.schedule
 
@@ -375,7 +377,7 @@ class Monitor:
         """Yield the ticks that were released after one of this number, in order; free."""
         return map(self._shown, self._store.ticks(after))
 
-    def _shown(self, released: Released) -> Tick:
+    def _shown(self, released: ReleasedTick) -> Tick:
         plan = self._horizons.plan(self.schedule.horizon_at(released.number))
         return shown_tick(released.number, self.schedule, plan, released.shown)
 
@@ -412,7 +414,7 @@ class Monitor:
             QueryRefused: If the monitor shows no such noisy number.
         """
         require_column(alert, noisy_columns(self._plan))
-        watcher = Watcher(alert)
+        watcher = AlertWatcher(alert)
         watcher.told = self.released
         with self._store.transaction():
             self._store.remove_alert(alert.name)
@@ -439,7 +441,7 @@ class Monitor:
             behind = False
             with self._store.transaction():  # each sees a tick once, whatever processes look
                 for name, text, state in self._store.alerts():
-                    watcher = Watcher(Alert.from_text(text), state)
+                    watcher = AlertWatcher(Alert.from_text(text), state)
                     ticks = list(islice(self.ticks(watcher.tick), TICKS_AT_ONCE))
                     if not ticks:
                         continue
@@ -457,7 +459,7 @@ class Monitor:
         fresh = list[tuple[Alarm, Alert]]()
         with self._store.transaction():
             for name, text, state in self._store.alerts():
-                watcher = Watcher(Alert.from_text(text), state)
+                watcher = AlertWatcher(Alert.from_text(text), state)
                 said = map(Alarm.from_text, self._store.alarms(watcher.told))
                 fresh += [(alarm, watcher.alert) for alarm in said if alarm.alert == name]
                 watcher.told = watcher.tick
@@ -498,7 +500,9 @@ class Monitor:
         try:
             with self._store.held():
                 source = open_source(self.definition.source, self._plan.table, folder, self._store, reader.scratch)
-                run = Run(self.definition, self._horizons, self._store, source, reader, entropy or SystemEntropy())
+                run = MonitorRun(
+                    self.definition, self._horizons, self._store, source, reader, entropy or SystemEntropy()
+                )
                 looked = None  # when the source was looked at, and which ticks were due then
                 while run.tick < schedule.ticks and self._store.facts()["state"] != "stopped":
                     now = clock()
@@ -552,7 +556,7 @@ class Monitor:
             self._store.set_fact("waiting since", facts["waiting since"] if before else str(now))
         return True
 
-    def _ingested(self, run: Run, waiting: Callable[[str], None] | None, now: int) -> bool:
+    def _ingested(self, run: MonitorRun, waiting: Callable[[str], None] | None, now: int) -> bool:
         """Read what is new; while that is impossible, say so, and let ticks wait."""
         try:
             run.ingest()
@@ -568,7 +572,7 @@ class Monitor:
         """Release nothing more, for ever: what was charged stays charged, and what was released can be read."""
         self._store.set_fact("state", "stopped")
 
-    def send(self, events: "list[dict[str, object]]") -> "Sent":
+    def send(self, events: "list[dict[str, object]]") -> "SentEvents":
         """Take events that are sent, each with an `id`; what came before under the id of the same unit is passed over.
 
         Raises:

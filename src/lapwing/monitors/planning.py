@@ -49,7 +49,7 @@ from lapwing.errors import Fault, InvalidParameter, QueryRefused, RefusalCause
 from lapwing.exact.bounds import square_root_up
 from lapwing.mechanisms.continual.participation import Events, OncePerCell, Participation, Stays
 from lapwing.mechanisms.continual.planning import ContinualMechanism, continual_mechanism
-from lapwing.monitors.definition import Definition
+from lapwing.monitors.definition import MonitorDefinition
 from lapwing.monitors.mechanism_records import mechanism_from
 from lapwing.monitors.schedule import SECOND
 from lapwing.privacy.measures import Loss, PureDP
@@ -71,7 +71,7 @@ MOST_CELLS: Final = 100_000
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class MeasureStream:
     """What one measure becomes: counts in cells that change from tick to tick.
 
     Args:
@@ -88,7 +88,7 @@ class Stream:
     price: Loss
     window: int | None
 
-    def lasting(self, ticks: int, record: Mapping[str, Any] | None) -> "Stream":
+    def lasting(self, ticks: int, record: Mapping[str, Any] | None) -> "MeasureStream":
         """Return it for a horizon of so many ticks, at the same price.
 
         Args:
@@ -121,7 +121,7 @@ class MonitorPlan:
     plan: Plan
     table: Table
     cells: tuple[tuple[Constant, ...], ...]
-    streams: tuple[Stream, ...]
+    streams: tuple[MeasureStream, ...]
     reading: EventQuestion
     loss: Loss
     unit_day: str | None = None
@@ -134,7 +134,10 @@ class MonitorPlan:
 
 
 def planned(
-    definition: Definition, catalog: Catalog, public: PublicTables, records: Sequence[Mapping[str, Any]] | None = None
+    definition: MonitorDefinition,
+    catalog: Catalog,
+    public: PublicTables,
+    records: Sequence[Mapping[str, Any]] | None = None,
 ) -> MonitorPlan:
     """Return what a definition means.
 
@@ -186,7 +189,7 @@ def planned(
     )
 
 
-def _by_persons(definition: Definition, catalog: Catalog) -> tuple[Catalog, str | None]:
+def _by_persons(definition: MonitorDefinition, catalog: Catalog) -> tuple[Catalog, str | None]:
     """Return a catalog in which days are no part of units, and the time whose day was one.
 
     Raises:
@@ -206,7 +209,7 @@ def _by_persons(definition: Definition, catalog: Catalog) -> tuple[Catalog, str 
     return catalog, definition.time
 
 
-def _require_limits(definition: Definition, unit_day: str | None) -> None:
+def _require_limits(definition: MonitorDefinition, unit_day: str | None) -> None:
     schedule = definition.schedule
     if unit_day is not None and (schedule.doubling or definition.lifetime):
         raise InvalidParameter(
@@ -219,7 +222,7 @@ def _require_limits(definition: Definition, unit_day: str | None) -> None:
         raise InvalidParameter("A lifetime limit and per_tick exclude each other; leave out one of the two.")
 
 
-def table_of_question(definition: Definition, catalog: Catalog, public: PublicTables) -> Table:
+def table_of_question(definition: MonitorDefinition, catalog: Catalog, public: PublicTables) -> Table:
     """Return the table that a definition is about."""
     return _table(bind(definition.question, _by_persons(definition, catalog)[0], public))
 
@@ -252,7 +255,7 @@ def _table(plan: Plan) -> Table:
             cause=RefusalCause.NOT_MONITORED,
             remedy="Leave grouping sets, expressions that share a column, and AUTO out.",
         )
-    if plan.asked.epsilon is not None or plan.asked.shares or plan.explain:
+    if plan.price_request.epsilon is not None or plan.price_request.shares or plan.explain:
         raise QueryRefused(
             "A monitor has one cost for everything",
             cause=RefusalCause.COST_NOT_ALLOWED,
@@ -293,8 +296,8 @@ def _part(loss: Loss, among: int, neighbouring: str) -> Loss:
 
 
 def _stream(
-    measure: Measure, definition: Definition, table: Table, loss: Loss, record: Mapping[str, Any] | None
-) -> Stream:
+    measure: Measure, definition: MonitorDefinition, table: Table, loss: Loss, record: Mapping[str, Any] | None
+) -> MeasureStream:
     schedule, inside, window = definition.schedule, (-1, 1), definition.schedule.window
     participation: Participation
     if schedule.present:
@@ -332,7 +335,7 @@ def _stream(
             curator_remedy="narrow the bounds in the catalog",
         )
     mechanism = _mechanism(loss, schedule.horizon, participation, window, norm, record)
-    return Stream(measure=measure, kind=kind, range=inside, mechanism=mechanism, price=loss, window=window)
+    return MeasureStream(measure=measure, kind=kind, range=inside, mechanism=mechanism, price=loss, window=window)
 
 
 def _mechanism(
@@ -357,7 +360,7 @@ def _mechanism(
     return mechanism
 
 
-def _people(definition: Definition) -> tuple[str, Participation, int | None]:
+def _people(definition: MonitorDefinition) -> tuple[str, Participation, int | None]:
     """Return how different people are counted, what one of them can do, and the window of the mechanism."""
     most, schedule = definition.most, definition.schedule
     if definition.per_tick is not None:

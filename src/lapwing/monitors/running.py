@@ -29,20 +29,20 @@ from lapwing.mechanisms.continual.gaussian import ContinualSums
 from lapwing.mechanisms.continual.honaker import NodeCounts
 from lapwing.mechanisms.continual.saved import from_bytes, to_bytes
 from lapwing.mechanisms.continual.tree import TreeSums
-from lapwing.monitors.counting import KINDS, Arrivals, Counting, Integers, Range, Rows, Tree
-from lapwing.monitors.definition import Definition
+from lapwing.monitors.counting import KINDS, Arrivals, CountedRows, CountingMethod, Integers, Range, Tree
+from lapwing.monitors.definition import MonitorDefinition
 from lapwing.monitors.horizons import Horizons
-from lapwing.monitors.planning import MonitorPlan, Stream
+from lapwing.monitors.planning import MeasureStream, MonitorPlan
 from lapwing.monitors.sources import INBOX, Source
-from lapwing.monitors.store import Released, Store
-from lapwing.monitors.tick import Reader
+from lapwing.monitors.store import MonitorStore, ReleasedTick
+from lapwing.monitors.tick import TickEstimator
 from lapwing.query.measures.distribution import Distribution
 
 _COLUMNS: Final = 3
 
 
 @final
-class Run:
+class MonitorRun:
     """A monitor at its newest tick, by the one process that holds it.
 
     Args:
@@ -53,9 +53,9 @@ class Run:
 
     def __init__(
         self,
-        definition: Definition,
+        definition: MonitorDefinition,
         horizons: Horizons,
-        store: Store,
+        store: MonitorStore,
         source: Source,
         reader: EventReader,
         entropy: Entropy,
@@ -71,7 +71,7 @@ class Run:
         for number, (counting, _) in enumerate(self._countings):
             counting.restore(store.kept(number))
         self._sums = _sums(plan, store, tick)
-        self._estimating = Reader(horizons, schedule, newest - tick)
+        self._estimating = TickEstimator(horizons, schedule, newest - tick)
         for released in store.ticks(newest - tick):
             self._estimating.read(from_bytes(released.released))
         self._failed = False
@@ -136,14 +136,14 @@ class Run:
 
     # ---- releasing ticks ---------------------------------------------------------------------------------------------
 
-    def release(self, last: int) -> list[Released]:
+    def release(self, last: int) -> list[ReleasedTick]:
         """Release the ticks up to one of them, in one transaction, and return them: they are durable.
 
         Guarantee:
             The loss of all ticks of the horizon together is the monitor's, which was charged when it was made
             (`planning.planned`, `counting`).
         """
-        released, head = list[Released](), self._head
+        released, head = list[ReleasedTick](), self._head
         with self._guarded():
             with self._store.transaction():
                 for tick in range(head.sequence + 1, last + 1):
@@ -209,7 +209,7 @@ class Run:
 class _Guard:
     """Ends a run whose transaction failed."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: MonitorRun) -> None:
         self._run = run
 
     def __enter__(self) -> None:
@@ -220,15 +220,15 @@ class _Guard:
             self._run.fail()
 
 
-def _countings(definition: Definition, plan: MonitorPlan) -> list[tuple[Counting, Sequence[int]]]:
+def _countings(definition: MonitorDefinition, plan: MonitorPlan) -> list[tuple[CountingMethod, Sequence[int]]]:
     """Return the ways of counting, each with the numbers of its streams."""
     cells, schedule = len(plan.cells), definition.schedule
     rows = [number for number, stream in enumerate(plan.streams) if stream.kind == "rows"]
     most = None if plan.table.unit_is_row else definition.most
-    found: list[tuple[Counting, Sequence[int]]] = []
+    found: list[tuple[CountingMethod, Sequence[int]]] = []
     if rows:
         forms = [_form(plan.streams[number]) for number in rows]
-        found.append((Rows(cells, most, definition.per_tick, forms), rows))
+        found.append((CountedRows(cells, most, definition.per_tick, forms), rows))
     for number, stream in enumerate(plan.streams):
         if stream.kind != "rows":
             lasting = schedule.within if schedule.present else schedule.window
@@ -236,7 +236,7 @@ def _countings(definition: Definition, plan: MonitorPlan) -> list[tuple[Counting
     return found
 
 
-def _form(stream: Stream) -> Range | Tree:
+def _form(stream: MeasureStream) -> Range | Tree:
     """Return what an event adds to a stream."""
     measure = stream.measure
     if isinstance(measure, Distribution):
@@ -244,7 +244,7 @@ def _form(stream: Stream) -> Range | Tree:
     return Range(*stream.range)
 
 
-def _sums(plan: MonitorPlan, store: Store, tick: int) -> list[ContinualSums | TreeSums | NodeCounts]:
+def _sums(plan: MonitorPlan, store: MonitorStore, tick: int) -> list[ContinualSums | TreeSums | NodeCounts]:
     """Return the mechanisms where they were.
 
     Args:

@@ -72,7 +72,7 @@ def moment_text(microseconds: int) -> str:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class TickSchedule:
     """Which ticks there are, and what each is about.
 
     Args:
@@ -192,7 +192,7 @@ def read_schedule(
     lateness: str | None = None,
     late: str = "next",
     now: int,
-) -> tuple[str, Schedule]:
+) -> tuple[str, TickSchedule]:
     """Return the question without its clauses, and the schedule that clauses and options say together.
 
     Raises:
@@ -224,7 +224,7 @@ def read_schedule(
         return length // period
 
     length = ticks(horizon, "FOR")
-    return text, Schedule(
+    return text, TickSchedule(
         start=-(-now // period) * period if starting is None else moment(starting, "STARTING"),
         period=period,
         horizon=length,

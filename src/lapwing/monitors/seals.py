@@ -13,7 +13,7 @@ from typing import Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.monitors.counting import NEVER, Kept
+from lapwing.monitors.counting import NEVER, KeptUnit
 
 _MODULUS: Final = 1 << 64
 
@@ -50,7 +50,7 @@ class KeptSeal:
         self._pairs = dict[tuple[int, int], int]()
         self.total = 0
 
-    def replace(self, rows: Iterable[Kept]) -> None:
+    def replace(self, rows: Iterable[KeptUnit]) -> None:
         """Take rows in place of those of the same unit and cell."""
         for row in rows:
             fresh = hash_of_row(self._counting, *row)

@@ -11,7 +11,7 @@ from typing import Any, Final, final
 
 from lapwing.catalog.model import Table
 from lapwing.errors import InvalidParameter
-from lapwing.monitors.store import Store
+from lapwing.monitors.store import MonitorStore
 
 ID: Final = "id"
 MOST_EVENTS: Final = 10_000
@@ -20,20 +20,20 @@ LONGEST: Final = 256
 
 @final
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentEvents:
     """How many events are kept, be they new or not."""
 
     events: int
 
 
-def send(events: Sequence[dict[str, Any]], table: Table, store: Store) -> Sent:
+def send(events: Sequence[dict[str, Any]], table: Table, store: MonitorStore) -> SentEvents:
     """Put events by, durably, once this returns."""
     if len(events) > MOST_EVENTS:
         raise InvalidParameter(f"{len(events):,} events are sent at once; send {MOST_EVENTS:,} at most.")
     read = [_read(event, place, table) for place, event in enumerate(events, 1)]
     with store.transaction():
         store.add_to_inbox([event for unit, name, event in read if store.add_sent(unit, name)])
-    return Sent(len(read))
+    return SentEvents(len(read))
 
 
 def _read(event: object, place: int, table: Table) -> tuple[str, str, str]:

@@ -15,7 +15,7 @@ from lapwing.catalog.model import Table
 from lapwing.catalog.patterns import files_of
 from lapwing.catalog.source_address import KEY, is_address, read_address
 from lapwing.errors import DataFault, InvalidParameter
-from lapwing.monitors.store import Store
+from lapwing.monitors.store import MonitorStore
 
 INBOX: Final = "service"
 GROWING: Final = ("postgresql", "sqlite")
@@ -95,12 +95,12 @@ def _stamp(file: Path) -> str:
 
 
 @final
-class Inbox:
+class EventInbox:
     """Events that were sent to the monitor itself (`Monitor.send`)."""
 
     pause = 0.0
 
-    def __init__(self, store: Store, scratch: Path) -> None:
+    def __init__(self, store: MonitorStore, scratch: Path) -> None:
         self._store, self._scratch = store, scratch
 
     def portions(self, known: Mapping[str, str]) -> Iterator[Portion]:
@@ -146,7 +146,7 @@ def require_source(text: str | None, table: Table) -> None:
         )
 
 
-def open_source(text: str | None, table: Table, folder: Path, store: Store, scratch: Path) -> Source:
+def open_source(text: str | None, table: Table, folder: Path, store: MonitorStore, scratch: Path) -> Source:
     """Return the source of a monitor's events.
 
     Args:
@@ -155,7 +155,7 @@ def open_source(text: str | None, table: Table, folder: Path, store: Store, scra
     """
     source = text or table.source
     if source == INBOX:
-        return Inbox(store, scratch)
+        return EventInbox(store, scratch)
     if is_address(source):
         from lapwing.monitors.table_source import GrowingTable  # here: few monitors watch databases
 

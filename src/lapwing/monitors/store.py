@@ -32,7 +32,7 @@ from lapwing.ledger import new_mark
 from lapwing.ledger.entries import GENESIS
 from lapwing.ledger.mark import Mark, path_of, read_text, text_of
 from lapwing.machine.drafts import sync_folder
-from lapwing.monitors.counting import Kept
+from lapwing.monitors.counting import KeptUnit
 from lapwing.monitors.seals import KeptSeal, Seal, hash_of_row
 
 SUFFIX: Final = ".db"
@@ -57,7 +57,7 @@ _VERSION: Final = 2
 _PATIENCE: Final = 30.0
 
 
-class Released(NamedTuple):
+class ReleasedTick(NamedTuple):
     """What was released of a tick: public.
 
     Args:
@@ -72,7 +72,7 @@ class Released(NamedTuple):
 
 
 @final
-class Store:
+class MonitorStore:
     """The file of a monitor, open for reading; for writing while it is `held`."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -159,12 +159,12 @@ class Store:
         row = self._connection.execute("SELECT number, hash FROM ticks ORDER BY number DESC LIMIT 1").fetchone()
         return Mark(0, GENESIS) if row is None else Mark(*row)
 
-    def ticks(self, after: int = 0) -> Iterator[Released]:
+    def ticks(self, after: int = 0) -> Iterator[ReleasedTick]:
         """Yield what was released after a tick, in order; it is read a thousand ticks at a time."""
         while rows := self._connection.execute(
             "SELECT number, released, hash, shown FROM ticks WHERE number > ? ORDER BY number LIMIT 1000", (after,)
         ).fetchall():
-            yield from (Released(*row) for row in rows)
+            yield from (ReleasedTick(*row) for row in rows)
             after = rows[-1][0]
 
     def sources(self) -> dict[str, str]:
@@ -175,12 +175,12 @@ class Store:
         """Return the identities of units, by their numbers."""
         return [unit for (unit,) in self._connection.execute("SELECT unit FROM people ORDER BY number")]
 
-    def kept(self, counting: int) -> list[Kept]:
+    def kept(self, counting: int) -> list[KeptUnit]:
         """Return what is kept of units by a way of counting."""
         rows = self._connection.execute(
             "SELECT unit, cell, used, place, seen, time FROM kept WHERE counting = ?", (counting,)
         )
-        return [Kept(*row) for row in rows]
+        return [KeptUnit(*row) for row in rows]
 
     def states(self) -> dict[int, bytes]:
         """Return the state of each stream's mechanism."""
@@ -277,7 +277,7 @@ class Store:
         self._connection.execute("DELETE FROM kept")
         self._kept = {counting: KeptSeal(counting) for counting in self._kept}
 
-    def keep(self, counting: int, rows: Iterable[Kept]) -> None:
+    def keep(self, counting: int, rows: Iterable[KeptUnit]) -> None:
         """Write what is kept of units."""
         statement, rows = "INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?, ?, ?)", list(rows)
         self._connection.executemany(statement, ((counting, *row) for row in rows))
@@ -288,9 +288,9 @@ class Store:
         self._connection.execute("INSERT OR REPLACE INTO states VALUES (?, ?)", (stream, state))
         self._states[stream] = hash_of_row(stream, state)
 
-    def add_tick(self, number: int, released: bytes, shown: bytes, previous: str) -> Released:
+    def add_tick(self, number: int, released: bytes, shown: bytes, previous: str) -> ReleasedTick:
         """Write what is released, with the estimates that follow from it, and return it."""
-        tick = Released(number, released, hash_of(number, released, previous), shown)
+        tick = ReleasedTick(number, released, hash_of(number, released, previous), shown)
         self._connection.execute("INSERT INTO ticks VALUES (?, ?, ?, ?)", tick)
         return tick
 

@@ -7,7 +7,7 @@ passed over. So a look begins with the greatest key that there is, and with who 
 missing up to that key; it is read up to there, and the line moves there.
 
 If one of them goes on and on, what is there is read all the same, and the line stays; what was read above it is
-remembered as ranges of keys (`Place.seen`). So no writer holds up the rows of others.
+remembered as ranges of keys (`ReadPosition.seen`). So no writer holds up the rows of others.
 """
 
 import json
@@ -43,7 +43,7 @@ _MOMENT: Final = 0.02
 
 @final
 @dataclass(frozen=True, slots=True)
-class Place:
+class ReadPosition:
     """Up to where a table is read: all keys up to `low`, and above it those of `seen`, ranges from first to last."""
 
     low: int = _LEAST
@@ -71,12 +71,12 @@ class Place:
         apart = "".join(f" AND NOT ({column} BETWEEN {first} AND {last})" for first, last in self.seen)
         return f"{column} > {self.low}{apart}"
 
-    def with_line(self, low: int) -> "Place":
+    def with_line(self, low: int) -> "ReadPosition":
         """Return the place once all keys up to one are read, and no smaller ones can come."""
         seen = tuple((max(first, low + 1), last) for first, last in self.seen if last > low)
-        return Place(max(low, self.low), seen)
+        return ReadPosition(max(low, self.low), seen)
 
-    def with_keys(self, keys: Sequence[int]) -> "Place":
+    def with_keys(self, keys: Sequence[int]) -> "ReadPosition":
         """Return the place once rows of these keys are read, beside which others may still come."""
         joined: list[tuple[int, int]] = []
         for first, last in sorted([*self.seen, *((key, key) for key in keys)]):
@@ -84,7 +84,7 @@ class Place:
                 joined[-1] = joined[-1][0], max(last, joined[-1][1])
             else:
                 joined.append((first, last))
-        return Place(self.low, tuple(joined))
+        return ReadPosition(self.low, tuple(joined))
 
 
 @final
@@ -109,7 +109,7 @@ class GrowingTable:
         """Yield the rows that were not read before."""
         names = self._address.table
         called = f"table:{self._address.place}#{'.'.join(names)}"
-        place = Place.from_text(known.get(called))
+        place = ReadPosition.from_text(known.get(called))
         greatest, settled = self._look(place)
         if greatest is None:
             return
@@ -130,7 +130,7 @@ class GrowingTable:
         finally:
             file.unlink(missing_ok=True)
 
-    def _look(self, place: Place) -> tuple[int | None, bool]:
+    def _look(self, place: ReadPosition) -> tuple[int | None, bool]:
         """Return the greatest key, and whether no smaller ones can come in states that are opened from now on.
 
         Proof. Who could add one was writing when the greatest was seen (`Growing.writers`), and has ended: what is

@@ -20,8 +20,8 @@ from lapwing.mechanisms.continual.saved import from_bytes, to_bytes
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy_sums import sum_half_width
 from lapwing.monitors.horizons import Horizons
-from lapwing.monitors.planning import MonitorPlan, Stream
-from lapwing.monitors.schedule import EPOCH, Schedule
+from lapwing.monitors.planning import MeasureStream, MonitorPlan
+from lapwing.monitors.schedule import EPOCH, TickSchedule
 from lapwing.privacy.amounts import Number, probability
 from lapwing.query.derivation.derived import MeasureValue, measures_of
 from lapwing.query.measures.distribution import Distribution
@@ -99,7 +99,7 @@ class Tick:
         values: The estimates of each stream, in whole steps.
     """
 
-    def __init__(self, number: int, schedule: Schedule, plan: MonitorPlan, values: Sequence[IntArray]) -> None:
+    def __init__(self, number: int, schedule: TickSchedule, plan: MonitorPlan, values: Sequence[IntArray]) -> None:
         self.number = number
         self.begins = _time(schedule.end_of(number - 1))
         self.time = _time(schedule.end_of(number))
@@ -207,20 +207,20 @@ def nearest_counts(numbers: IntArray) -> IntArray:
     return counts
 
 
-def _in_cells(numbers: IntArray, stream: Stream) -> IntArray:
+def _in_cells(numbers: IntArray, stream: MeasureStream) -> IntArray:
     """Return a number a cell, or of a distribution a row of them."""
     return numbers.reshape(-1, stream.entries) if isinstance(stream.measure, Distribution) else numbers
 
 
 @final
-class Reader:
+class TickEstimator:
     """Makes estimates of what was released, one tick after the other from the beginning of a horizon on.
 
     Args:
         tick: The newest that is over, the last of a horizon.
     """
 
-    def __init__(self, horizons: Horizons, schedule: Schedule, tick: int = 0) -> None:
+    def __init__(self, horizons: Horizons, schedule: TickSchedule, tick: int = 0) -> None:
         self._horizons, self._schedule = horizons, schedule
         self.tick = tick
 
@@ -235,7 +235,7 @@ class Reader:
         return to_bytes([np.rint(estimates.advance(array)).astype(np.int64) for estimates, array in pairs])
 
 
-def shown_tick(number: int, schedule: Schedule, plan: MonitorPlan, shown: bytes) -> Tick:
-    """Return a tick of the estimates that a `Reader` made of it."""
+def shown_tick(number: int, schedule: TickSchedule, plan: MonitorPlan, shown: bytes) -> Tick:
+    """Return a tick of the estimates that a `TickEstimator` made of it."""
     values = [_in_cells(array, stream) for array, stream in zip(from_bytes(shown), plan.streams, strict=True)]
     return Tick(number, schedule, plan, values)

@@ -12,7 +12,7 @@ from typing import ClassVar, Final, Self, final
 from lapwing.exact.bounds import square_root_up
 from lapwing.exact.floats import float_up
 from lapwing.privacy import concentrated_profile, gaussian_epsilon, gaussian_profile, pure_profile
-from lapwing.privacy.additive_loss import MEASURES, AdditiveLoss
+from lapwing.privacy.additive_loss import PRIVACY_MEASURES, AdditiveLoss
 from lapwing.privacy.amount_texts import literal, short
 from lapwing.privacy.amounts import Number, count, exact, non_negative, probability, share
 
@@ -161,8 +161,8 @@ class ZeroConcentratedDP(AdditiveLoss):
 
 Loss = PureDP | GaussianDP | ZeroConcentratedDP
 """The losses that add up, and that a ledger can hold."""
-Measure = type[PureDP] | type[GaussianDP] | type[ZeroConcentratedDP]
+PrivacyMeasure = type[PureDP] | type[GaussianDP] | type[ZeroConcentratedDP]
 """One of their measures."""
 
-_ALL: Final[tuple[Measure, ...]] = (PureDP, GaussianDP, ZeroConcentratedDP)
-MEASURES.update({measure.kind: measure for measure in _ALL})
+_ALL: Final[tuple[PrivacyMeasure, ...]] = (PureDP, GaussianDP, ZeroConcentratedDP)
+PRIVACY_MEASURES.update({measure.kind: measure for measure in _ALL})

@@ -14,9 +14,9 @@ from lapwing.privacy import conversions
 from lapwing.privacy.amounts import Number, count, grid_up, non_negative, read, written
 
 if TYPE_CHECKING:
-    from lapwing.privacy.additive import Loss, Measure
+    from lapwing.privacy.additive import Loss, PrivacyMeasure
 
-MEASURES: Final[dict[str, "Measure"]] = {}
+PRIVACY_MEASURES: Final[dict[str, "PrivacyMeasure"]] = {}
 """The measures by their kind, which `additive` enters."""
 
 
@@ -72,7 +72,7 @@ class AdditiveLoss(ABC):
         Raises:
             InvalidParameter: If no such conversion exists; the message says why.
         """
-        measure = measure_of(kind)
+        measure = privacy_measure_of(kind)
         own = kind == self.kind
         return measure.from_amount(self.amount if own else conversions.amount_in(kind, self.kind, self.amount))
 
@@ -123,15 +123,15 @@ def from_record(record: Mapping[str, str]) -> "Loss":
     """
     if set(record) != {"measure", "amount"}:
         raise InvalidParameter(f"A loss's record has the keys {sorted(record)}; it must have measure and amount.")
-    return measure_of(record["measure"]).from_amount(read(record["amount"], "amount"))
+    return privacy_measure_of(record["measure"]).from_amount(read(record["amount"], "amount"))
 
 
-def measure_of(kind: str) -> "Measure":
+def privacy_measure_of(kind: str) -> "PrivacyMeasure":
     """Return the measure of a kind: pure, gdp or zcdp.
 
     Raises:
         InvalidParameter: For anything else.
     """
-    if not isinstance(kind, str) or kind not in MEASURES:
-        raise InvalidParameter(f"The measure is {kind!r:.40}; it must be one of {', '.join(MEASURES)}.")
-    return MEASURES[kind]
+    if not isinstance(kind, str) or kind not in PRIVACY_MEASURES:
+        raise InvalidParameter(f"The measure is {kind!r:.40}; it must be one of {', '.join(PRIVACY_MEASURES)}.")
+    return PRIVACY_MEASURES[kind]

@@ -7,7 +7,7 @@ from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import exact, probability
 from lapwing.privacy.concentrated_profile import zcdp_rho_down
 from lapwing.privacy.gaussian_profile import gdp_mu_squared_down
-from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP, measure_of
+from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP, privacy_measure_of
 
 
 def loss_for(kind: str, epsilon: Fraction, delta: Fraction) -> Loss:
@@ -23,7 +23,7 @@ def loss_for(kind: str, epsilon: Fraction, delta: Fraction) -> Loss:
     Raises:
         InvalidParameter: If no such loss is above zero.
     """
-    measure_of(kind)
+    privacy_measure_of(kind)
     epsilon, delta = exact(epsilon, "epsilon"), exact(delta, "delta")
     if epsilon <= 0:
         raise InvalidParameter(f"epsilon is {short(epsilon)}; it must be above 0: smaller is more private, 1 is usual.")

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Final, Literal, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.privacy.additive_loss import MEASURES
+from lapwing.privacy.additive_loss import PRIVACY_MEASURES
 from lapwing.privacy.amplification import subsampled
 from lapwing.privacy.bounded_range import bounded_range_amount
 from lapwing.privacy.combined_pairs import SubsampledPair
@@ -161,7 +161,7 @@ def bounded_range(eta: Fraction) -> ListedMechanism:
         eta: > 0; its ε is as large.
     """
     return ListedMechanism(
-        loss=lambda kind: MEASURES[kind].from_amount(bounded_range_amount(kind, eta)),
+        loss=lambda kind: PRIVACY_MEASURES[kind].from_amount(bounded_range_amount(kind, eta)),
         at=lambda _share: ApproxDP(eta, 0),
         curve=lambda: RenyiDP.bounded_range(eta),
         pair=lambda: BoundedRangePair(eta),

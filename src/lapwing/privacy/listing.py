@@ -202,7 +202,7 @@ def _in_subset(
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Way:
+class _Parameterisation:
     """A way to give a mechanism's numbers: those that are needed, those with a default, and what they make."""
 
     needed: tuple[str, ...]
@@ -216,8 +216,8 @@ class _Way:
         return " ".join([*(f"{name}=…" for name in self.needed), *(f"[{name}=…]" for name in self.defaults)])
 
 
-def _way(needed: str, make: Callable[[Mapping[str, Fraction]], ListedMechanism], **defaults: int) -> _Way:
-    return _Way(
+def _way(needed: str, make: Callable[[Mapping[str, Fraction]], ListedMechanism], **defaults: int) -> _Parameterisation:
+    return _Parameterisation(
         needed=tuple(needed.split()), defaults={name: Fraction(value) for name, value in defaults.items()}, make=make
     )
 
@@ -275,7 +275,7 @@ def _private(numbers: Mapping[str, Fraction]) -> ListedMechanism:
     return mechanisms.any_private(_size(numbers["epsilon"], "epsilon"), failure)
 
 
-KINDS: Final[Mapping[str, tuple[_Way, ...]]] = {
+KINDS: Final[Mapping[str, tuple[_Parameterisation, ...]]] = {
     "laplace": (
         _way("epsilon", lambda n: mechanisms.laplace_noise(_size(n["epsilon"], "epsilon"))),
         _way("scale", lambda n: mechanisms.laplace_noise(_ratio(n, "scale")), sensitivity=1),

@@ -8,9 +8,9 @@ from lapwing.privacy.additive import GaussianDP as GaussianDP
 from lapwing.privacy.additive import Loss as Loss
 from lapwing.privacy.additive import PureDP as PureDP
 from lapwing.privacy.additive import ZeroConcentratedDP as ZeroConcentratedDP
-from lapwing.privacy.additive_loss import MEASURES as MEASURES
+from lapwing.privacy.additive_loss import PRIVACY_MEASURES as PRIVACY_MEASURES
 from lapwing.privacy.additive_loss import from_record as from_record
-from lapwing.privacy.additive_loss import measure_of as measure_of
+from lapwing.privacy.additive_loss import privacy_measure_of as privacy_measure_of
 from lapwing.privacy.amounts import GRID as GRID
 from lapwing.privacy.amounts import Number as Number
 from lapwing.privacy.amounts import exact as exact

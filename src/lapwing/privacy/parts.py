@@ -50,7 +50,7 @@ NEIGHBOURS_DIFFER: dict[Neighbouring, int] = {"add_remove": 1, "replace_one": 2}
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sums:
+class PartSums:
     """Amounts charged to parts: `everywhere` to all of them, and what each has `alone` besides, if anything.
 
     Args:
@@ -132,7 +132,7 @@ class PartsAccount:
     neighbouring: Neighbouring
     data_version: str
     parts: tuple[str, ...]
-    sums: Sums
+    sums: PartSums
 
     def __post_init__(self) -> None:
         if not isinstance(self.budget, PureDP | GaussianDP | ZeroConcentratedDP):
@@ -159,7 +159,7 @@ class PartsAccount:
     ) -> Self:
         """Return an account of which nothing is spent."""
         _check_neighbouring(neighbouring)
-        sums = Sums(differ=NEIGHBOURS_DIFFER[neighbouring])
+        sums = PartSums(differ=NEIGHBOURS_DIFFER[neighbouring])
         return cls(budget=budget, neighbouring=neighbouring, data_version=data_version, parts=_names(parts), sums=sums)
 
     @property

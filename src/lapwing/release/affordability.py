@@ -14,7 +14,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.errors import AllowanceExhausted, DataStopped, QueryRefused
 from lapwing.ledger.allowances import Limits, left_if_refused, require_chargeable, rooms
 from lapwing.ledger.faults import stopped
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss
@@ -49,7 +49,7 @@ def affordability(
     parts: tuple[str, ...] | None,
     *,
     delta: Fraction,
-    state: State,
+    state: LedgerState,
     catalog: Catalog,
     principal: str,
     limits: Limits = NO_LIMITS,
@@ -75,7 +75,9 @@ def affordability(
     return Affordability(remaining=room, share=share, fits=0 if refusal is not None else times, refusal=refusal)
 
 
-def delta_left(parts: tuple[str, ...] | None, *, state: State, principal: str, limits: Limits = NO_LIMITS) -> Fraction:
+def delta_left(
+    parts: tuple[str, ...] | None, *, state: LedgerState, principal: str, limits: Limits = NO_LIMITS
+) -> Fraction:
     """Return what is left of the delta for private keys, for questions that read these parts, None for all."""
     left = rooms(limits, principal, state.spending, state.registration)
     return max(Fraction(0), min((state.delta_room(parts), *(room.delta for room in left))))
@@ -85,7 +87,9 @@ def _share(price: Fraction, left: Fraction) -> float:
     return float(price / left) if left else float("inf")
 
 
-def _refusal(asked: Sequence[Quote], state: State, catalog: Catalog, principal: str, limits: Limits) -> str | None:
+def _refusal(
+    asked: Sequence[Quote], state: LedgerState, catalog: Catalog, principal: str, limits: Limits
+) -> str | None:
     """Return the message of the refusal, if there would be one; checked in the order in which a charge is decided."""
     if not asked:
         return None

@@ -55,8 +55,12 @@ def wordings_of(requests: Sequence[Request]) -> Wordings:
     """Return what was typed for each question, and for the searches that it takes."""
     if len(requests) == 1:  # without hashing its plan, which takes a part of all that a small question does
         return lambda _: wording_of(requests[0])
-    pairs = [(priced, one) for one in reversed(requests) for priced in (one.priced, *one.priced.searches)]
-    pairs += [(one.priced.vector.bought, one) for one in reversed(requests) if one.priced.vector is not None]
+    pairs = [
+        (priced, request) for request in reversed(requests) for priced in (request.priced, *request.priced.searches)
+    ]
+    pairs += [
+        (request.priced.vector.bought, request) for request in reversed(requests) if request.priced.vector is not None
+    ]
     return {priced.question: wording_of(one) for priced, one in pairs}.get
 
 
@@ -133,10 +137,10 @@ def notes_of(request: Request, access: Access) -> tuple[str, ...]:
         *_bounding(plan),
         *(rare_notes.notes_on_keys_handed_on(plan) if plan.keys and relation.sources else ()),
         *(rare_notes.notes_on_shared(plan, priced) if question.units_of_row > 1 else ()),
-        *(rare_notes.notes_on_races(plan) if plan.asked.weights else ()),
-        *(rare_notes.notes_on_selection(priced.selecting) if priced.selecting is not None else ()),
+        *(rare_notes.notes_on_races(plan) if plan.price_request.weights else ()),
+        *(rare_notes.notes_on_selection(priced.key_selection) if priced.key_selection is not None else ()),
         *(rare_notes.notes_on_ranks(plan, priced) if question.distributions else ()),
-        *(rare_notes.notes_on_choices(priced) if any(term.instead for term in priced.terms) else ()),
+        *(rare_notes.notes_on_choices(priced) if any(term.noisy_alternative for term in priced.terms) else ()),
         *(verdicts(plan, priced) if much or (question.cells or 0) >= MANY or reads(relation) else ()),
         *(notes_on_earlier(request, access) if reads(relation) else ()),
         *((rare_notes.note_on_clock(plan.moment),) if plan.moment is not None else ()),

@@ -17,17 +17,17 @@ from lapwing.ledger.entries import StoredAnswer
 from lapwing.query.pricing.quote import Quote, at_price, bounds_of
 from lapwing.query.relations.once_a_unit import rows_of_then
 from lapwing.query.relations.ordered_rows import with_all_pairs
-from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.relation import FilteredRows
 from lapwing.release.cells import cells_of, columns_of
 from lapwing.release.request import Access, Release
 from lapwing.release.restoring import stored_answer
 from lapwing.release.stored import Purchase, key_of, purchase_of
 
 if TYPE_CHECKING:
-    from lapwing.query.pricing.measured_vectors import Vector
+    from lapwing.query.pricing.measured_vectors import MeasuredVector
 
 
-def look_up_as_asked(vector: "Vector", key: str, kept: Sequence[StoredAnswer]) -> Release | Purchase:
+def look_up_as_asked(vector: "MeasuredVector", key: str, kept: Sequence[StoredAnswer]) -> Release | Purchase:
     """Return the stored answer to numbers that are measured themselves, as one vector, or what is to be bought.
 
     Answers of then, with a price for each number, have the same key. One serves where no more is asked than was paid
@@ -45,7 +45,7 @@ def look_up_before(priced: Quote, key: str, access: Access) -> Release | Purchas
     """Return an answer that was bought under the plan of then, or what is to be bought under that of now."""
     budget, kind = access.catalog.budget, priced.loss.kind
     shares = [term.loss(kind).amount for term in priced.terms]
-    shares += [] if priced.selecting is None else [priced.selecting.loss.amount]
+    shares += [] if priced.key_selection is None else [priced.key_selection.loss.amount]
     bought = Purchase(key=key, bought=priced)
     for then in _plans_of_then(priced.question.selection):
         question = replace(priced.question, selection=then)
@@ -56,12 +56,12 @@ def look_up_before(priced: Quote, key: str, access: Access) -> Release | Purchas
         stored = stored_answer(as_then, kept)
         if stored is not None:
             return replace(stored, question=priced.question)
-        if bought.further is None:
+        if bought.refinement is None:
             bought = purchase_of(priced, key, kept)
     return bought
 
 
-def _plans_of_then(selection: Selection) -> Iterator[Selection]:
+def _plans_of_then(selection: FilteredRows) -> Iterator[FilteredRows]:
     """Yield a selection as earlier versions planned it, the last one first."""
     pairs = with_all_pairs(selection)
     if pairs != selection and pairs.rows_per_unit != selection.rows_per_unit:

@@ -69,7 +69,7 @@ def _names_read(question: Question) -> str:
 
 def _keys(request: Request, access: Access, *, reads: bool) -> Iterator[tuple[str, bool]]:
     """Yield the keys of what these words ask for in one of the meanings, and whether the ledger has answers to it."""
-    plan = _bound(request, access, reads)
+    plan = _bind_earlier(request, access, reads)
     if plan is None:
         return
     asked = plans_asked(plan)
@@ -92,7 +92,7 @@ def _keys(request: Request, access: Access, *, reads: bool) -> Iterator[tuple[st
         yield key, bool(answers)
 
 
-def _bound(request: Request, access: Access, reads: bool) -> Plan | None:
+def _bind_earlier(request: Request, access: Access, reads: bool) -> Plan | None:
     """Return the plan of a question in one of the meanings, None if it was refused then."""
 
     def make() -> Plan | None:

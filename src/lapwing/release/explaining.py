@@ -8,7 +8,7 @@ from typing import Final
 from lapwing.catalog.model import Budget
 from lapwing.catalog.protection import bound_of, units_of
 from lapwing.errors import LapwingError
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.preview import ColumnPreview, LedgerPreview, PartPreview, Preview
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Account, fits
@@ -45,7 +45,7 @@ USUAL_DELTA: Final = Fraction(1, 10**6)
 """Of a gdp ledger beside a pure one, which has none."""
 
 
-def explain(request: Request, state: State, access: Access, assuming_count: int | None) -> Preview:
+def explain(request: Request, state: LedgerState, access: Access, assuming_count: int | None) -> Preview:
     """Return price, mechanisms and promised errors of a question, without touching data or budget.
 
     Raises:
@@ -101,7 +101,7 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
     )
 
 
-def _free_preview(request: Request, state: State, access: Access) -> Preview:
+def _free_preview(request: Request, state: LedgerState, access: Access) -> Preview:
     """Return the preview of a question over only public rows: it is free, and no limit refuses it."""
     plan, nothing = request.plan, request.priced.loss.nothing()
     now = _now((), nothing, Fraction(0), (), state, access)
@@ -167,7 +167,7 @@ def _buying(request: Request, access: Access, *, within: bool) -> _Buying:
     key, known = key_of(plan.question), not plan.unsettled and not plan.constants
     lookup = look_up(priced, access.ledger.answers, access) if known else Purchase(key=key, bought=priced)
     if priced.vector is not None and isinstance(lookup, Purchase):
-        wanted = lookup.bought if lookup.further is None else lookup.further.refinement.wanted
+        wanted = lookup.bought if lookup.refinement is None else lookup.refinement.refinement.wanted
         if wanted == priced.vector.before:
             # An answer with a noise for each number is made sharper: so it keeps one for each.
             request = replace(request, priced=priced.vector.before)
@@ -188,7 +188,7 @@ def _now(
     price: Loss,
     delta: Fraction,
     parts: tuple[str, ...] | None,
-    state: State,
+    state: LedgerState,
     access: Access,
 ) -> Affordability:
     return affordability(
@@ -203,7 +203,7 @@ def _now(
     )
 
 
-def _preview(buying: _Buying, state: State, access: Access, assuming_count: int | None) -> Preview:
+def _preview(buying: _Buying, state: LedgerState, access: Access, assuming_count: int | None) -> Preview:
     """Return the preview of one question that touches data."""
     plan, priced, stored = buying.request.plan, buying.request.priced, buying.stored
     whole = buying.quotes if not stored else (*buying.quotes, priced)
@@ -231,7 +231,7 @@ def _preview(buying: _Buying, state: State, access: Access, assuming_count: int 
             dict.fromkeys([*notes_of(buying.request, access), *buying.notes, *notes_on_vector(plan, priced), *public])
         ),
         delta=priced.delta,
-        sharpens=isinstance(buying.lookup, Purchase) and buying.lookup.further is not None,
+        sharpens=isinstance(buying.lookup, Purchase) and buying.lookup.refinement is not None,
         assuming_count=assuming_count,
         parts=_part_previews(parts, state),
         selection=selection_preview(priced),
@@ -259,7 +259,7 @@ def _composed_column(
     )
 
 
-def _elsewhere(request: Request, state: State, budget: Budget) -> LedgerPreview | None:
+def _elsewhere(request: Request, state: LedgerState, budget: Budget) -> LedgerPreview | None:
     """Say what the other kind of ledger would give for the same epsilon, while one can still be made anew."""
     plan, priced = request.plan, request.priced
     if state.account.spent.amount or state.delta_spent or state.division is not None or not priced.terms:
@@ -280,7 +280,7 @@ def _elsewhere(request: Request, state: State, budget: Budget) -> LedgerPreview 
     )
 
 
-def _part_previews(parts: tuple[str, ...] | None, state: State) -> tuple[PartPreview, ...] | None:
+def _part_previews(parts: tuple[str, ...] | None, state: LedgerState) -> tuple[PartPreview, ...] | None:
     if parts is None or state.division is None:
         return None
     spent, left = state.division.losses.spent_by_part(), state.division.losses.rooms()

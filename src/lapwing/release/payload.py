@@ -38,7 +38,7 @@ class ChosenMeasure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class AnswerContent:
     """What a stored answer holds; `keys` are the columns of the cells' private and public keys, if any are private."""
 
     mechanisms: tuple[NoiseLaw, ...]
@@ -50,7 +50,7 @@ class Content:
 
 def payload_of(released: "Release") -> str:
     """Write an answer for the ledger."""
-    content = Content(
+    content = AnswerContent(
         mechanisms=released.mechanisms,
         values=released.values,
         selection=released.selection,
@@ -60,7 +60,7 @@ def payload_of(released: "Release") -> str:
     return written(released.question, content)
 
 
-def written(question: Question, content: Content) -> str:
+def written(question: Question, content: AnswerContent) -> str:
     """Write what an answer to a question holds."""
     record: dict[str, object] = {
         "format": format_of(question),

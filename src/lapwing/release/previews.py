@@ -16,7 +16,7 @@ from lapwing.query.plan.plan import Plan
 from lapwing.query.plan.search import Search
 from lapwing.query.pricing.assumed_means import half_width_of_mean
 from lapwing.query.pricing.quote import CONFIDENCE, NoisyMeasure, Quote
-from lapwing.query.pricing.selections import ChoiceQuote
+from lapwing.query.pricing.selection_mechanisms import ChoiceQuote
 from lapwing.release.rare_notes import units_needed
 
 
@@ -57,16 +57,16 @@ def column_previews(
 
 def selection_preview(priced: Quote) -> SelectionPreview | None:
     """Describe the choice of private keys."""
-    if priced.selecting is None:
+    if priced.key_selection is None:
         return None
-    mechanism = priced.selecting.mechanism
+    mechanism = priced.key_selection.mechanism
     scale, threshold = mechanism.noise or (None, None)
-    fewest, most = units_needed(priced.selecting) or (None, None)
+    fewest, most = units_needed(priced.key_selection) or (None, None)
     return SelectionPreview(
         keys=tuple(key.name for key in priced.question.private_keys),
         mechanism=mechanism.name,
-        price_share=float(priced.selecting.loss.amount / priced.loss.amount),
-        delta=float(priced.selecting.delta),
+        price_share=float(priced.key_selection.loss.amount / priced.loss.amount),
+        delta=float(priced.key_selection.delta),
         scale=scale,
         threshold=threshold,
         fewest_units=fewest,

@@ -15,7 +15,7 @@ from lapwing.answer.notes import PUBLIC_PEOPLE
 from lapwing.answer.python_values import Note
 from lapwing.catalog.model import Budget, Table
 from lapwing.errors import LapwingError
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.privacy.figures import margin
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.query.derivation.average import Average
@@ -34,7 +34,7 @@ EXAMPLE: Final = 1_000
 
 
 def notes_on_public_people(
-    plan: Plan, price: Loss, state: State, budget: Budget, assuming_count: int | None
+    plan: Plan, price: Loss, state: LedgerState, budget: Budget, assuming_count: int | None
 ) -> tuple[Note, ...]:
     """Say of each mean over everybody what it would be without noise in its count; nothing of other questions.
 
@@ -90,7 +90,10 @@ def _half_widths(plan: Plan, known: Mapping[str, KnownMean], epsilon: float, bud
     outputs = tuple(Output(name=one.name, value=known.get(one.name, one.value)) for one in plan.outputs)
     measures = tuple(dict.fromkeys(measure for output in outputs for measure in measures_of(output.value)))
     other = Plan(
-        question=replace(plan.question, measures=measures), keys=plan.keys, outputs=outputs, asked=PriceRequest()
+        question=replace(plan.question, measures=measures),
+        keys=plan.keys,
+        outputs=outputs,
+        price_request=PriceRequest(),
     )
     try:
         quote = at_loss(other, bounds_of(other.question, budget), loss_of(epsilon, budget), budget, Fraction(0))

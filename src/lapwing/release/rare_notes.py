@@ -31,7 +31,7 @@ from lapwing.catalog.model import Column
 from lapwing.catalog.protection import bound_of as bound_of
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.additive import CHOICES, NoiseLaw
-from lapwing.mechanisms.combined_noise import CombinedNoise, PublicNumber, noises_of
+from lapwing.mechanisms.combined_noise import CombinedNoise, NoNoise, noises_of
 from lapwing.mechanisms.partitions import KeySelection
 from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.mechanisms.thresholding import CountThresholding
@@ -55,7 +55,7 @@ from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.plan.traversal import conditions_of, expressions_of
 from lapwing.query.pricing.one_noise import with_two_noises
 from lapwing.query.pricing.quote import CONFIDENCE, Quote
-from lapwing.query.pricing.selections import KeySelectionQuote
+from lapwing.query.pricing.selection_mechanisms import KeySelectionQuote
 from lapwing.query.relations.domains import listed_by
 from lapwing.query.relations.identity import origin
 from lapwing.query.relations.node import Relation
@@ -117,7 +117,7 @@ def _names_summed(question: Question) -> frozenset[str] | None:
 def _computes(relation: Relation) -> bool:
     """Tell whether subqueries compute values, other than to compare them, or to choose rows."""
     compares = isinstance(relation, PublicJoin | SharedJoin | UnitJoin | FirstRows | FirstGroups)
-    return (not compares and any(relation.computed)) or any(_computes(one.relation) for one in relation.sources)
+    return (not compares and any(relation.computed)) or any(_computes(source.relation) for source in relation.sources)
 
 
 def _clamped(column: Column) -> str:
@@ -324,7 +324,9 @@ def _units_named(plan: Plan) -> str:
 
 def notes_on_races(plan: Plan) -> tuple[str, ...]:
     """Say which columns are found by a race to the top, and that they err to one side."""
-    raced = [output.name for output in plan.outputs if set(measures_of(output.value)) & plan.asked.weights.keys()]
+    raced = [
+        output.name for output in plan.outputs if set(measures_of(output.value)) & plan.price_request.weights.keys()
+    ]
     text = "is at most the true value with 95 % probability: what a unit adds beyond a limit is left out"
     return tuple(Note(f"{name} {text}", RACE) for name in raced)
 
@@ -346,7 +348,7 @@ def as_released(notes: Sequence[str], request: Request, numbers: Release) -> tup
     plan, priced = request.plan, request.priced
     if not CHOICES & {law.name for law in numbers.mechanisms}:  # it was read off numbers
         notes = [note for note in notes if code_of(note) != CHOSEN_WITHOUT_NUMBERS]
-    if not any(isinstance(law, CombinedNoise | PublicNumber) for law in numbers.mechanisms):  # bought one by one
+    if not any(isinstance(law, CombinedNoise | NoNoise) for law in numbers.mechanisms):  # bought one by one
         notes = [note for note in notes if code_of(note) != PUBLIC_NUMBER]
     if plan.question.distributions:  # what was bought as trees before has no quantile that was chosen by itself
         laws = dict(zip(plan.question.measures, numbers.mechanisms, strict=True))
@@ -360,12 +362,12 @@ def as_released(notes: Sequence[str], request: Request, numbers: Release) -> tup
 
 def _as_selected(notes: Sequence[str], priced: Quote, selection: KeySelection) -> tuple[str, ...]:
     """Return notes of an answer whose keys were selected before, perhaps otherwise than its price would buy now."""
-    now, before = priced.selecting, with_two_noises(priced)
-    if now is None or before is None or before.selecting is None or isinstance(selection, CountThresholding):
+    now, before = priced.key_selection, with_two_noises(priced)
+    if now is None or before is None or before.key_selection is None or isinstance(selection, CountThresholding):
         return tuple(notes)
     first = [code_of(note) for note in notes].index(CHOSEN_KEYS)
     others = [note for note in notes if code_of(note) != CHOSEN_KEYS]
-    return (*others[:first], *notes_on_selection(before.selecting), *others[first:])
+    return (*others[:first], *notes_on_selection(before.key_selection), *others[first:])
 
 
 def note_on_clock(moment: datetime) -> Note:
@@ -388,7 +390,7 @@ def _note_on_counts(selecting: KeySelectionQuote) -> tuple[str, ...]:
 
 def notes_on_choices(priced: Quote) -> tuple[str, ...]:
     """Say how sure a choice is, where no numbers are released."""
-    if all(term.instead is None for term in priced.terms):
+    if all(term.noisy_alternative is None for term in priced.terms):
         return ()
     from lapwing.query.pricing.choices import notes_on_choices  # loaded when it was priced
 

@@ -89,7 +89,7 @@ def sharpening(wanted: Quote, stored: Iterable[Release]) -> Sharpening | None:
 
 def is_refinable(wanted: Quote) -> bool:
     """Tell whether answers of this kind can be made sharper for the difference: all of their noise is normal."""
-    chosen = wanted.selecting is not None or wanted.choosing is not None
+    chosen = wanted.key_selection is not None or wanted.choosing is not None
     return not (isinstance(wanted.loss, PureDP) or chosen or wanted.question.distributions)
 
 

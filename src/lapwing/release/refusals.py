@@ -11,7 +11,7 @@ from lapwing.errors import BudgetExhausted, DataChanged, DataFault
 from lapwing.exact.floats import float_up
 from lapwing.ledger.allowances import left_if_refused, require_within
 from lapwing.ledger.entries import Charge
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.figures import cost_and_rest, margin
 from lapwing.privacy.figures import delta as delta_text
@@ -29,7 +29,7 @@ COUNTED: Final = frozenset({"counts", "counts of units", "counts of different va
 
 
 def stands_against(
-    charges: Sequence[Charge], then: Sequence[Quote], state: State, access: Access
+    charges: Sequence[Charge], then: Sequence[Quote], state: LedgerState, access: Access
 ) -> UnderWay | Refused | None:
     """Return why charges are not made now, as seen with the questions after them; None if nothing is in the way.
 
@@ -57,7 +57,7 @@ def missing_data(table: Table) -> DataFault:
     )
 
 
-def changed_data(table: Table, state: State) -> DataChanged:
+def changed_data(table: Table, state: LedgerState) -> DataChanged:
     """Return the refusal of a table whose data have changed since the ledger's current version."""
     return DataChanged(
         f"The data of {table.name} have changed since version {state.version}. Nothing was charged. "
@@ -67,7 +67,7 @@ def changed_data(table: Table, state: State) -> DataChanged:
     )
 
 
-def exhausted(asked: Sequence[Quote], state: State, catalog: Catalog) -> BudgetExhausted:
+def exhausted(asked: Sequence[Quote], state: LedgerState, catalog: Catalog) -> BudgetExhausted:
     """Return the refusal of questions that the budget cannot bear, saying what would still fit, and in which parts."""
     loss, charged = asked[0].loss.nothing(), [parts_charged(priced.question, state) for priced in asked]
     for priced in asked:
@@ -94,7 +94,7 @@ def exhausted(asked: Sequence[Quote], state: State, catalog: Catalog) -> BudgetE
     )
 
 
-def _united(charged: Sequence[tuple[str, ...] | None], state: State) -> tuple[str, ...] | None:
+def _united(charged: Sequence[tuple[str, ...] | None], state: LedgerState) -> tuple[str, ...] | None:
     """Return all parts that several questions are charged to, in order; None for all."""
     if state.division is None or None in charged:
         return None
@@ -102,7 +102,7 @@ def _united(charged: Sequence[tuple[str, ...] | None], state: State) -> tuple[st
     return tuple(part for part in state.division.parts.values if part in named)
 
 
-def _lacking(asked: Sequence[Quote], charged: Sequence[tuple[str, ...] | None], state: State) -> str:
+def _lacking(asked: Sequence[Quote], charged: Sequence[tuple[str, ...] | None], state: LedgerState) -> str:
     """Name the parts that lack budget for the questions that read them; nothing where there are no parts."""
     if state.division is None:
         return ""

@@ -184,11 +184,11 @@ def _record(found: Sequence[Release], charges: Sequence[Charged], answers: list[
 
 def _answer(purchase: Purchase, charged: Charged, exact: Exact, entropy: Entropy) -> Release:
     """Add noise to what the engine returned, and take the mean with an answer that is sharpened."""
-    bought, further = purchase.bought, purchase.further
+    bought, further = purchase.bought, purchase.refinement
     question = bought.question
-    if bought.selecting is not None and bought.selecting.counting is not None:
-        return selected_by_counts(bought, bought.selecting.counting, charged, exact, entropy)
-    keys = () if bought.selecting is None else selected_keys(bought, exact.holders, entropy)
+    if bought.key_selection is not None and bought.key_selection.counting is not None:
+        return selected_by_counts(bought, bought.key_selection.counting, charged, exact, entropy)
+    keys = () if bought.key_selection is None else selected_keys(bought, exact.holders, entropy)
     cells = cells_of(question, keys)
     sums = exact_values(question, exact.cells, cells, exact.leaves)
     if bought.choosing is not None:
@@ -202,7 +202,7 @@ def _answer(purchase: Purchase, charged: Charged, exact: Exact, entropy: Entropy
     return Release(
         question=question,
         mechanisms=mechanisms,
-        selection=None if bought.selecting is None else bought.selecting.mechanism,
+        selection=None if bought.key_selection is None else bought.key_selection.mechanism,
         keys=columns_of(cells, len(question.keys)),
         values=values,
         sequence=charged.sequence,

@@ -29,9 +29,9 @@ from lapwing.query.expressions.expression import Constant
 from lapwing.query.plan.plan import Question
 from lapwing.query.pricing.one_noise import with_two_noises
 from lapwing.query.pricing.quote import MECHANISMS, Quote
-from lapwing.query.pricing.selections import KEY_SELECTIONS
+from lapwing.query.pricing.selection_mechanisms import KEY_SELECTIONS
 from lapwing.release.cells import cells_of, columns_of
-from lapwing.release.payload import ChosenMeasure, Content, format_of
+from lapwing.release.payload import AnswerContent, ChosenMeasure, format_of
 from lapwing.release.refinement import as_accurate
 from lapwing.release.request import Release
 
@@ -82,15 +82,15 @@ def _chooses_as_well(released: Release, priced: Quote) -> bool:
 
 def _selects_as_well(released: Release, priced: Quote) -> bool:
     """Tell whether a stored answer selected its keys with no more noise and no less delta than is asked for."""
-    if priced.selecting is None:
+    if priced.key_selection is None:
         return True
-    return released.selection is not None and released.selection.selects_as_well_as(priced.selecting.mechanism)
+    return released.selection is not None and released.selection.selects_as_well_as(priced.key_selection.mechanism)
 
 
 # ---- what a payload says ---------------------------------------------------------------------------------------------
 
 
-def read(question: Question, payload: str) -> Content:
+def read(question: Question, payload: str) -> AnswerContent:
     """Read what `payload.written` wrote.
 
     Raises:
@@ -111,10 +111,10 @@ def _unknown() -> LedgerFault:
     return LedgerFault("This version of Lapwing did not write this stored result, and cannot read it; ask the curator.")
 
 
-def _content(record: Mapping[str, Any]) -> Content:
+def _content(record: Mapping[str, Any]) -> AnswerContent:
     keys = tuple(tuple(map(_constant_of, column)) for column in record["keys"]) if "keys" in record else None
     name, *parameters = record.get("selection", [None])
-    return Content(
+    return AnswerContent(
         mechanisms=tuple(_noise(*parts) for parts in record["mechanisms"]),
         values=tuple(_integers(values) for values in record["values"]),
         selection=_SELECTIONS[name](*parameters) if parameters else None,

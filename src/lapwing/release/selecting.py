@@ -27,25 +27,25 @@ from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.mechanisms.thresholding import CountThresholding
 from lapwing.query.pricing.one_noise import count_of_units
 from lapwing.query.pricing.quote import Quote
-from lapwing.query.pricing.selections import ChoiceQuote
+from lapwing.query.pricing.selection_mechanisms import ChoiceQuote
 from lapwing.release.cells import Chosen, cells_of, columns_of, exact_values
 from lapwing.release.payload import ChosenMeasure
 from lapwing.release.request import Release
 
 if TYPE_CHECKING:
-    from lapwing.engines.holders import Holders
+    from lapwing.engines.holders import UnitCountsByKey
 
 
-def selected_keys(priced: Quote, holders: "Holders | None", entropy: Entropy) -> Chosen:
+def selected_keys(priced: Quote, holders: "UnitCountsByKey | None", entropy: Entropy) -> Chosen:
     """Return the values of the private keys that are released, in an order that follows from the values.
 
     Guarantee:
         The loss of `priced.selecting`, of which the engine has bounded the units: each holds at most `max_keys` values,
         and puts a weight on each that depends on how many it holds.
     """
-    if priced.selecting is None or holders is None:
+    if priced.key_selection is None or holders is None:
         return ()
-    mechanism = priced.selecting.mechanism
+    mechanism = priced.key_selection.mechanism
     return holders.named(mechanism.select(holders.units_at, holders.weighed(mechanism.weight), entropy))
 
 
@@ -83,7 +83,7 @@ def selected_by_counts(
 
 def shown_mechanisms(bought: Quote) -> tuple[NoiseLaw, ...]:
     """Return the noise of each measure as an answer has it: of a count that selects its keys, what lies above."""
-    selecting = None if bought.selecting is None else bought.selecting.counting
+    selecting = None if bought.key_selection is None else bought.key_selection.counting
     if selecting is None:
         return tuple(term.mechanism for term in bought.terms)
     counted = count_of_units(bought.question)

@@ -124,7 +124,7 @@ def shared_vectors(buying: Sequence[Purchase], apart: Collection[int], budget: B
 def _is_eligible(purchase: Purchase) -> bool:
     bought = purchase.bought
     question = bought.question
-    chosen = purchase.further is not None or bought.selecting is not None or bought.choosing is not None
+    chosen = purchase.refinement is not None or bought.key_selection is not None or bought.choosing is not None
     if chosen or question.private_keys or question.units_of_row > 1 or isinstance(bought.loss, PureDP):
         return False
     return bool(bought.terms) and all(
@@ -137,7 +137,7 @@ def _shared(places: tuple[int, ...], buying: Sequence[Purchase], budget: Budget)
     members = [buying[place].bought for place in places]
     for priced in _ways(members, budget):
         shared = SharedVector(places=places, priced=priced)
-        left = tuple(place for place, one in zip(places, members, strict=True) if shared.serves(one))
+        left = tuple(place for place, member in zip(places, members, strict=True) if shared.serves(member))
         if left == places:
             return shared
         if len(left) > 1:
@@ -149,15 +149,15 @@ def _ways(members: Sequence[Quote], budget: Budget) -> Iterator[Quote]:
     """Yield quotes of all numbers as one question: by a vector, and with each number by itself, if several ask it."""
     first, kind = members[0], members[0].loss.kind
     shares: dict[Measure, Fraction] = {}
-    for term in (term for one in members for term in one.terms):
+    for term in (term for member in members for term in member.terms):
         shares[term.measure] = shares.get(term.measure, Fraction(0)) + term.loss(kind).amount
     measures = tuple(sorted(shares, key=str))
     if len(measures) > MOST_NUMBERS:
         return
     question = replace(first.question, measures=measures)
-    loss = first.loss.from_amount(sum((one.loss.amount for one in members), Fraction(0)))
+    loss = first.loss.from_amount(sum((member.loss.amount for member in members), Fraction(0)))
     bounds, rows = bounds_of(question, budget), RowsOfQuestion.of(question, budget.neighbouring)
-    rows = replace(rows, products=any(one.rows is not None and one.rows.products for one in members))
+    rows = replace(rows, products=any(member.rows is not None and member.rows.products for member in members))
     priced = at_price(question, bounds, loss, tuple(shares[measure] for measure in measures), Fraction(0))
     try:
         priced = replace(priced, loss=loss, rows=rows)
@@ -166,7 +166,7 @@ def _ways(members: Sequence[Quote], budget: Budget) -> Iterator[Quote]:
     found = vector_of(priced, budget)
     if found.vector is not None:
         yield found
-    if len(measures) < sum(len(one.terms) for one in members):
+    if len(measures) < sum(len(member.terms) for member in members):
         yield priced
 
 

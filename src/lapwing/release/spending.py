@@ -18,7 +18,7 @@ from lapwing.exact.entropy import read_exactly
 from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.ledger import Ledger
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.waiting import UnderWay
 from lapwing.ledger.wording import require_label
 from lapwing.privacy.amount_texts import short
@@ -102,7 +102,7 @@ def charge_outside(
     return charged
 
 
-def charge_once(loss: Loss, why: str, key: str, access: Access, state: State) -> int | UnderWay:
+def charge_once(loss: Loss, why: str, key: str, access: Access, state: LedgerState) -> int | UnderWay:
     """Charge a loss for what is then recorded as the answer to a key, and return the charge's sequence.
 
     Args:
@@ -127,7 +127,7 @@ def _charge(
     question: str,
     catalog: Catalog,
     principal: str,
-    state: State,
+    state: LedgerState,
     delta: Fraction = ZERO,
 ) -> Charge:
     return Charge(
@@ -142,7 +142,7 @@ def _charge(
     )
 
 
-def _exhausted(why: str, charged: Loss, outcome: Refused | UnderWay, state: State) -> BudgetExhausted:
+def _exhausted(why: str, charged: Loss, outcome: Refused | UnderWay, state: LedgerState) -> BudgetExhausted:
     left = outcome.shortfall if isinstance(outcome, Refused) else charged
     share = (100 * amount / state.account.budget.amount for amount in (charged.amount, state.room(None).amount))
     price, room = map(short, share)

@@ -11,7 +11,7 @@ from hashlib import sha256
 from lapwing.catalog.model import Catalog
 from lapwing.ledger.entries import Charge, StoredAnswer
 from lapwing.ledger.parts import Parts
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.query.measures.measures import Key
 from lapwing.query.plan.parts_read import parts_read
 from lapwing.query.plan.plan import Question
@@ -44,7 +44,7 @@ def _values_of(key: Key) -> list[str]:
 
 
 def charge_of(
-    priced: Quote, key: str, catalog: Catalog, principal: str, state: State, wording: Wordings | None = None
+    priced: Quote, key: str, catalog: Catalog, principal: str, state: LedgerState, wording: Wordings | None = None
 ) -> Charge:
     """Return what the ledger is to be asked for a question; `key` is that of `key_of`."""
     return Charge(
@@ -70,7 +70,7 @@ def wording_of(request: Request) -> dict[str, object]:
     return typed if request.label is None else {**typed, "label": request.label}
 
 
-def parts_charged(question: Question, state: State) -> tuple[str, ...] | None:
+def parts_charged(question: Question, state: LedgerState) -> tuple[str, ...] | None:
     """Return the parts that a question is charged to, in order; None for all.
 
     These are the parts that it reads, if the ledger has divided the data by the parts of the question's table.
@@ -87,7 +87,7 @@ class Purchase:
 
     key: str
     bought: Quote
-    further: Sharpening | None = None
+    refinement: Sharpening | None = None
 
 
 def keys_of(priced: Quote) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def look_up(
         return look_up_as_asked(vector, key, kept)
     if vector is not None:  # `before` is the same question, and the other key is of what is bought
         before = look_up(vector.before, answers, access, (key,))
-        wanted = not (isinstance(before, Release) or before.further)
+        wanted = not (isinstance(before, Release) or before.refinement)
         now = look_up(vector.bought, answers, access, further) if wanted else before
         return now if vector.is_bought or isinstance(now, Release) else before
     kept = answers(key)
@@ -139,4 +139,4 @@ def look_up(
 def purchase_of(priced: Quote, key: str, kept: Sequence[StoredAnswer]) -> Purchase:
     """Return what is to be bought where none of the stored answers will do: the least that sharpens one, or all."""
     further = sharpening(priced, (restored(priced.question, one, priced.loss) for one in kept))
-    return Purchase(key=key, bought=priced if further is None else further.refinement.priced, further=further)
+    return Purchase(key=key, bought=priced if further is None else further.refinement.priced, refinement=further)

@@ -51,7 +51,7 @@ from lapwing.query.pricing.quote import Quote
 from lapwing.query.relations.relation import ProtectedRows
 
 if TYPE_CHECKING:
-    from lapwing.query.pricing.measured_vectors import Vector
+    from lapwing.query.pricing.measured_vectors import MeasuredVector
 
 WIDE: Final = 1_000_000
 """Between implied bounds: values that a formula can have in theory, and hardly anybody's row has."""
@@ -337,7 +337,7 @@ def _on_people(plan: Plan, priced: Quote) -> tuple[str, ...]:
     return (*means, *(_on_public_numbers(plan, priced.vector) if priced.vector is not None else ()))
 
 
-def _on_public_numbers(plan: Plan, vector: "Vector") -> tuple[str, ...]:
+def _on_public_numbers(plan: Plan, vector: "MeasuredVector") -> tuple[str, ...]:
     if not any(vector.constants):
         return ()
     by_people = {m for m, constant in zip(vector.before.question.measures, vector.constants, strict=True) if constant}

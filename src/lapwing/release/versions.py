@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from lapwing.catalog.model import Table
 from lapwing.engines import Engine
 from lapwing.errors import DataFault
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.release.refusals import changed_data, missing_data
 
 
-def current_digests(tables: Sequence[Table], engine: Engine, state: State) -> Mapping[str, str]:
+def current_digests(tables: Sequence[Table], engine: Engine, state: LedgerState) -> Mapping[str, str]:
     """Return the digests of tables by name, if the data of all are those of the ledger's current version.
 
     Raises:
@@ -26,7 +26,7 @@ def current_digests(tables: Sequence[Table], engine: Engine, state: State) -> Ma
     return {name: digest for name, digest in digests.items() if digest is not None}
 
 
-def _digest(table: Table, engine: Engine, state: State) -> str | None:
+def _digest(table: Table, engine: Engine, state: LedgerState) -> str | None:
     # None, and not the engine's own error, so that what the analyst sees drags no other message along.
     try:
         return engine.digest(table, state.digests)

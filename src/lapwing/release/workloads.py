@@ -47,7 +47,7 @@ from lapwing.query.plan.plan import Question
 from lapwing.query.pricing.quote import NoisyMeasure
 from lapwing.query.relations.per_unit import FirstGroups
 from lapwing.query.relations.public_join import PublicJoin
-from lapwing.query.relations.relation import ProtectedRows, Selection
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 from lapwing.release.cells import cells_of, columns_of, exact_values
 from lapwing.release.refinement import as_accurate
 from lapwing.release.request import Access, Release
@@ -167,7 +167,7 @@ def _eligible(place: int, purchase: Purchase) -> Iterator[tuple[object, Number]]
     question = bought.question
     relation = question.selection.relation
     unlike = question.private_keys or question.sets or question.combined or question.units_of_row > 1
-    chosen = purchase.further is not None or bought.selecting is not None or bought.choosing is not None
+    chosen = purchase.refinement is not None or bought.key_selection is not None or bought.choosing is not None
     if (
         len(set(question.keys)) < len(question.keys)
         or unlike
@@ -181,7 +181,7 @@ def _eligible(place: int, purchase: Purchase) -> Iterator[tuple[object, Number]]
             yield (_with_what_was_read(question.selection), term.measure, parts_read(question)), (place, at)
 
 
-def _with_what_was_read(selection: Selection) -> Selection:
+def _with_what_was_read(selection: FilteredRows) -> FilteredRows:
     """Return a selection of a table's rows, joined to public ones or not, that have bounded numbers as read, too."""
     relation = selection.relation
     if isinstance(relation, ProtectedRows):

@@ -37,12 +37,12 @@ from lapwing.secure.checking import (
 from lapwing.secure.field import AT_ZERO, MODULUS
 from lapwing.secure.identity import place_of
 from lapwing.secure.noise_rounds import SET_BYTES, message_sizes, take_part
-from lapwing.secure.noisy_totals import AddsNoise, Parts, noisy_total
+from lapwing.secure.noisy_totals import AddsNoise, NoiseParts, noisy_total
 from lapwing.secure.pair_keys import pair_keys_of
 from lapwing.secure.sealing import Opener, sealed_bytes
 from lapwing.secure.share_store import ShareStore
 from lapwing.secure.task import NEIGHBOURING, Task
-from lapwing.secure.wire import ID_BYTES, Release, clients_in, records_in, set_digest
+from lapwing.secure.wire import ID_BYTES, ServerRelease, clients_in, records_in, set_digest
 
 LEDGER: Final = "sums.lapwing.db"
 _LOCK: Final = "serving.lock"
@@ -130,7 +130,7 @@ class AddingServer:
         """Return how many clients there are, and whether the set is frozen."""
         return self._store.count(), self._store.is_frozen()
 
-    def released(self) -> Release | None:
+    def released(self) -> ServerRelease | None:
         """Return what was released last, if anything was."""
         digest = self._store.released()
         return None if digest is None else self._stored(self._key(digest))
@@ -183,7 +183,7 @@ class AddingServer:
             raise InvalidParameter("The noise has been drawn; no message is missing.")
         return message
 
-    def release(self, body: bytes) -> Release:
+    def release(self, body: bytes) -> ServerRelease:
         """Return the noisy part of the totals of a set of clients; the same for the same set.
 
         Args:
@@ -266,9 +266,9 @@ class AddingServer:
         parts = self._taken_part(bytes.fromhex(digest), messages)
         if isinstance(parts, bytes):
             raise InvalidParameter("The noise of this set has not been drawn yet; nothing was released.")
-        return Parts(parts)
+        return NoiseParts(parts)
 
-    def _new_release(self, members: list[bytes], digest: str, messages: bytes) -> Release:
+    def _new_release(self, members: list[bytes], digest: str, messages: bytes) -> ServerRelease:
         """Charge a release, draw it, and keep it; the order of the lines is the safety argument."""
         self._require_held(members)  # before the charge, so that a wrong set costs nothing; who sent is no secret here
         noise = self._noise(digest, messages)
@@ -278,7 +278,7 @@ class AddingServer:
         if self._keys is not None:
             masks = self._keys.masks(release_label(digest), len(cells))
             cells = tuple((cell + mask) % MODULUS for cell, mask in zip(cells, masks, strict=True))
-        release = Release(task=self.task.digest, clients=len(members), clients_digest=digest, cells=cells)
+        release = ServerRelease(task=self.task.digest, clients=len(members), clients_digest=digest, cells=cells)
         self._ledger.record_answer(sequence, release.to_text())
         return release
 
@@ -307,11 +307,11 @@ class AddingServer:
     def _key(self, digest: str) -> str:
         return json.dumps(["secure total", self.task.digest, digest])
 
-    def _stored(self, key: str) -> Release | None:
+    def _stored(self, key: str) -> ServerRelease | None:
         answers = self._ledger.answers(key)
         if not answers:
             return None
-        return Release.from_text(answers[0].payload, task=self.task.digest, width=self.task.asked.width)
+        return ServerRelease.from_text(answers[0].payload, task=self.task.digest, width=self.task.asked.width)
 
     def _charge(self, digest: str, clients: int) -> int:
         """Charge a release, and return the charge; one that was charged before and never released is charged already.

@@ -26,7 +26,7 @@ from typing import Final
 
 from lapwing.errors import Fault, InvalidParameter
 from lapwing.secure.field import AT_ZERO, CURVATURE, MODULUS, uniform
-from lapwing.secure.pair_keys import Stream
+from lapwing.secure.pair_keys import KeyStream
 
 Range = tuple[int, int]
 Excess = Callable[[Sequence[int]], int | None]
@@ -41,7 +41,7 @@ def challenge_of(set_digest: str, nonces: Sequence[bytes]) -> int:
 
     Each nonce is drawn when its server freezes. So at the last one the parts at all servers are fixed.
     """
-    stream = Stream(sha256(_TEST + bytes.fromhex(set_digest) + b"".join(nonces)).digest())
+    stream = KeyStream(sha256(_TEST + bytes.fromhex(set_digest) + b"".join(nonces)).digest())
     return uniform(1, stream)[0]
 
 

@@ -20,7 +20,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.secure.joint_noise import digits_for, joint_noise
 from lapwing.secure.pair_keys import SEALED_BYTES, PairKeys
 from lapwing.secure.task import Task
-from lapwing.secure.transport import Line
+from lapwing.secure.transport import TaskServerConnection
 from lapwing.secure.wire import set_digest
 
 SET_BYTES: Final = 32
@@ -70,7 +70,9 @@ def take_part(
     return keys.seal(before, label + bytes([rounds]), message)
 
 
-def drawn_together(task: Task, each: Sequence[Line], keys: Sequence[str], clients: bytes) -> list[bytes]:
+def drawn_together(
+    task: Task, each: Sequence[TaskServerConnection], keys: Sequence[str], clients: bytes
+) -> list[bytes]:
     """Let the servers draw the noise of a set, and return what each of them got.
 
     Args:

@@ -21,7 +21,7 @@ class AddsNoise(Protocol):
 
 
 @final
-class Parts:
+class NoiseParts:
     """Adds numbers that are there: one server's parts of a noise that all have drawn together."""
 
     def __init__(self, parts: Sequence[int]) -> None:

@@ -21,8 +21,8 @@ from lapwing.secure.field import joined
 from lapwing.secure.identity import read_identity
 from lapwing.secure.noise_rounds import drawn_together
 from lapwing.secure.task import Asked, Server, Task, joint_delta
-from lapwing.secure.transport import SECONDS, Line, lines
-from lapwing.secure.wire import ID_BYTES, Release, clients_in, opening_of, set_of
+from lapwing.secure.transport import SECONDS, TaskServerConnection, lines
+from lapwing.secure.wire import ID_BYTES, ServerRelease, clients_in, opening_of, set_of
 
 _KEY_BYTES = 32
 
@@ -129,7 +129,7 @@ def _require_enough(task: Task, clients: bytes, which: str) -> None:
         )
 
 
-def _passing(task: Task, each: Sequence[Line], key: str, clients: bytes) -> bytes:
+def _passing(task: Task, each: Sequence[TaskServerConnection], key: str, clients: bytes) -> bytes:
     """Return those clients of a set whose parts are parts of an answer."""
     nonces = [line.nonce(close_key(key, line.server.name)) for line in each]
 
@@ -153,7 +153,7 @@ def totals(task: Task, seconds: float = SECONDS) -> Totals:
         return _together(task, [line.released() for line in each])
 
 
-def _together(task: Task, releases: Sequence[Release]) -> Totals:
+def _together(task: Task, releases: Sequence[ServerRelease]) -> Totals:
     """Add up what the servers released.
 
     Raises:

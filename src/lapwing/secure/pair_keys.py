@@ -34,7 +34,7 @@ _MESSAGES: Final = b"lapwing secure messages 1\n"
 
 
 @final
-class Stream:
+class KeyStream:
     """AES-256 in counter mode under a key that is used for one label only."""
 
     def __init__(self, key: bytes) -> None:
@@ -58,9 +58,9 @@ class PairKeys:
         self.place = place
         self._keys = dict(keys)
 
-    def stream(self, other: int, label: bytes) -> Stream:
+    def stream(self, other: int, label: bytes) -> KeyStream:
         """Return random bytes of a label that are the same at the other server, and unknown to all but the two."""
-        return Stream(hmac.new(self._keys[other], label, sha256).digest())
+        return KeyStream(hmac.new(self._keys[other], label, sha256).digest())
 
     def masks(self, label: bytes, count: int) -> list[int]:
         """Return so many masks of a label; those of all servers add up to 0, and any fewer of them are uniform."""

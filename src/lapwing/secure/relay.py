@@ -18,7 +18,7 @@ from lapwing.errors import Fault, InvalidParameter, LapwingError, QueryRefused, 
 from lapwing.secure.durable_file import DurableFile
 from lapwing.secure.sealing import envelope_bytes, sealed_bytes, sealing_key_of
 from lapwing.secure.task import Server, Task
-from lapwing.secure.transport import SECONDS, Line
+from lapwing.secure.transport import SECONDS, TaskServerConnection
 from lapwing.secure.wire import ID_BYTES
 
 _SCHEMA: Final = """
@@ -112,7 +112,7 @@ class Relay:
 
     def _pass_on(self, server: Server) -> None:
         place, come, pause = self.task.servers.index(server), self._come[server.name], PAUSE
-        with Line(self.task, server, self._seconds) as line:
+        with TaskServerConnection(self.task, server, self._seconds) as line:
             while not self._ended.is_set():
                 come.clear()
                 try:
@@ -127,7 +127,7 @@ class Relay:
                 if not more:
                     come.wait()
 
-    def _pass_batch(self, line: Line, place: int) -> bool | None:
+    def _pass_batch(self, line: TaskServerConnection, place: int) -> bool | None:
         """Pass on what a server does not have, as much as goes together; return whether there was any.
 
         Returns:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lapwing.collector.rates import Rates
+from lapwing.collector.rates import RequestRates
 from lapwing.errors import NotFound, TooManyRequests
 from lapwing.secure import serving
 from lapwing.secure.relay import Relay
@@ -43,7 +43,7 @@ def application(relay: Relay, rate: float = 0) -> Starlette:
     Args:
         rate: Requests with answers a second that one address may make; 0 for no limit.
     """
-    rates = Rates(rate)
+    rates = RequestRates(rate)
     base = f"/secure/{relay.task.digest}"
     static = {
         name: (files(package).joinpath(path).read_text(encoding="utf-8"), kind)

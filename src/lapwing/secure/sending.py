@@ -16,7 +16,7 @@ from lapwing.machine.one_address import opened
 from lapwing.secure.device import acknowledged_on_device, answer_on_device, records_of, waiting_on_device
 from lapwing.secure.sealing import envelope_of
 from lapwing.secure.task import Task
-from lapwing.secure.transport import SECONDS, Line, lines, refused
+from lapwing.secure.transport import SECONDS, TaskServerConnection, lines, refused
 
 _BODY: Final = 1 << 20
 """Bytes of a body, about; servers take sixteen times as many, and one record in any case."""
@@ -125,7 +125,7 @@ def send_all(task: Task, answers: Sequence[str], *, entropy: Entropy = SYSTEM, s
             _send_records(line, [records[line.server.name] for records in people])
 
 
-def _send_records(line: Line, records: Sequence[bytes]) -> None:
+def _send_records(line: TaskServerConnection, records: Sequence[bytes]) -> None:
     batch = max(1, _BODY // max(map(len, records), default=1))
     for at in range(0, len(records), batch):
         line.send(b"".join(records[at : at + batch]))

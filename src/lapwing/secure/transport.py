@@ -10,7 +10,7 @@ from typing import Final, Self, final
 from lapwing import errors
 from lapwing.errors import LapwingError, QueryRefused, RefusalCause, ServiceFault
 from lapwing.secure.task import Server, Task
-from lapwing.secure.wire import Release, cells_of
+from lapwing.secure.wire import ServerRelease, cells_of
 
 SECONDS: Final = 30.0
 """To wait for a server before it counts as missing."""
@@ -23,7 +23,7 @@ _KINDS: Final[dict[str, type[LapwingError]]] = {
 
 
 @final
-class Line:
+class TaskServerConnection:
     """A line to one server of a task; requests go over one connection, which is opened again when it was lost."""
 
     def __init__(self, task: Task, server: Server, seconds: float = SECONDS) -> None:
@@ -62,11 +62,11 @@ class Line:
         """Return the server's next message of drawing one noise together (`noise_rounds`)."""
         return self._ask("POST", "/noise", body, key=key)
 
-    def release(self, body: bytes, key: str) -> Release:
+    def release(self, body: bytes, key: str) -> ServerRelease:
         """Let the server release its part of the totals of a set of clients."""
         return self._release(self._ask("POST", "/release", body, key=key))
 
-    def released(self) -> Release:
+    def released(self) -> ServerRelease:
         """Return what the server released.
 
         Raises:
@@ -84,9 +84,9 @@ class Line:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _release(self, answer: bytes) -> Release:
+    def _release(self, answer: bytes) -> ServerRelease:
         text = answer.decode("utf-8", "replace")
-        return Release.from_text(text, task=self._task.digest, width=self._task.asked.width)
+        return ServerRelease.from_text(text, task=self._task.digest, width=self._task.asked.width)
 
     def _ask(self, method: str, path: str, body: bytes | None = None, *, key: str = "") -> bytes:
         """Return a server's answer.
@@ -109,9 +109,9 @@ class Line:
 
 
 @contextmanager
-def lines(task: Task, seconds: float = SECONDS) -> Iterator[tuple[Line, ...]]:
+def lines(task: Task, seconds: float = SECONDS) -> Iterator[tuple[TaskServerConnection, ...]]:
     """Hold a line to each server of a task, in their order."""
-    each = tuple(Line(task, server, seconds) for server in task.servers)
+    each = tuple(TaskServerConnection(task, server, seconds) for server in task.servers)
     try:
         yield each
     finally:

@@ -105,7 +105,7 @@ def opening_in(body: bytes) -> tuple[list[bytes], list[tuple[int, int]], bytes]:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class ServerRelease:
     """What one server publishes of a closed set: its part of each total, with its own noise in it."""
 
     task: str

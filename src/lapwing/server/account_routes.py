@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt
 from lapwing.documents.people_document import ServiceAccountDocument, TeamDocument, TeamShareDocument
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import written
-from lapwing.server.accounts import Account, AccountRole, Accounts
+from lapwing.server.accounts import AccountRole, Accounts, ServiceAccount
 from lapwing.server.bodies import Body, Name
 from lapwing.server.people import LONGEST_DAYS, Caller
 from lapwing.server.problems import may_raise
@@ -106,7 +106,7 @@ def team(service: OfService, team: str, caller: Caller = CURATOR) -> TeamDocumen
     return {**_team(found), "datasets": parts}
 
 
-def _account(account: Account) -> ServiceAccountDocument:
+def _account(account: ServiceAccount) -> ServiceAccountDocument:
     return {
         "name": account.name,
         "role": account.role,

@@ -2,8 +2,9 @@
 
 An account has no password and no second factor, signs in nowhere, and is linked to no identity provider: only tokens
 let it in, which a curator makes. It has an owner, a person who answers for it, and an end, after which none of its
-tokens holds. When its owner is shut out, so is it, at once (`people.LET_IN`). It is an analyst or an auditor, and may
-be the curator of some data sets, never of the service. As of people, the name is for ever, as the ledger keeps it.
+tokens holds. When its owner is shut out, so is it, at once (`people.ACTIVE_PERSON_SQL`). It is an analyst or an
+auditor, and may be the curator of some data sets, never of the service. As of people, the name is for ever, as the
+ledger keeps it.
 """
 
 import time
@@ -14,16 +15,16 @@ from typing import Final, Literal, final
 from lapwing.documents.people_document import DatasetRole, Role
 from lapwing.errors import InvalidParameter, NotFound
 from lapwing.server.audit_log import note
-from lapwing.server.people import DAY, LET_IN, LONGEST_DAYS, People, checked
-from lapwing.server.store import Store, StoreConnection, now
+from lapwing.server.people import ACTIVE_PERSON_SQL, DAY, LONGEST_DAYS, People, checked
+from lapwing.server.store import ServiceStore, StoreConnection, now
 
 AccountRole = Literal["analyst", "auditor"]
-_ACCOUNTS: Final = f"SELECT people.name, owner, expires, {LET_IN} FROM people WHERE owner IS NOT NULL"
+_ACCOUNTS: Final = f"SELECT people.name, owner, expires, {ACTIVE_PERSON_SQL} FROM people WHERE owner IS NOT NULL"
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class ServiceAccount:
     """A service account.
 
     Args:
@@ -46,14 +47,14 @@ class Account:
 class Accounts:
     """The service accounts of a service."""
 
-    def __init__(self, store: Store, people: People) -> None:
+    def __init__(self, store: ServiceStore, people: People) -> None:
         self._store, self._people = store, people
 
-    def all(self) -> list[Account]:
+    def all(self) -> list[ServiceAccount]:
         """Return all of them, by name."""
         return [self._account(*row) for row in self._store.look(f"{_ACCOUNTS} ORDER BY people.name", (time.time(),))]
 
-    def named(self, name: str) -> Account:
+    def named(self, name: str) -> ServiceAccount:
         """Return one by name.
 
         Raises:
@@ -66,7 +67,7 @@ class Accounts:
 
     def add(
         self, name: str, role: AccountRole, *, owner: str, days: float, by: str, team: str | None = None
-    ) -> Account:
+    ) -> ServiceAccount:
         """Add an account that somebody answers for, for so many days.
 
         Raises:
@@ -87,7 +88,7 @@ class Accounts:
 
     def change(
         self, name: str, *, by: str, owner: str | None = None, days: float | None = None, active: bool | None = None
-    ) -> Account:
+    ) -> ServiceAccount:
         """Give an account another owner or another end, in days from now, or let it in or not; its tokens end then.
 
         Raises:
@@ -110,9 +111,9 @@ class Accounts:
             note(connection, by, "service account changed", name, **told)
         return self.named(name)
 
-    def _account(self, name: str, owner: str, expires: float, let_in: object) -> Account:
+    def _account(self, name: str, owner: str, expires: float, let_in: object) -> ServiceAccount:
         person = self._people.named(name)
-        return Account(
+        return ServiceAccount(
             name=name,
             role=person.role,
             team=person.team,

@@ -22,7 +22,7 @@ from typing import Any, Final, final
 from lapwing.server import credentials
 from lapwing.server.listing import no_such_item
 from lapwing.server.problems import Problem
-from lapwing.server.store import Store, StoreConnection, time_text
+from lapwing.server.store import ServiceStore, StoreConnection, time_text
 
 _COLUMNS: Final = "id, person, dataset, created, request, document, arrow, dropped"
 _KEEP: Final = f"INSERT INTO answers ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
@@ -85,7 +85,7 @@ class AnswerStore:
         clock: Seconds since 1970.
     """
 
-    def __init__(self, store: Store, days: int | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: ServiceStore, days: int | None = None, clock: Callable[[], float] = time.time) -> None:
         self._store, self._days, self._clock = store, days, clock
 
     def keep(
@@ -184,7 +184,7 @@ class AnswerStore:
     # ---- Keys of requests ----
 
     def lock(self, person: str, key: str) -> AbstractContextManager[None]:
-        """Hold the lock of a key among all processes, as `Store.lock` says."""
+        """Hold the lock of a key among all processes, as `ServiceStore.lock` says."""
         return self._store.lock(f"{person} {key}")
 
     def knows(self, person: str, key: str) -> bool:

@@ -33,7 +33,7 @@ from lapwing.server.routing import build
 from lapwing.server.service import Service
 
 if TYPE_CHECKING:
-    from lapwing.server.console.door import Console
+    from lapwing.server.console.app import Console
 
 ABOUT: Final = (
     "Ask SQL questions of sensitive tables, and get noisy results with error bars, a cost and a budget. Every request "
@@ -127,7 +127,7 @@ def application(
 
     @cache
     def console() -> "Console":
-        from lapwing.server.console.door import Console  # here: who serves programs alone needs no pages
+        from lapwing.server.console.app import Console  # here: who serves programs alone needs no pages
 
         return Console(service, app, address, secure=address.startswith("https://"))
 

@@ -18,7 +18,7 @@ from lapwing.ledger.mark import Mark, hold, path_of
 from lapwing.server import audit_log
 from lapwing.server.log import log
 from lapwing.server.rounds import Rounds
-from lapwing.server.store import Store, StoreConnection
+from lapwing.server.store import ServiceStore, StoreConnection
 
 PAUSE: Final = 1.0
 """Seconds between two looks."""
@@ -45,7 +45,7 @@ class AuditMark:
         base: Beside which it lies, by the same name and `.mark`.
     """
 
-    def __init__(self, store: Store, base: Path) -> None:
+    def __init__(self, store: ServiceStore, base: Path) -> None:
         self._store, self._base = store, base
         self._seen: Mark | None = None
         self._told = self._failing = False

@@ -53,8 +53,8 @@ def explain_together(session: Session, body: BatchBody) -> BatchPreviewDocument:
     delta = None if body.delta is None else number(body.delta, "delta")
     pairs = [(question.sql, question.values()) for question in body.questions]
     state, access = session._state(), access_of(session)
-    bound = partial(session._bound, session.moment())  # of all of them
-    requests = batch_of(pairs, bound, session.catalog.budget, epsilon=number(body.epsilon, "epsilon"), delta=delta)
+    bind_now = partial(session._bind, session.moment())  # of all of them
+    requests = batch_of(pairs, bind_now, session.catalog.budget, epsilon=number(body.epsilon, "epsilon"), delta=delta)
     previews: list[Preview] = [explain(request, state, access, None) for request in requests]
     once = {asked_by(request.plan): preview for request, preview in zip(requests, previews, strict=True)}
     nothing = previews[0].cost.nothing()

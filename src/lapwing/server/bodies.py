@@ -164,7 +164,7 @@ class BatchBody(Body):
         """Return what would be done for each question, in order; at what price does not matter for that."""
         epsilon = number(self.epsilon, "epsilon")
         _require_of_tables(session, *self.questions)
-        return tuple(session.plan(one.sql, one.values(), epsilon=epsilon) for one in self.questions)
+        return tuple(session.plan(question.sql, question.values(), epsilon=epsilon) for question in self.questions)
 
 
 class ExplainBody(PricedBody):

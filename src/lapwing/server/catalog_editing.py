@@ -47,7 +47,7 @@ from lapwing.server.catalog_versions import CatalogVersions, state_of
 from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.deadline.cost import require_counted
 from lapwing.server.registration import DatasetRegistry, path_inside, require_apart
-from lapwing.server.store import Store
+from lapwing.server.store import ServiceStore
 
 _HERE: Final = "the catalog that was sent"
 Sent = Mapping[str, object] | str
@@ -62,7 +62,13 @@ class CatalogEditor:
     """
 
     def __init__(
-        self, registry: DatasetRegistry, datasets: Datasets, versions: CatalogVersions, store: Store, *, padded: bool
+        self,
+        registry: DatasetRegistry,
+        datasets: Datasets,
+        versions: CatalogVersions,
+        store: ServiceStore,
+        *,
+        padded: bool,
     ) -> None:
         self._registry, self._datasets, self._versions, self._store = registry, datasets, versions, store
         self._padded = padded

@@ -82,12 +82,12 @@ def preview(service: OfService, dataset: str, body: PreviewBody, caller: Caller 
         "allowed": True,
         "refusal": None,
         "changes": [
-            {"place": one.place, "was": one.was, "now": one.now, "refusal": one.refusal}
-            for one in catalog_changes.changes(before, catalog)
+            {"place": change.place, "was": change.was, "now": change.now, "refusal": change.refusal}
+            for change in catalog_changes.changes(before, catalog)
         ],
         "consequences": [
-            {"kind": one.kind, "about": one.about, "said": one.said}
-            for one in catalog_changes.consequences(before, catalog, monitored_tables(before))
+            {"kind": consequence.kind, "about": consequence.about, "said": consequence.said}
+            for consequence in catalog_changes.consequences(before, catalog, monitored_tables(before))
         ],
         "prices": [],
     }

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any, final
 
 from lapwing.server.audit_log import note
-from lapwing.server.store import Store, now
+from lapwing.server.store import ServiceStore, now
 
 _COLUMNS = "dataset, number, created, person, digest, content"
 
@@ -40,7 +40,7 @@ class CatalogVersion:
 class CatalogVersions:
     """The catalogs of all data sets that were changed in a running service."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ServiceStore) -> None:
         self._store = store
 
     def newest_number(self, dataset: str) -> int:

@@ -57,7 +57,7 @@ def protocol(seconds: float, most: int) -> type[asyncio.Protocol]:
     """
     idle: dict[_Idle, None] = {}  # in the order in which they became so
 
-    class Prompt(H11Protocol):
+    class TimeLimitedProtocol(H11Protocol):
         """HTTP/1.1 with limits on time and number."""
 
         _due: asyncio.TimerHandle | None = None
@@ -127,4 +127,4 @@ def protocol(seconds: float, most: int) -> type[asyncio.Protocol]:
                 self._unread.cancel()
                 self._unread = None
 
-    return Prompt
+    return TimeLimitedProtocol

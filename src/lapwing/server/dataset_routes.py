@@ -32,7 +32,7 @@ from lapwing.server.problems import may_raise
 from lapwing.server.responses import HTML, LINES, described_by, json_response
 from lapwing.server.routing import AUDITOR, CURATOR, READER, OfService, new_router
 from lapwing.server.service import Service
-from lapwing.server.store import Store
+from lapwing.server.store import ServiceStore
 from lapwing.session import Session
 
 MOST_CATALOG: Final = 1_000_000
@@ -361,7 +361,7 @@ def show_metrics(service: OfService, caller: Caller = AUDITOR) -> PlainTextRespo
     return PlainTextResponse(service.metrics.text(), media_type=metrics.MEDIA_TYPE)
 
 
-def _note_begun(store: Store, caller: Caller, act: str, dataset: str, **details: object) -> None:
+def _note_begun(store: ServiceStore, caller: Caller, act: str, dataset: str, **details: object) -> None:
     """Write down that something is about to be done in a ledger, which is in no transaction with the store."""
     with store.transaction() as connection:
         audit_log.note(connection, caller.name, act, dataset, **details)

@@ -24,7 +24,7 @@ from lapwing.privacy.amounts import read, written
 from lapwing.privacy.figures import share as share_text
 from lapwing.server.audit_log import note
 from lapwing.server.people import nobody
-from lapwing.server.store import Store, StoreConnection
+from lapwing.server.store import ServiceStore, StoreConnection
 
 USUAL_DAILY_SHARE: Final = Fraction(1, 20)
 """A part of the budget."""
@@ -55,7 +55,7 @@ class DefaultCost:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reservation:
+class CostReservation:
     """A share of the budget that a query may cost, which is added to a day."""
 
     dataset: str
@@ -72,7 +72,7 @@ class DefaultCosts:
         today: Returns the day.
     """
 
-    def __init__(self, store: Store, today: Callable[[], str] = utc_day) -> None:
+    def __init__(self, store: ServiceStore, today: Callable[[], str] = utc_day) -> None:
         self._store, self._today = store, today
 
     def of(self, dataset: str, person: str) -> DefaultCost:
@@ -105,7 +105,7 @@ class DefaultCosts:
             )
             note(connection, by, "default cost set", person, dataset=dataset, epsilon=amount, daily_share=share)
 
-    def reserve(self, dataset: str, person: str, share: Fraction) -> Reservation:
+    def reserve(self, dataset: str, person: str, share: Fraction) -> CostReservation:
         """Add a share of the budget to what the queries of today cost.
 
         Raises:
@@ -120,16 +120,16 @@ class DefaultCosts:
                     f"for such queries has {share_text(left)} left. Nothing was charged; earlier results stay free. "
                     "Name a cost with SET lapwing.epsilon, or try again tomorrow (UTC)."
                 )
-            return _added(connection, Reservation(dataset=dataset, person=person, share=share, day=self._today()))
+            return _added(connection, CostReservation(dataset=dataset, person=person, share=share, day=self._today()))
 
     def add(self, dataset: str, person: str, share: Fraction) -> None:
         """Add a share of the budget that was charged to what the queries of today cost, also beyond the limit."""
         with self._store.transaction() as connection:
-            _added(connection, Reservation(dataset=dataset, person=person, share=share, day=self._today()))
+            _added(connection, CostReservation(dataset=dataset, person=person, share=share, day=self._today()))
 
-    def give_back(self, reservation: Reservation) -> None:
+    def give_back(self, reservation: CostReservation) -> None:
         """Take off again what was not charged, unless its day is over."""
-        back = Reservation(
+        back = CostReservation(
             dataset=reservation.dataset, person=reservation.person, share=-reservation.share, day=reservation.day
         )
         with self._store.transaction() as connection:
@@ -144,7 +144,7 @@ def cost_of(connection: StoreConnection, dataset: str, person: str, today: str) 
     return _read(*row, today=today) if row else DefaultCost()
 
 
-def _added(connection: StoreConnection, reservation: Reservation) -> Reservation:
+def _added(connection: StoreConnection, reservation: CostReservation) -> CostReservation:
     spent = cost_of(connection, reservation.dataset, reservation.person, reservation.day).spent + reservation.share
     where = "UPDATE default_costs SET day = ?, spent = ? WHERE dataset = ? AND person = ?"
     written_spent = written(max(spent, NOTHING))

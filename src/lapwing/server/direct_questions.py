@@ -44,7 +44,7 @@ class DirectQuestions:
 
     def __init__(self, service: Service, routed: Application) -> None:
         self._service, self._routed = service, routed
-        self._near = service.people.near
+        self._near = service.people.is_local
         self._recognise = service.callers.recognise("ask")
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:

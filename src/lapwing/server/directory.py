@@ -8,8 +8,8 @@ from typing import Final, final
 from lapwing.documents.people_document import IssuedToken, PersonChange, PersonDocument, Right, Role, TokenDocument
 from lapwing.errors import InvalidParameter
 from lapwing.server import audit_log
-from lapwing.server.people import DAY, People, Person, Token
-from lapwing.server.store import Store
+from lapwing.server.people import DAY, ApiToken, People, Person
+from lapwing.server.store import ServiceStore
 
 ALL: Final = 1 << 40
 """More tokens than anybody has."""
@@ -23,7 +23,7 @@ class Directory:
         by: Who that is, for the audit log.
     """
 
-    def __init__(self, store: Store, by: str) -> None:
+    def __init__(self, store: ServiceStore, by: str) -> None:
         self._store, self._people, self._by = store, People(store), by
 
     def everybody(self) -> list[PersonDocument]:
@@ -64,7 +64,7 @@ class Directory:
             return [json.dumps(line) for line in audit_log.lines(connection)]
 
 
-def token_document(token: Token) -> TokenDocument:
+def token_document(token: ApiToken) -> TokenDocument:
     """Return a token as JSON has it."""
     return {
         "id": token.id,
@@ -77,7 +77,7 @@ def token_document(token: Token) -> TokenDocument:
     }
 
 
-def issued(secret: str, token: Token) -> IssuedToken:
+def issued(secret: str, token: ApiToken) -> IssuedToken:
     """Return a token with its secret."""
     known = token_document(token)
     return {

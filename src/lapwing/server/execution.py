@@ -23,9 +23,9 @@ A request with an idempotency key takes the lock of its key, and then
    is not asked again: the caller is told to look at the history, and to use a new key.
 
 So no key is charged twice, whatever dies when. The lock of a key is held among all processes and hosts that share the
-store (`Store.lock`), and is let go of by whoever dies. Should it be lost while its owner lives, as when a connection to
-the database breaks, another finds a key that began, and asks nothing; so nothing but patience rests on it. That two
-processes ask the same question at the same moment is the ledger's business.
+store (`ServiceStore.lock`), and is let go of by whoever dies. Should it be lost while its owner lives, as when a
+connection to the database breaks, another finds a key that began, and asks nothing; so nothing but patience rests on
+it. That two processes ask the same question at the same moment is the ledger's business.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ T = TypeVar("T")
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class PopulationSample:
     """That intervals are wanted for the population; sampling: how many were drawn from it, as `interval` takes it."""
 
     sampling: int | str | None
@@ -326,7 +326,7 @@ class QuestionExecutor:
         record: AnswerRecord,
         confidence: Fraction,
         gone: Gone,
-        drawn: Drawn | None = None,
+        drawn: PopulationSample | None = None,
     ) -> AnswerRecord:
         """Return a kept answer at another confidence, for nothing; drawn: with intervals for the population.
 
@@ -610,7 +610,9 @@ def _again(served: ServedDataset, record: AnswerRecord) -> Answer:
         ) from None
 
 
-def _reopened(served: ServedDataset, record: AnswerRecord, confidence: Fraction, drawn: Drawn | None) -> AnswerRecord:
+def _reopened(
+    served: ServedDataset, record: AnswerRecord, confidence: Fraction, drawn: PopulationSample | None
+) -> AnswerRecord:
     answer = _again(served, record)
     bought = {name: record.document[name] for name in ("cost", "stored", "facts") if name in record.document}
     document = {**_document(answer, confidence), **bought}

@@ -22,7 +22,7 @@ from lapwing.server.authentication import TokenBuckets
 from lapwing.server.log import log
 from lapwing.server.metrics import Metrics
 from lapwing.server.passwords import SHORTEST
-from lapwing.server.store import Store
+from lapwing.server.store import ServiceStore
 
 AT_ONCE: Final = 50
 PAUSE: Final = 60.0
@@ -43,7 +43,7 @@ class FailedLogins:
     """
 
     def __init__(
-        self, store: Store, metrics: Metrics, workers: int = 1, clock: Callable[[], float] = time.monotonic
+        self, store: ServiceStore, metrics: Metrics, workers: int = 1, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._store, self._metrics = store, metrics
         self._room = TokenBuckets(1 / PAUSE / workers, max(1.0, AT_ONCE / workers), clock)

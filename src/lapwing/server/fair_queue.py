@@ -32,7 +32,7 @@ Work = TypeVar("Work")
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Task(Generic[Work]):
+class QueuedWork(Generic[Work]):
     """Somebody's piece of work, and what comes of it."""
 
     person: str
@@ -54,33 +54,33 @@ class Lines(Generic[Work]):
         self.each = each
         self._most_running, self._all = running, all
         self._lock = threading.Lock()
-        self._waiting: dict[str, deque[Task[Work]]] = {}
+        self._waiting: dict[str, deque[QueuedWork[Work]]] = {}
         self._running: Counter[str] = Counter()
         self._served: dict[str, int] = {}
         self._turns = count()
-        self._again: set[Task[Work]] = set()
+        self._again: set[QueuedWork[Work]] = set()
         self._open = True
 
-    def put(self, person: str, work: Work) -> Task[Work]:
+    def put(self, person: str, work: Work) -> QueuedWork[Work]:
         """Let work wait for its turn; whoever cancels its future before that drops it.
 
         Raises:
             TooManyRequests: If too much waits already.
         """
-        task = Task(person, work)
+        task = QueuedWork(person, work)
         with self._lock:
             self._require_room(person)
             self._waiting.setdefault(person, deque()).append(task)
         task.future.add_done_callback(lambda _: self._leave(task))
         return task
 
-    def next(self) -> Task[Work] | None:
+    def next(self) -> QueuedWork[Work] | None:
         """Return whose turn it is, without taking it."""
         with self._lock:
             person = self._whose_turn()
             return None if person is None else self._waiting[person][0]
 
-    def begin(self, task: Task[Work]) -> bool:
+    def begin(self, task: QueuedWork[Work]) -> bool:
         """Take work that is to be under way from now on; False if it was dropped or taken meanwhile."""
         with self._lock:
             if not self._remove(task):
@@ -93,14 +93,14 @@ class Lines(Generic[Work]):
             self._served[task.person] = next(self._turns)
             return True
 
-    def end(self, task: Task[Work]) -> bool:
+    def end(self, task: QueuedWork[Work]) -> bool:
         """Say that work is under way no more; return whether anything waits."""
         with self._lock:
             self._running[task.person] -= 1
             self._running += Counter()  # without those who have nothing under way
             return bool(self._open and self._waiting)
 
-    def back(self, task: Task[Work]) -> None:
+    def back(self, task: QueuedWork[Work]) -> None:
         """Let work that was under way wait again, before all else of its person; it can no longer be dropped."""
         with self._lock:
             self._running[task.person] -= 1
@@ -151,12 +151,12 @@ class Lines(Generic[Work]):
         free = (name for name in self._waiting if self._running[name] < self._most_running)
         return min(free, key=lambda name: (self._running[name], self._served.get(name, -1)), default=None)
 
-    def _leave(self, task: Task[Work]) -> None:
+    def _leave(self, task: QueuedWork[Work]) -> None:
         """Forget work that was dropped while it waited."""
         with self._lock:
             self._remove(task)
 
-    def _remove(self, task: Task[Work]) -> bool:
+    def _remove(self, task: QueuedWork[Work]) -> bool:
         line = self._waiting.get(task.person)
         if line is None or task not in line:
             return False

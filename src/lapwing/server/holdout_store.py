@@ -27,7 +27,7 @@ from lapwing.server import credentials
 from lapwing.server.answer_store import MOST_DROPPED
 from lapwing.server.listing import no_such_item
 from lapwing.server.people import missing
-from lapwing.server.store import Store, time_text
+from lapwing.server.store import ServiceStore, time_text
 
 MOST_HOLDOUTS: Final = 1_000
 """Of one person and one data set."""
@@ -75,7 +75,9 @@ class HoldoutStore:
         clock: Seconds since 1970.
     """
 
-    def __init__(self, store: Store, kept_since: Callable[[], str], clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, store: ServiceStore, kept_since: Callable[[], str], clock: Callable[[], float] = time.time
+    ) -> None:
         self._store, self._kept_since, self._clock = store, kept_since, clock
 
     def make(

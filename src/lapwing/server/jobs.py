@@ -28,7 +28,7 @@ from lapwing.server.audit_log import note
 from lapwing.server.listing import no_such_item
 from lapwing.server.people import missing
 from lapwing.server.problems import Problem, problem_of
-from lapwing.server.store import Store, StoreConnection
+from lapwing.server.store import ServiceStore, StoreConnection
 
 Status = Literal["waiting", "running", "done", "failed", "cancelled"]
 SILENT: Final = 30
@@ -62,7 +62,7 @@ class JobStore:
         clock: Seconds since 1970.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: ServiceStore, clock: Callable[[], float] = time.time) -> None:
         self._store, self._clock = store, clock
         self._holder = credentials.new_name()
 

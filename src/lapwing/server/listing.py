@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Pagination:
     """Which part of a list is wanted: at most so many items, after one that is named."""
 
     limit: int = MOST
@@ -56,12 +56,12 @@ def page(
     after: Annotated[
         str | None, Query(min_length=1, max_length=200, description="The item after which the page begins.")
     ] = None,
-) -> Page:
+) -> Pagination:
     """Return which part of its list a request asks for."""
-    return Page(limit=limit, after=after)
+    return Pagination(limit=limit, after=after)
 
 
-PageOf = Annotated[Page, Depends(page)]
+PageOf = Annotated[Pagination, Depends(page)]
 
 
 def no_such_item() -> InvalidParameter:

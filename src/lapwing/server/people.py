@@ -28,7 +28,7 @@ from lapwing.server.listing import MOST, no_such_item
 from lapwing.server.passwords import require_good
 from lapwing.server.pgwire import scram
 from lapwing.server.second_factors import SecondFactors
-from lapwing.server.store import Store, StoreConnection, now
+from lapwing.server.store import ServiceStore, StoreConnection, now
 
 RIGHTS: Final = get_args(Right)
 RIGHTS_OF: Final[dict[str, frozenset[Right]]] = {
@@ -46,7 +46,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 DAY: Final = 86_400
 LONGEST_DAYS: Final = 366
 LONGEST_LABEL: Final = 100
-LET_IN: Final = (
+ACTIVE_PERSON_SQL: Final = (
     "people.active = 1 AND (people.owner IS NULL OR people.expires > ?"
     " AND EXISTS (SELECT 1 FROM people AS owners WHERE owners.name = people.owner AND owners.active = 1))"
 )
@@ -137,7 +137,7 @@ class Person:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class ApiToken:
     """A token, but for the token itself; `expires` is in seconds since 1970."""
 
     id: str
@@ -164,7 +164,7 @@ def checked(name: str, what: str) -> str:
 class People:
     """All people of a service."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ServiceStore) -> None:
         self._store = store
         self._salt_key: bytes | None = None
         self.second_factors = SecondFactors(store)
@@ -304,7 +304,7 @@ class People:
         label: str,
         seconds: float,
         code: str | None = None,
-    ) -> tuple[str, Token]:
+    ) -> tuple[str, ApiToken]:
         """Return a token for who knows the password, of all their rights or of these scopes.
 
         Args:
@@ -341,7 +341,7 @@ class People:
         seconds: float,
         by: str,
         proven: str | None = None,
-    ) -> tuple[str, Token]:
+    ) -> tuple[str, ApiToken]:
         """Make a token for somebody; it is returned once, and only its hash is kept.
 
         Args:
@@ -379,7 +379,7 @@ class People:
             note(connection, by, "token made", name, token=id_, label=label, scopes=_ordered(scopes))
             return secret, _token(connection, id_)
 
-    def tokens(self, name: str, most: int = MOST, after: str | None = None) -> tuple[Token, ...]:
+    def tokens(self, name: str, most: int = MOST, after: str | None = None) -> tuple[ApiToken, ...]:
         """Return so many tokens of somebody, the newest first, after one of them.
 
         Raises:
@@ -418,7 +418,7 @@ class People:
         rows = self._store.look(
             "SELECT tokens.id, stored_key, server_key FROM tokens JOIN people ON tokens.person = people.name"
             " WHERE people.name = ? AND stored_key IS NOT NULL AND revoked = 0 AND tokens.expires > ?"
-            f" AND {LET_IN} ORDER BY tokens.rowid DESC LIMIT {scram.VERIFIERS}",
+            f" AND {ACTIVE_PERSON_SQL} ORDER BY tokens.rowid DESC LIMIT {scram.VERIFIERS}",
             (name, time.time(), time.time()),
         )
         return [(id_, scram.Verifier(bytes.fromhex(stored), bytes.fromhex(server))) for id_, stored, server in rows]
@@ -429,7 +429,9 @@ class People:
 
     def is_let_in(self, name: str) -> bool:
         """Tell whether somebody, or a service account, may come in at all."""
-        return bool(self._store.look(f"SELECT 1 FROM people WHERE people.name = ? AND {LET_IN}", (name, time.time())))
+        return bool(
+            self._store.look(f"SELECT 1 FROM people WHERE people.name = ? AND {ACTIVE_PERSON_SQL}", (name, time.time()))
+        )
 
     def is_revoked(self, id_: str) -> bool:
         """Tell whether a token was revoked."""
@@ -451,9 +453,9 @@ class People:
             note(connection, by, "token revoked", of, token=id_)
 
     @property
-    def near(self) -> bool:
+    def is_local(self) -> bool:
         """Whether a caller is found without a wait."""
-        return self._store.near
+        return self._store.is_local
 
     def caller(self, secret: str) -> Caller:
         """Return who sends a token, with the rights that it and its owner have now.
@@ -475,7 +477,7 @@ class People:
         rows = self._store.look(
             "SELECT tokens.id, people.name, people.role, scopes, dataset, dataset_roles.role FROM tokens"
             " JOIN people ON tokens.person = people.name LEFT JOIN dataset_roles ON dataset_roles.person = people.name"
-            f" WHERE {column} = ? AND revoked = 0 AND tokens.expires > ? AND {LET_IN}",
+            f" WHERE {column} = ? AND revoked = 0 AND tokens.expires > ? AND {ACTIVE_PERSON_SQL}",
             (value, time.time(), time.time()),
         )
         if not rows:
@@ -568,12 +570,12 @@ def _join(connection: StoreConnection, name: str, team: str | None) -> None:
         )
 
 
-def _token(connection: StoreConnection, id_: str) -> Token:
+def _token(connection: StoreConnection, id_: str) -> ApiToken:
     names = "id, person, label, scopes, created, expires, revoked"
     row = connection.execute(f"SELECT {names} FROM tokens WHERE id = ?", (id_,)).fetchone()
     fields = dict(zip(names.split(", "), row, strict=True))
     scopes = tuple(right for right in RIGHTS if right in fields["scopes"].split())
-    return Token(**{**fields, "scopes": scopes, "revoked": bool(fields["revoked"])})
+    return ApiToken(**{**fields, "scopes": scopes, "revoked": bool(fields["revoked"])})
 
 
 def _ordered(rights: Collection[Right]) -> list[Right]:

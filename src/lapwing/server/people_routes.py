@@ -20,7 +20,7 @@ from lapwing.server import one_time_codes
 from lapwing.server.authentication import address_of
 from lapwing.server.bodies import Body, Name, Text
 from lapwing.server.directory import issued, token_document
-from lapwing.server.listing import Page, PageOf, cut, require_known_parameters
+from lapwing.server.listing import PageOf, Pagination, cut, require_known_parameters
 from lapwing.server.people import DAY, LONGEST_LABEL, RIGHTS, Caller, Person
 from lapwing.server.problems import may_raise
 from lapwing.server.routing import ANYBODY, CURATOR, OfService, new_router
@@ -201,7 +201,9 @@ def remove_own_second_factor(service: OfService, body: ProofsBody, request: Requ
     service.people.second_factors.remove(caller.name, by=caller.name)
 
 
-def _tokens_of(service: Service, name: str, page: Page, request: Request, response: Response) -> list[TokenDocument]:
+def _tokens_of(
+    service: Service, name: str, page: Pagination, request: Request, response: Response
+) -> list[TokenDocument]:
     """Return somebody's tokens, a page of them."""
     tokens = service.people.tokens(name, page.most, **page.beginning)
     shown, headers = cut(request, page.limit, tokens, lambda token: token.id)

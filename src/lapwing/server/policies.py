@@ -31,7 +31,7 @@ from lapwing.privacy.amounts import read, written
 from lapwing.privacy.measures import Loss
 from lapwing.server.audit_log import note
 from lapwing.server.people import missing, nobody, team_named
-from lapwing.server.store import Store, StoreConnection
+from lapwing.server.store import ServiceStore, StoreConnection
 
 Priced = Callable[[Fraction], Loss]
 """Returns the loss that an epsilon of a question is charged."""
@@ -89,7 +89,7 @@ class Policy:
 class Policies:
     """Grants and policies of all data sets."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ServiceStore) -> None:
         self._store = store
         self._least: dict[tuple[str, Fraction], str] = {}
 

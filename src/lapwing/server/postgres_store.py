@@ -27,7 +27,7 @@ from psycopg_pool import ConnectionPool
 
 from lapwing.errors import Fault, InvalidParameter
 from lapwing.server import store
-from lapwing.server.store import Cursor
+from lapwing.server.store import StoreCursor
 
 SCHEMA: Final = "lapwing_people"
 WRITER: Final = int.from_bytes(b"LAPS", "big")
@@ -87,7 +87,7 @@ class PostgresStore:
             raise
 
     @property
-    def near(self) -> bool:
+    def is_local(self) -> bool:
         """False: it is asked over a network, which may be slow."""
         return False
 
@@ -158,7 +158,7 @@ class PostgresStore:
 
     def _begun(
         self, beginning: str, values: Sequence[object] | None = None, *, again: bool = True
-    ) -> tuple[Opened, Cursor]:
+    ) -> tuple[Opened, StoreCursor]:
         """Return a connection on which something has begun, with what that found."""
         connection = self._pool.getconn()
         try:
@@ -214,7 +214,7 @@ class QmarkConnection:
     def __init__(self, connection: Opened) -> None:
         self._connection = connection
 
-    def execute(self, statement: str, values: Sequence[object] = (), /) -> Cursor:
+    def execute(self, statement: str, values: Sequence[object] = (), /) -> StoreCursor:
         """Carry out one statement."""
         return self._connection.execute(_translated(statement), values)
 

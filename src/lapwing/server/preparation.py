@@ -32,7 +32,7 @@ from lapwing.engines import open_checking_engine
 from lapwing.errors import TooManyRequests
 from lapwing.server.audit_log import note
 from lapwing.server.registration import SUFFIX, DatasetRegistry, path_inside
-from lapwing.server.store import Store
+from lapwing.server.store import ServiceStore
 
 MOST_FILES: Final = 1000
 
@@ -59,7 +59,7 @@ class Stated:
 class DatasetPreparation:
     """Looks at files in the folders of a service, for who is about to register one."""
 
-    def __init__(self, registry: DatasetRegistry, store: Store) -> None:
+    def __init__(self, registry: DatasetRegistry, store: ServiceStore) -> None:
         self._registry, self._store = registry, store
         self._checking = threading.Lock()
 

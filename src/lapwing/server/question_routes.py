@@ -23,7 +23,7 @@ from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.batch_prices import BatchPreviewDocument, explain_together
 from lapwing.server.bodies import BatchBody, ExplainBody, QueryBody
 from lapwing.server.datasets import ServedDataset
-from lapwing.server.execution import Ask, Drawn, dropped
+from lapwing.server.execution import Ask, PopulationSample, dropped
 from lapwing.server.listing import MOST, PageOf, cut
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
@@ -139,7 +139,7 @@ async def _visible(service: Service, caller: Caller, dataset: str) -> ServedData
     At once if that takes no more than a look at a file. Else in a thread, so that nobody else waits: for a database
     over a network, or until a data set is open that is being registered.
     """
-    served = service.datasets.known(caller, dataset) if service.people.near else None
+    served = service.datasets.known(caller, dataset) if service.people.is_local else None
     if served is not None:
         return served
     return await run_in_threadpool(service.datasets.visible, caller, dataset)
@@ -268,7 +268,7 @@ async def reopen(
     """Open an answer again, as it was shown, or with intervals of another confidence or of the population; free."""
     if sampling is not None and of == "data":
         raise errors.InvalidParameter("sampling says how a population was drawn from; give of=population with it.")
-    drawn = None if of == "data" else Drawn(sampling=None if sampling is None else read_sampling(sampling))
+    drawn = None if of == "data" else PopulationSample(sampling=None if sampling is None else read_sampling(sampling))
     served, record = await _answer_record(service, caller, answer)
     if confidence is not None or drawn is not None:
         level = _confidence(str(record.document["confidence"]) if confidence is None else confidence)

@@ -34,7 +34,7 @@ from lapwing.ledger.events import EVENTS_ALLOWED
 from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.log import log
 from lapwing.server.policies import Policies
-from lapwing.server.store import Store, write_probe
+from lapwing.server.store import ServiceStore, write_probe
 
 FRESH: Final = 1.0
 """Seconds for which what was found holds."""
@@ -76,7 +76,7 @@ class Readiness:
 
     def __init__(
         self,
-        store: Store,
+        store: ServiceStore,
         datasets: Datasets,
         policies: Policies | None = None,
         clock: Callable[[], float] = time.monotonic,

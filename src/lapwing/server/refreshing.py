@@ -41,13 +41,13 @@ class SourceRefresher:
 
     def look(self) -> None:
         """Refresh every data set that was not refreshed for the time of most of a round."""
-        from lapwing.sources import Snapshots, fetch  # here: with it come the clients of databases
+        from lapwing.sources import SourceSnapshots, fetch  # here: with it come the clients of databases
 
         for served in self._datasets.everything():
             catalog = served.session.catalog
             if not any(is_address(table.source) for table in catalog.tables):
                 continue
-            snapshots = Snapshots.of(catalog)
+            snapshots = SourceSnapshots.of(catalog)
             with _turn(catalog) as ours:
                 if not ours or snapshots.is_younger(0.5 * (self._every or 0.0), datetime.now(UTC)):
                     continue

@@ -43,7 +43,7 @@ from lapwing.server.audit_log import note
 from lapwing.server.catalog_json import text_of
 from lapwing.server.datasets import Datasets, NewSessions, ServedDataset, require_servable
 from lapwing.server.log import log
-from lapwing.server.store import Store
+from lapwing.server.store import ServiceStore
 from lapwing.session import Session
 
 SUFFIX: Final = ".registered.toml"
@@ -63,7 +63,7 @@ class DatasetRegistry:
         folders: As the operator gave them; none if nothing may be registered.
     """
 
-    def __init__(self, folders: Sequence[Path], datasets: Datasets, store: Store) -> None:
+    def __init__(self, folders: Sequence[Path], datasets: Datasets, store: ServiceStore) -> None:
         self.folders = resolved(folders)
         self._datasets, self._store = datasets, store
         self._lock = threading.Lock()

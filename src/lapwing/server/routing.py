@@ -45,7 +45,7 @@ def _demand(right: Right) -> Any:
     async def demanded(request: Request) -> Caller:
         service = service_of(request)
         recognise = service.callers.recognise(right)
-        return recognise(request) if service.people.near else await run_in_threadpool(recognise, request)
+        return recognise(request) if service.people.is_local else await run_in_threadpool(recognise, request)
 
     return Depends(demanded)
 

@@ -21,7 +21,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.server import credentials
 from lapwing.server.audit_log import note
 from lapwing.server.people import missing
-from lapwing.server.store import Store, StoreConnection, time_text
+from lapwing.server.store import ServiceStore, StoreConnection, time_text
 
 MOST_SAVED: Final = 500
 """Of one person and one data set."""
@@ -58,7 +58,7 @@ class SavedItems:
         clock: Seconds since 1970.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: ServiceStore, clock: Callable[[], float] = time.time) -> None:
         self._store, self._clock = store, clock
 
     def add(self, person: str, dataset: str, title: str, content: Mapping[str, Any], *, shared: bool) -> SavedItem:

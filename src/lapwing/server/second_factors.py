@@ -23,7 +23,7 @@ from typing import Final, final
 from lapwing.errors import InvalidParameter, NotAuthorised, SecondFactorNeeded, TooManyRequests
 from lapwing.server.audit_log import note
 from lapwing.server.one_time_codes import DIGITS, kept_of, new_recovery_code, new_secret, plain, step_of
-from lapwing.server.store import Store, StoreConnection, time_text
+from lapwing.server.store import ServiceStore, StoreConnection, time_text
 
 RECOVERY_CODES: Final = 10
 FREE: Final = 5
@@ -52,7 +52,7 @@ class SecondFactors:
         clock: Returns the seconds since 1970. A code is valid at one of its moments.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: ServiceStore, clock: Callable[[], float] = time.time) -> None:
         self._store, self.clock = store, clock
 
     def of(self, name: str) -> SecondFactor:

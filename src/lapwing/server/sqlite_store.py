@@ -60,7 +60,7 @@ class SqliteStore:
         return str(self.path)
 
     @property
-    def near(self) -> bool:
+    def is_local(self) -> bool:
         """True: who looks waits for no writer."""
         return True
 

@@ -23,7 +23,7 @@ PROBE: Final = 64 << 10
 """Bytes that a disk has to take to count as writable: more than a charge and its answer need."""
 
 
-class Cursor(Protocol):
+class StoreCursor(Protocol):
     """What a statement found, or how many rows it changed."""
 
     @property
@@ -42,11 +42,11 @@ class Cursor(Protocol):
 class StoreConnection(Protocol):
     """Carries out statements, inside of a transaction."""
 
-    def execute(self, statement: str, values: Sequence[object] = (), /) -> Cursor:
+    def execute(self, statement: str, values: Sequence[object] = (), /) -> StoreCursor:
         """Carry out one statement, with a value for each `?`."""
 
 
-class Store(Protocol):
+class ServiceStore(Protocol):
     """The store of a service, for any number of threads and processes.
 
     Raises:
@@ -58,7 +58,7 @@ class Store(Protocol):
         """Where it is, for people; without a password."""
 
     @property
-    def near(self) -> bool:
+    def is_local(self) -> bool:
         """Whether reading is as quick as reading a file: nothing is asked over a network, and nobody is waited for."""
 
     def transaction(self) -> AbstractContextManager[StoreConnection]:

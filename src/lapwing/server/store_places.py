@@ -7,7 +7,7 @@ from lapwing.catalog.ledger import POSTGRES, place_of
 from lapwing.catalog.model import Catalog
 from lapwing.errors import InvalidParameter
 from lapwing.server.sqlite_store import SqliteStore
-from lapwing.server.store import Store
+from lapwing.server.store import ServiceStore
 
 USUAL: Final = "lapwing.people.db"
 
@@ -18,7 +18,7 @@ def people_of(catalog: Catalog) -> str:
     return place.address if place.store == "postgres" else str(catalog.ledger_path.parent / USUAL)
 
 
-def open_store(place: str | Path) -> Store:
+def open_store(place: str | Path) -> ServiceStore:
     """Open a store, making it if there is none.
 
     Args:

@@ -14,7 +14,7 @@ from lapwing.server.audit_log import note
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.people import checked, missing
 from lapwing.server.policies import Policies
-from lapwing.server.store import Store, now
+from lapwing.server.store import ServiceStore, now
 
 _ALL = (
     "SELECT known.name, MAX(teams.created) FROM (SELECT team AS name FROM memberships"
@@ -43,7 +43,7 @@ class Team:
 class Teams:
     """The teams of a service."""
 
-    def __init__(self, store: Store, policies: Policies) -> None:
+    def __init__(self, store: ServiceStore, policies: Policies) -> None:
         self._store, self._policies = store, policies
 
     def all(self) -> list[Team]:

@@ -23,14 +23,14 @@ from lapwing.sources.credentials import credentials_of
 from lapwing.sources.source import Names, Where
 
 if TYPE_CHECKING:
-    from lapwing.sources.source import State
+    from lapwing.sources.source import SourceState
 
 
 _DAY: Final = timedelta(days=1)
 
 
 @contextmanager
-def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
+def state(address: SourceAddress, folder: Path) -> "Iterator[SourceState]":
     """Open a connection by the driver that an address names."""
     name = address.place.removeprefix("adbc:")
     options = dict(address.options) | credentials_of(address)

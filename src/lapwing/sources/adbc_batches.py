@@ -77,7 +77,9 @@ def row_of(values: Sequence[pa.Scalar]) -> pa.RecordBatch | None:
     """Return values of parameters as a driver takes them; None if there are none."""
     if not values:
         return None
-    return pa.record_batch([pa.array([one.as_py()], one.type) for one in values], list(map(str, range(len(values)))))
+    return pa.record_batch(
+        [pa.array([value.as_py()], value.type) for value in values], list(map(str, range(len(values))))
+    )
 
 
 def _meant(error: Exception, meaning: Meaning) -> DataFault:

@@ -27,7 +27,7 @@ FORMAT: Final = 1
 
 
 @final
-class Content:
+class ContentDigest:
     """Takes a table's rows in order, and makes their digest."""
 
     def __init__(self, schema: pa.Schema) -> None:

@@ -24,9 +24,9 @@ from lapwing.catalog.table import Table
 from lapwing.errors import DataFault, Fault
 from lapwing.machine import progress
 from lapwing.sources.conforming import candidates, conformed, delivered_type, plain
-from lapwing.sources.content import Content
+from lapwing.sources.content import ContentDigest
 from lapwing.sources.restricting import fulfilled
-from lapwing.sources.source import Names, State, Where
+from lapwing.sources.source import Names, SourceState, Where
 
 MEMORY: Final = (40, 200, 1000)
 """Megabytes of the sort: the next, if those before are too few for so many rows, or for rows of this size."""
@@ -47,7 +47,7 @@ class Delivered:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """A table as it was delivered from a former state, which had a mark (`State.mark`)."""
+    """A table as it was delivered from a former state, which had a mark (`SourceState.mark`)."""
 
     file: Path
     mark: str
@@ -77,7 +77,7 @@ def meaning_of(table: AnyTable) -> str:
 
 
 def deliver(
-    state: State, names: Names, table: AnyTable, file: Path, scratch: Path, before: Before | None = None
+    state: SourceState, names: Names, table: AnyTable, file: Path, scratch: Path, before: Before | None = None
 ) -> Delivered:
     """Write the declared columns of a table's rows, and its privacy unit, as they are in a state.
 
@@ -108,7 +108,7 @@ def deliver(
             before, batches = None, state.batches(names, list(wanted.values()), where)
         else:
             batches = _together(before.file, added, called, plan)
-        stream = Stream(batches, plan, called, table, where)
+        stream = DeliveredBatches(batches, plan, called, table, where)
         try:
             with _own_memory():
                 delivered = _written(stream, file, scratch, table, memory[0])
@@ -129,7 +129,7 @@ def deliver(
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rows:
+class _MixedBatches:
     """Batches whose types may differ, and the types in which columns are stored for which no candidate is left."""
 
     schema: pa.Schema
@@ -142,7 +142,7 @@ class _Rows:
         """Read no further."""
 
 
-def _together(file: Path, added: pa.RecordBatchReader, called: Mapping[str, str], plan: "_Plan") -> _Rows:
+def _together(file: Path, added: pa.RecordBatchReader, called: Mapping[str, str], plan: "_Plan") -> _MixedBatches:
     """Return the rows of a former state and those that came since; what was tried then is not tried again."""
     kept = pq.ParquetFile(file)
     kinds = {name: delivered_type(kept.schema_arrow.field(here).type) for name, here in called.items()}
@@ -158,20 +158,20 @@ def _together(file: Path, added: pa.RecordBatchReader, called: Mapping[str, str]
         for batch in added:
             yield pa.record_batch([batch.column(name) for name in called], names=list(called))
 
-    return _Rows(schema=pa.schema(kinds), batches=batches())
+    return _MixedBatches(schema=pa.schema(kinds), batches=batches())
 
 
 def _nothing_but_rows(rows: int, file: Path) -> Delivered:
     """Write rows of which nothing is declared: a column of NULL says how many there are."""
     table = pa.table({"nothing": pa.nulls(rows, pa.bool_())})
-    content = Content(table.schema)
+    content = ContentDigest(table.schema)
     for batch in table.to_batches():
         content.update(batch)
     pq.write_table(table, file, store_schema=False)
     return Delivered(rows=rows, digest=content.digest())
 
 
-def _wanted(state: State, names: Names, table: AnyTable) -> dict[str, str]:
+def _wanted(state: SourceState, names: Names, table: AnyTable) -> dict[str, str]:
     """Return the columns that are needed, by the names of the catalog, each with its name in the source."""
     offered = {column.name: column for column in state.columns(names)}
     wanted = {}
@@ -198,12 +198,12 @@ def _needed(table: AnyTable) -> list[str]:
 
 
 @final
-class Stream:
+class DeliveredBatches:
     """Batches of a source as they are to be stored, with what went wrong in them."""
 
     def __init__(
         self,
-        reader: pa.RecordBatchReader | _Rows,
+        reader: pa.RecordBatchReader | _MixedBatches,
         plan: _Plan,
         called: Mapping[str, str],
         table: AnyTable,
@@ -260,7 +260,7 @@ class Stream:
         return stored
 
 
-def _written(stream: Stream, file: Path, scratch: Path, table: AnyTable, memory: int) -> Delivered | None:
+def _written(stream: DeliveredBatches, file: Path, scratch: Path, table: AnyTable, memory: int) -> Delivered | None:
     """Write what a stream has in order, or return None if a column must be stored otherwise.
 
     Raises:
@@ -268,7 +268,7 @@ def _written(stream: Stream, file: Path, scratch: Path, table: AnyTable, memory:
         LapwingError: What the stream raised.
         Fault: If something outside fails.
     """
-    content = Content(stream.schema)
+    content = ContentDigest(stream.schema)
     columns = ", ".join('"' + name.replace('"', '""') + '"' for name in stream.schema.names)
     try:
         with duckdb.connect(config=_settings(scratch, memory)) as sort, progress.work(f"Fetching {table.name}"):

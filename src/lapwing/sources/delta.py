@@ -18,14 +18,14 @@ from lapwing.sources.restricting import expression
 from lapwing.sources.source import Names, Where
 
 if TYPE_CHECKING:
-    from lapwing.sources.source import State
+    from lapwing.sources.source import SourceState
 
 BATCH: Final = 1 << 16
 VERSION: Final = "version"
 
 
 @contextmanager
-def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
+def state(address: SourceAddress, folder: Path) -> "Iterator[SourceState]":
     """Open a version of a table."""
     place = address.place.removeprefix("delta:")
     where = place if "://" in place else str((folder / place).absolute())

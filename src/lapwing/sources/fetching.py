@@ -17,12 +17,20 @@ from lapwing.errors import DataFault, Fault, InvalidParameter
 from lapwing.sources.content import digest_among
 from lapwing.sources.delivery import AnyTable, Before, deliver, meaning_of
 from lapwing.sources.doors import door_of
-from lapwing.sources.snapshots import Fetched, Hold, Snapshot, Snapshots, file_digest, public_tables_of, tables_of
+from lapwing.sources.snapshots import (
+    Fetched,
+    Hold,
+    SourceSnapshot,
+    SourceSnapshots,
+    file_digest,
+    public_tables_of,
+    tables_of,
+)
 
 SORTING: Final = "sorting"
 
 
-def fetch(catalog: Catalog, *, whole: bool = False) -> Snapshot:
+def fetch(catalog: Catalog, *, whole: bool = False) -> SourceSnapshot:
     """Fetch what the sources of a catalog hold now, and keep it as the newest snapshot; nothing is accepted by that.
 
     Args:
@@ -64,7 +72,7 @@ def fetch(catalog: Catalog, *, whole: bool = False) -> Snapshot:
 class _Place:
     """Where tables are fetched to, and what was fetched of them before."""
 
-    snapshots: Snapshots
+    snapshots: SourceSnapshots
     tables: Sequence[AnyTable]
     former: Hold | None
     folder: Path
@@ -74,24 +82,24 @@ class _Place:
         """The folder that becomes a snapshot."""
         return self.folder / "content"
 
-    def publish(self, fetched: Mapping[str, Fetched]) -> Snapshot:
+    def publish(self, fetched: Mapping[str, Fetched]) -> SourceSnapshot:
         """Make the newest snapshot of what was fetched."""
         if self.former is not None:
             self.former.let_go()  # so that it may be removed when there is a newer one
         return self.snapshots.publish(self.content, {table.name: fetched[table.name] for table in self.tables})
 
 
-def _kept(catalog: Catalog) -> Sequence[tuple[Snapshots, Sequence[AnyTable]]]:
+def _kept(catalog: Catalog) -> Sequence[tuple[SourceSnapshots, Sequence[AnyTable]]]:
     """Return where the tables of a catalog are kept that come from sources: the protected ones first."""
-    kinds: Sequence[tuple[Snapshots, Sequence[AnyTable]]] = (
-        (Snapshots.of(catalog), tables_of(catalog)),
-        (Snapshots.of_public(catalog), public_tables_of(catalog)),
+    kinds: Sequence[tuple[SourceSnapshots, Sequence[AnyTable]]] = (
+        (SourceSnapshots.of(catalog), tables_of(catalog)),
+        (SourceSnapshots.of_public(catalog), public_tables_of(catalog)),
     )
     return [(snapshots, tables) for snapshots, tables in kinds if tables]
 
 
 @contextmanager
-def _place(snapshots: Snapshots, tables: Sequence[AnyTable], *, whole: bool) -> Iterator[_Place]:
+def _place(snapshots: SourceSnapshots, tables: Sequence[AnyTable], *, whole: bool) -> Iterator[_Place]:
     former = None if whole else snapshots.newest()
     try:
         with snapshots.fetching() as folder:
@@ -171,10 +179,10 @@ def _belong_together(tables: Sequence[AnyTable], catalog: Catalog) -> bool:
     """Tell whether one of the tables leads to another one, by a link or a reference."""
     names = {table.name for table in tables}
     links = {table.name for table in catalog.tables if table.link is not None}
-    return bool(names & links) or any({one.table, one.to} <= names for one in catalog.references)
+    return bool(names & links) or any({reference.table, reference.to} <= names for reference in catalog.references)
 
 
-def _before(former: Snapshot, table: AnyTable) -> Before | None:
+def _before(former: SourceSnapshot, table: AnyTable) -> Before | None:
     """Return what a former snapshot has of a table, if its columns were taken as they are now, and are still there."""
     known = former.tables.get(table.name)
     if known is None or known.mark is None or known.meaning != meaning_of(table):

@@ -12,11 +12,11 @@ from lapwing.sources.adbc import StatementState, connected
 from lapwing.sources.credentials import credentials_of
 
 if TYPE_CHECKING:
-    from lapwing.sources.source import State
+    from lapwing.sources.source import SourceState
 
 
 @contextmanager
-def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
+def state(address: SourceAddress, folder: Path) -> "Iterator[SourceState]":
     """Open a connection to a server; over a network by TLS, with grpc+tls in the address."""
     options = {"uri": address.place, **dict(address.options), **credentials_of(address)}
     with connected(adbc_driver_flightsql._driver_path(), options) as connection:

@@ -24,13 +24,13 @@ from lapwing.sources.credentials import credentials_of
 from lapwing.sources.source import Names, Where
 
 if TYPE_CHECKING:
-    from lapwing.sources.source import State
+    from lapwing.sources.source import SourceState
 
 SNAPSHOT: Final = "snapshot"
 
 
 @contextmanager
-def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
+def state(address: SourceAddress, folder: Path) -> "Iterator[SourceState]":
     """Open a snapshot of a table."""
     pinned = address.option(SNAPSHOT)
     if pinned is not None and not pinned.isdecimal():

@@ -25,14 +25,14 @@ from lapwing.sources.restricting import expression, fulfilled
 from lapwing.sources.source import Names, Where
 
 if TYPE_CHECKING:
-    from lapwing.sources.source import State
+    from lapwing.sources.source import SourceState
 
 BATCH: Final = 1 << 16
 """Rows that are handed over at a time."""
 
 
 @contextmanager
-def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
+def state(address: SourceAddress, folder: Path) -> "Iterator[SourceState]":
     """Open the files that are there now."""
     try:
         system, path = _system(address, folder)

@@ -31,7 +31,7 @@ from lapwing.sources.adbc_batches import fetched, reader_of, row_of
 from lapwing.sources.source import Names, Where
 
 if TYPE_CHECKING:
-    from lapwing.sources.source import State
+    from lapwing.sources.source import SourceState
 
 BATCH_BYTES: Final = 1 << 21
 BEGIN: Final = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
@@ -90,7 +90,7 @@ FROM base JOIN pg_type ON pg_type.oid = base.type WHERE typtype <> 'd' ORDER BY 
 
 
 @contextmanager
-def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
+def state(address: SourceAddress, folder: Path) -> "Iterator[SourceState]":
     """Open a state of a database."""
     connection = None
     try:

@@ -94,7 +94,7 @@ class Fetched:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class SourceSnapshot:
     """The tables of one fetch, by name, and where they are; `taken` is when, in UTC.
 
     `public` has the public tables that were fetched in the same go.
@@ -165,7 +165,7 @@ def never_fetched(names: Sequence[str]) -> DataFault:
 class Hold:
     """A snapshot that is in use, until it is let go."""
 
-    def __init__(self, snapshot: Snapshot, lock: int) -> None:
+    def __init__(self, snapshot: SourceSnapshot, lock: int) -> None:
         self.snapshot = snapshot
         self._lock: int | None = lock
 
@@ -177,7 +177,7 @@ class Hold:
 
 
 @final
-class Snapshots:
+class SourceSnapshots:
     """The snapshots of one catalog."""
 
     def __init__(self, catalog: Catalog, *, public: bool = False) -> None:
@@ -231,7 +231,7 @@ class Snapshots:
         finally:
             folder.remove()
 
-    def publish(self, folder: Path, tables: Mapping[str, Fetched]) -> Snapshot:
+    def publish(self, folder: Path, tables: Mapping[str, Fetched]) -> SourceSnapshot:
         """Give a snapshot that is complete its name, make it the newest, and return it.
 
         Args:
@@ -297,7 +297,7 @@ class Snapshots:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             document = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
             tables = {name: Fetched(**table) for name, table in document["tables"].items()}
-            snapshot = Snapshot(folder=folder, tables=tables, taken=document["taken"])
+            snapshot = SourceSnapshot(folder=folder, tables=tables, taken=document["taken"])
             if document["format"] == FORMAT and _name_of(snapshot.digests) == name:
                 return Hold(snapshot, lock)
         except (OSError, ValueError, TypeError, KeyError):

@@ -23,7 +23,7 @@ Where = Sequence[Condition]
 """What the rows of a table fulfil that are wanted; none wants all of them. Columns are named as in the source."""
 
 
-class State(Protocol):
+class SourceState(Protocol):
     """One consistent state of a source, while it is open: all that is asked, in whatever order, is of this state.
 
     Of rows that are wanted by conditions, more may be delivered and counted, the same for both, and none fewer: which
@@ -70,7 +70,7 @@ class State(Protocol):
         ...
 
 
-class Growing(State, Protocol):
+class Growing(SourceState, Protocol):
     """A state of a table to which rows are only added, with a key of integers which only grow."""
 
     def keys(self, table: Names, key: str, where: str, most: int) -> Sequence[int]:
@@ -94,7 +94,7 @@ class Growing(State, Protocol):
         ...
 
 
-Door = Callable[[SourceAddress, Path], AbstractContextManager[State]]
+Door = Callable[[SourceAddress, Path], AbstractContextManager[SourceState]]
 """Opens a state of what an address leads to; paths in it start from a folder.
 
 Raises:

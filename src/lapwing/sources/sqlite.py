@@ -27,14 +27,14 @@ from lapwing.sources.adbc_batches import fetched, reader_of, row_of
 from lapwing.sources.source import Names, Where
 
 if TYPE_CHECKING:
-    from lapwing.sources.source import State
+    from lapwing.sources.source import SourceState
 
 KINDS = {"integer": ("0", pa.int64()), "real": ("0.0", pa.float64()), "text": ("''", pa.large_string())}
 """How a column is read, with a value and the type of it: the driver guesses types from the first rows that it sees."""
 
 
 @contextmanager
-def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
+def state(address: SourceAddress, folder: Path) -> "Iterator[SourceState]":
     """Open a state of a database file, which starts from the catalog's folder."""
     file = (folder / address.place.removeprefix("sqlite:")).absolute()
     if not file.is_file():
@@ -154,7 +154,7 @@ def where_clause(where: Where, further: Sequence[str] = ()) -> tuple[str, list[p
             compared = f"CAST({column} AS TEXT)"
         parts.append(f"typeof({column}) IN ('integer', 'text')")
         if condition.values is not None:
-            told = [one for value in condition.values for one in _spellings(value)]
+            told = [spelling for value in condition.values for spelling in _spellings(value)]
             parts.append(f"{compared} COLLATE BINARY IN ({', '.join('?' * len(told))})")
             values += map(pa.scalar, told)
         for end, sign in ((condition.lower, ">="), (condition.upper, "<=")):

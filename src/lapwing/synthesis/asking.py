@@ -39,12 +39,12 @@ from lapwing.release.spending import charge_once
 from lapwing.release.versions import current_digests
 from lapwing.release.waiting import Waiting
 from lapwing.synthesis.attributes import Attribute, Integers, attributes_of
-from lapwing.synthesis.choosing import METHODS, Method, Task
+from lapwing.synthesis.choosing import METHODS, Method, SynthesisGoal
 from lapwing.synthesis.estimation import Estimator, GraphicalModel
-from lapwing.synthesis.kept_table import Drawn, Measured, kept_in, payload_of
+from lapwing.synthesis.kept_table import Measured, SyntheticRelease, kept_in, payload_of
 from lapwing.synthesis.marginal_tree import cells_of
 from lapwing.synthesis.paid_marginals import GRID, PaidMarginals
-from lapwing.synthesis.reading import Clique, Reading, reading_of
+from lapwing.synthesis.reading import Clique, TableReading, reading_of
 from lapwing.synthesis.synthetic_table import (
     MOST_ROWS,
     MarginalReport,
@@ -129,9 +129,9 @@ def synthesize(
     if rows is not None:
         _require_whole("rows", rows, 1, MOST_ROWS)
     attributes = attributes_of(protected, list(columns), bins)
-    sizes = tuple(one.size for one in attributes)
+    sizes = tuple(attribute.size for attribute in attributes)
     wanted, left_out = _workload_of(workload, columns, sizes)
-    task = Task(workload=wanted, most_cells=most_cells, kept=CHECKED)
+    task = SynthesisGoal(workload=wanted, most_cells=most_cells, kept=CHECKED)
     reading = reading_of(
         protected,
         attributes,
@@ -142,7 +142,7 @@ def synthesize(
     described = [
         protected.name,
         list(columns),
-        [one.sql for one in attributes],
+        [attribute.sql for attribute in attributes],
         where,
         rows,
         method,
@@ -185,16 +185,16 @@ class _Asked:
         key: Names it up to what cannot change what comes out.
     """
 
-    reading: Reading
+    reading: TableReading
     price: Loss
     choose: Method
-    task: Task
+    task: SynthesisGoal
     rows: int | None
     label: str
     key: str
 
 
-def _released(asked: _Asked, estimator: Estimator, access: Access) -> tuple[Drawn, bool]:
+def _released(asked: _Asked, estimator: Estimator, access: Access) -> tuple[SyntheticRelease, bool]:
     """Return what was released, and whether it was bought before; else charge, read, measure, draw, and keep it."""
     access.engine.prepare(asked.reading.question)
     ledger, waiting, charged = access.ledger, Waiting(access.ledger), list[int]()
@@ -240,7 +240,7 @@ def _require_trusted(access: Access) -> None:
         )
 
 
-def _drawn(asked: _Asked, estimator: Estimator, digests: Mapping[str, str], access: Access) -> Drawn:
+def _drawn(asked: _Asked, estimator: Estimator, digests: Mapping[str, str], access: Access) -> SyntheticRelease:
     """Read, measure and draw, for what was charged."""
     reading, task, replaced = asked.reading, asked.task, access.catalog.budget.neighbouring == "replace_one"
     paid = PaidMarginals(
@@ -256,7 +256,7 @@ def _drawn(asked: _Asked, estimator: Estimator, digests: Mapping[str, str], acce
         count = max(1, min(MOST_ROWS, round(chosen.model.total))) if asked.rows is None else asked.rows
         cells = chosen.model.draw(count, access.entropy)
         newest = {table.clique: table for table in chosen.tables}  # of a table that was measured again, the sharper one
-        return Drawn(
+        return SyntheticRelease(
             model=chosen.model,
             tables=tuple(
                 Measured(clique=one.clique, counts=one.counts, half_width=one.noise.half_width(Fraction(95, 100)))
@@ -271,7 +271,7 @@ def _drawn(asked: _Asked, estimator: Estimator, digests: Mapping[str, str], acce
         estimator.close()
 
 
-def _error_of(paid: PaidMarginals, cells: Integers, total: float, task: Task) -> WorkloadError:
+def _error_of(paid: PaidMarginals, cells: Integers, total: float, task: SynthesisGoal) -> WorkloadError:
     """Measure how far drawn rows are from the real ones, for what is left of the price."""
     scale = total / len(cells)
     told = {clique: counted(cells, clique, paid.sizes) * scale for clique in task.workload}
@@ -285,9 +285,9 @@ def _error_of(paid: PaidMarginals, cells: Integers, total: float, task: Task) ->
     return WorkloadError(estimate=most, low=low, high=high, tables=len(told))
 
 
-def _reported(attributes: Sequence[Attribute], table: Measured, drawn: Drawn) -> MarginalReport:
+def _reported(attributes: Sequence[Attribute], table: Measured, drawn: SyntheticRelease) -> MarginalReport:
     """Put a measured table beside that of the drawn rows."""
-    sizes = tuple(one.size for one in attributes)
+    sizes = tuple(attribute.size for attribute in attributes)
     return MarginalReport(
         columns=tuple(attributes[place].name for place in table.clique),
         cells=tuple(attributes[place].labels for place in table.clique),

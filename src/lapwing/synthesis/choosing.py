@@ -26,7 +26,7 @@ import numpy as np
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.synthesis.estimation import Estimator
 from lapwing.synthesis.marginal_tree import MarginalTree, cells_of
-from lapwing.synthesis.paid_marginals import Candidate, NoisyTable, PaidMarginals
+from lapwing.synthesis.paid_marginals import CandidateMarginal, NoisyTable, PaidMarginals
 from lapwing.synthesis.reading import Clique
 
 MEASURING: Final = Fraction(9, 10)
@@ -47,7 +47,7 @@ class Chosen:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class SynthesisGoal:
     """What is wanted of a synthetic table: public.
 
     Args:
@@ -61,7 +61,7 @@ class Task:
     kept: Fraction
 
 
-def adaptively(paid: PaidMarginals, estimator: Estimator, task: Task) -> Chosen:
+def adaptively(paid: PaidMarginals, estimator: Estimator, task: SynthesisGoal) -> Chosen:
     """Measure what the distribution so far tells worst, again and again."""
     columns = range(len(paid.sizes))
     whole = paid.left - task.kept
@@ -74,7 +74,7 @@ def adaptively(paid: PaidMarginals, estimator: Estimator, task: Task) -> Chosen:
         used = (whole - left + each) / whole
         noise = paid.noise(each * MEASURING)
         candidates = [
-            Candidate(
+            CandidateMarginal(
                 clique=clique,
                 told=model.marginal(clique),
                 weight=weight,
@@ -93,7 +93,7 @@ def adaptively(paid: PaidMarginals, estimator: Estimator, task: Task) -> Chosen:
     return Chosen(model=estimator.fit(tables), tables=tuple(tables))
 
 
-def along_a_tree(paid: PaidMarginals, estimator: Estimator, task: Task) -> Chosen:
+def along_a_tree(paid: PaidMarginals, estimator: Estimator, task: SynthesisGoal) -> Chosen:
     """Measure every column, choose a tree of pairs, and measure these, for a third of the price each."""
     columns = range(len(paid.sizes))
     third = (paid.left - task.kept) / 3
@@ -108,7 +108,7 @@ def along_a_tree(paid: PaidMarginals, estimator: Estimator, task: Task) -> Chose
         fitting = [pair for pair in open_pairs if cells_of(paid.sizes, pair) <= room]
         if not fitting:
             break
-        candidates = [Candidate(clique=pair, told=told[pair], weight=1, expected=0.0) for pair in fitting]
+        candidates = [CandidateMarginal(clique=pair, told=told[pair], weight=1, expected=0.0) for pair in fitting]
         i, j = paid.choose(candidates, third / (len(columns) - 1))
         chosen.append((i, j))
         joined = [joined[i] if one == joined[j] else one for one in joined]
@@ -118,7 +118,7 @@ def along_a_tree(paid: PaidMarginals, estimator: Estimator, task: Task) -> Chose
     return Chosen(model=estimator.fit(tables), tables=tuple(tables))
 
 
-def all_at_once(paid: PaidMarginals, estimator: Estimator, task: Task) -> Chosen:
+def all_at_once(paid: PaidMarginals, estimator: Estimator, task: SynthesisGoal) -> Chosen:
     """Measure the workload and every column together; fit a distribution to what a tree can hold of it."""
     columns: list[Clique] = [(place,) for place in range(len(paid.sizes))]
     tables = paid.measure_together(list(dict.fromkeys([*columns, *task.workload])), paid.left - task.kept)
@@ -161,7 +161,7 @@ def _fitting(
     return more
 
 
-Method = Callable[[PaidMarginals, Estimator, Task], Chosen]
+Method = Callable[[PaidMarginals, Estimator, SynthesisGoal], Chosen]
 METHODS: Final[Mapping[str, Method]] = {
     "aim": adaptively,
     "mst": along_a_tree,

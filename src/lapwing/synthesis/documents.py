@@ -58,13 +58,13 @@ def report_of(documents: Sequence[MeasuredDocument]) -> tuple[MarginalReport, ..
     """Return the measured tables of a document."""
     return tuple(
         MarginalReport(
-            columns=tuple(one["columns"]),
-            cells=tuple(tuple(labels) for labels in one["labels"]),
-            measured=_shaped(one["measured"], one, np.int64),
-            half_width=one["half_width"],
-            synthetic=_shaped(one["synthetic"], one, np.float64),
+            columns=tuple(document["columns"]),
+            cells=tuple(tuple(labels) for labels in document["labels"]),
+            measured=_shaped(document["measured"], document, np.int64),
+            half_width=document["half_width"],
+            synthetic=_shaped(document["synthetic"], document, np.float64),
         )
-        for one in documents
+        for document in documents
     )
 
 

@@ -46,7 +46,7 @@ class Measured:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Drawn:
+class SyntheticRelease:
     """All that was released.
 
     Args:
@@ -61,7 +61,7 @@ class Drawn:
     cost: Loss
 
 
-def payload_of(drawn: Drawn) -> str:
+def payload_of(drawn: SyntheticRelease) -> str:
     """Return what the ledger keeps: the whole, or if it is too large that it is paid."""
     model = drawn.model
     facts = {
@@ -82,7 +82,7 @@ def payload_of(drawn: Drawn) -> str:
     return text if len(text) <= MOST_KEPT else NOT_KEPT
 
 
-def kept_in(answers: Sequence[StoredAnswer]) -> Drawn | None:
+def kept_in(answers: Sequence[StoredAnswer]) -> SyntheticRelease | None:
     """Return the synthetic table that was bought before, if one of these answers has it."""
     for answer in answers:
         record = json.loads(answer.payload)
@@ -91,7 +91,7 @@ def kept_in(answers: Sequence[StoredAnswer]) -> Drawn | None:
     return None
 
 
-def _read(record: dict[str, Any]) -> Drawn:
+def _read(record: dict[str, Any]) -> SyntheticRelease:
     facts, tuples = record["facts"], [tuple(clique) for clique, _ in record["facts"]["tables"]]
     with np.load(io.BytesIO(zlib.decompress(base64.b64decode(record["arrays"]))), allow_pickle=False) as arrays:
         model = MarginalTree(
@@ -107,4 +107,4 @@ def _read(record: dict[str, Any]) -> Drawn:
         )
         cells = arrays["cells"].astype(np.int64)
     error = WorkloadError(**facts["error"])
-    return Drawn(model=model, tables=tables, error=error, cells=cells, cost=from_record(record["cost"]))
+    return SyntheticRelease(model=model, tables=tables, error=error, cells=cells, cost=from_record(record["cost"]))

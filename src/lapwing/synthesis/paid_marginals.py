@@ -40,9 +40,9 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian, Sensitivity
 from lapwing.mechanisms.additive import CellMechanism, NoiseLaw
+from lapwing.mechanisms.private_selection import ExponentialMechanism
 from lapwing.mechanisms.residual_marginals import MOST_ATTRIBUTES, MOST_RESIDUALS, ResidualMarginals, RowsOfUnit
 from lapwing.mechanisms.scores import ScoreSensitivity
-from lapwing.mechanisms.selection import ExponentialMechanism
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.synthesis.attributes import Integers
 from lapwing.synthesis.reading import Clique, Tabulation
@@ -69,7 +69,7 @@ class NoisyTable:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Candidate:
+class CandidateMarginal:
     """A table that may be chosen to be measured: public.
 
     Args:
@@ -156,7 +156,7 @@ class PaidMarginals:
             for clique, counts in zip(cliques, released, strict=True)
         )
 
-    def choose(self, candidates: Sequence[Candidate], part: Fraction) -> Clique:
+    def choose(self, candidates: Sequence[CandidateMarginal], part: Fraction) -> Clique:
         """Return the table that a model tells worst, mostly.
 
         Raises:
@@ -201,7 +201,7 @@ class PaidMarginals:
             self._exact[clique] = self._rows.marginal(clique)
         return self._exact[clique]
 
-    def _score(self, candidate: Candidate) -> int:
+    def _score(self, candidate: CandidateMarginal) -> int:
         return candidate.weight * (self._apart(candidate.clique, candidate.told) - round(GRID * candidate.expected))
 
     def _apart(self, clique: Clique, told: Floats) -> int:

@@ -62,7 +62,7 @@ class Tabulation:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class TableReading:
     """What is to be read: public. Made before the charge, so that what cannot be read costs nothing."""
 
     question: Question
@@ -103,7 +103,7 @@ class Reading:
 
 def reading_of(
     table: Table, attributes: Sequence[Attribute], where: str | None, bind: "Callable[[str], Plan]"
-) -> Reading:
+) -> TableReading:
     """Return what counts rows by the cells of columns.
 
     Raises:
@@ -111,7 +111,7 @@ def reading_of(
         InvalidParameter: If a value is not allowed.
     """
     names = [f"c{place}" for place in range(len(attributes))]
-    cells = ", ".join(f"{one.sql} AS {name}" for one, name in zip(attributes, names, strict=True))
+    cells = ", ".join(f"{attribute.sql} AS {name}" for attribute, name in zip(attributes, names, strict=True))
     source = f"FROM {quoted(table.name)}{'' if where is None else f' WHERE ({where})'}"
     plan = bind(f"SELECT {', '.join(f'SUM({name})' for name in names)} FROM (SELECT {cells} {source})")
     # Sums of the cells, whose arguments are then the keys: a text that groups by them would count every combination.
@@ -124,12 +124,12 @@ def reading_of(
             remedy="Leave subqueries and shared rows out of the condition.",
         )
     keys = tuple(
-        Key(expression=cast(Sum, measure).argument, values=tuple(map(Fraction, range(one.size))))
-        for measure, one in zip(measures, attributes, strict=True)
+        Key(expression=cast(Sum, measure).argument, values=tuple(map(Fraction, range(attribute.size))))
+        for measure, attribute in zip(measures, attributes, strict=True)
     )
     if len(set(keys)) < len(keys):
         raise InvalidParameter("Two columns are the same; leave one out. Nothing was charged.")
-    return Reading(
+    return TableReading(
         question=replace(plan.question, keys=keys, measures=(Count(),)),
-        sizes=tuple(one.size for one in attributes),
+        sizes=tuple(attribute.size for attribute in attributes),
     )

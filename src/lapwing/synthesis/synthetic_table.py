@@ -174,7 +174,9 @@ def arrow_rows(attributes: tuple[Attribute, ...], cells: Integers, entropy: Entr
     """Return drawn cells as a table of values."""
     import pyarrow as pa  # here: it takes longer to load than most of the rest
 
-    columns: Mapping[str, Any] = {one.name: one.draw(cells[:, place], entropy) for place, one in enumerate(attributes)}
+    columns: Mapping[str, Any] = {
+        attribute.name: attribute.draw(cells[:, place], entropy) for place, attribute in enumerate(attributes)
+    }
     return pa.table(columns)
 
 

@@ -113,7 +113,7 @@ def texts_of(questions: "Sequence[Question | tuple[str, Parameters]]") -> "list[
         raise InvalidParameter("A batch is a list of questions, and this is a text; give [text], or call sql.")
     if not questions:
         raise InvalidParameter("The batch holds no question; give at least one.")
-    return [one if isinstance(one, tuple) else text_of(one) for one in questions]
+    return [question if isinstance(question, tuple) else text_of(question) for question in questions]
 
 
 def _sql(question: object) -> str:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lapwing.server.console.acting import decimal_of, share_of
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from tests.support.effort import one_in
 from tests.support.server.browsing import Shown, Visitor, bars_in, visitor
 from tests.support.server.world import World, on_both
@@ -271,5 +271,5 @@ def test_commas_and_shares() -> None:
     ]
     assert share_of("12,5 %") == "1/8"
     for typed in ("1,000", "-1,000", "999,999", "1,000 %"):
-        with pytest.raises(Refusal):
+        with pytest.raises(ApiRefusal):
             decimal_of(typed)

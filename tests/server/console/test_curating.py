@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lapwing.server.console.acting import share_of
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from tests.server.console.conftest import with_passwords
 from tests.support.effort import only
 from tests.support.server.browsing import PASSWORD, Shown, Visitor, visitor
@@ -237,7 +237,7 @@ def test_shares_are_exact(text: str, share: str | None) -> None:
 
 @pytest.mark.parametrize("text", ["%", "x %", "1/0 %", "1e5 %", "1" * 30 + "%"])
 def test_what_is_no_share_is_refused(text: str) -> None:
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiRefusal):
         share_of(text)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from lapwing.server import console
-from lapwing.server.console import dashboards, door, forms
+from lapwing.server.console import app, dashboards, forms
 from lapwing.server.console.forms import FIELD
 from lapwing.server.console.pages import PAGES
 from lapwing.server.console.policy import POLICY
@@ -313,7 +313,7 @@ def test_forms_that_are_taken_are_found(
     people: dict[str, Visitor], monkeypatch: pytest.MonkeyPatch, planted: str
 ) -> None:
     """Planted: nobody looks where a form comes from; nobody looks at its secret either."""
-    target = forms if planted == "is_from_here" else door
+    target = forms if planted == "is_from_here" else app
     monkeypatch.setattr(target, planted, lambda *_: True)
     assert untaken(people, FORMS[:4]) != []
 
@@ -393,7 +393,7 @@ WORDS: Final = (
 )  # fmt: skip
 INSIDE_THE_DOOR: Final = {
     "browser_sessions.py",
-    "door.py",
+    "app.py",
     "sign_in/__init__.py",
     "sign_in/steps.py",
     "sign_in/provider.py",

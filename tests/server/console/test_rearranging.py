@@ -11,9 +11,9 @@ import pytest
 from lapwing.answer.notes import CHOSEN_KEYS
 from lapwing.server.console.charts.answer_chart import adds_up, chart_of
 from lapwing.server.console.difference import subtracted
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.rearranged import rows
-from lapwing.server.console.rearranged.rows import Arrangement, Drawn, half_width, rearranged
+from lapwing.server.console.rearranged.rows import Arrangement, NumberNoise, half_width, rearranged
 from tests.server.console.test_asking import SQL, priced
 from tests.server.console.test_charts import document
 from tests.support.server.browsing import Visitor
@@ -35,7 +35,7 @@ def test_rows_are_added_up_over_a_key() -> None:
     shown = rearranged(noisy(), Arrangement(kept=("plan",)), "SELECT 1")
     assert shown["rows"] == [{"plan": "a", "n": 30}, {"plan": "b", "n": -40}]
     (low, other), (high, _) = shown["intervals"]["n"]["low"], shown["intervals"]["n"]["high"]
-    noise = [Drawn("rounded Gaussian", SCALE, 10)]  # the greatest common divisor of what was released
+    noise = [NumberNoise("rounded Gaussian", SCALE, 10)]  # the greatest common divisor of what was released
     assert high - 30 == 30 - low == pytest.approx(half_width(noise, 2))
     assert other == -40 - half_width(noise, 1)  # type: ignore[operator]
     whole = rearranged(noisy(), Arrangement(kept=()), "SELECT 1")
@@ -98,12 +98,12 @@ def laplace(generator: np.random.Generator, size: tuple[int, int]) -> Any:
 def test_intervals_of_sums_hold(law: str, draw: Callable[..., Any], count: int) -> None:
     """Of 20,000 sums at most 5 % are outside, but for chance; of a third of the width more are."""
     sums = draw(np.random.default_rng(27), (20_000, count)).sum(axis=1)
-    width = half_width([Drawn(law, SCALE, 1.0)], count)
+    width = half_width([NumberNoise(law, SCALE, 1.0)], count)
     assert width is not None
     most = 0.05 + 4 * math.sqrt(0.05 * 0.95 / 20_000)
     assert (np.abs(sums) > width).mean() <= most
     assert (np.abs(sums) > width / 3).mean() > most
-    assert half_width([Drawn("exponential", SCALE, 1.0)], count) is None
+    assert half_width([NumberNoise("exponential", SCALE, 1.0)], count) is None
 
 
 @pytest.mark.parametrize(("law", "draw"), [("rounded Gaussian", rounded), ("discrete Laplace", laplace)])
@@ -111,14 +111,14 @@ def test_intervals_of_sums_of_numbers_measured_together_hold(law: str, draw: Cal
     """Each is (A + 3·B)/2, rounded up where it is no whole number, as a count from two noisy numbers may be."""
     generator, count = np.random.default_rng(28), 10
     sums = np.ceil((draw(generator, (20_000, count)) + 3 * draw(generator, (20_000, count))) / 2).sum(axis=1)
-    noises = [Drawn(law, SCALE / 2, 0.5), Drawn(law, SCALE * 1.5, 1.5)]
+    noises = [NumberNoise(law, SCALE / 2, 0.5), NumberNoise(law, SCALE * 1.5, 1.5)]
     width = half_width(noises, count, 0.5)
     assert width is not None
     most = 0.05 + 4 * math.sqrt(0.05 * 0.95 / 20_000)
     assert (np.abs(sums) > width).mean() <= most
     assert (np.abs(sums) > width / 3).mean() > most
     assert width == half_width(noises, count) + count / 2  # type: ignore[operator]
-    assert half_width([*noises, Drawn("discrete Gaussian", SCALE, 1.0)], count) is None
+    assert half_width([*noises, NumberNoise("discrete Gaussian", SCALE, 1.0)], count) is None
 
 
 def test_a_common_step_divides_all() -> None:
@@ -133,7 +133,7 @@ def test_a_difference_reaches_as_far_as_both_intervals() -> None:
     shown = subtracted(one, other)
     assert shown["rows"] == [{"plan": "a", "sex": "f", "n": 3}]
     assert shown["intervals"]["n"] == {"low": [3 - 24], "high": [23 - -4]}
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiRefusal):
         subtracted(one, {**other, "keys": ["plan"]})
 
 

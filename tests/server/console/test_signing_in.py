@@ -6,8 +6,8 @@ import pytest
 
 from lapwing.server.authentication import TokenBuckets
 from lapwing.server.console import browser_sessions
+from lapwing.server.console.app import Console
 from lapwing.server.console.browser_sessions import IDLE, LONGEST, OVERLAP, ROTATION, BrowserSession, BrowserSessions
-from lapwing.server.console.door import Console
 from lapwing.server.console.forms import FIELD
 from lapwing.server.console.sign_in import own_path
 from tests.support.effort import one_in, only

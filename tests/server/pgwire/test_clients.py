@@ -28,13 +28,13 @@ from psycopg import pq
 from lapwing.errors import LedgerFault, ServiceFault
 from lapwing.server import listener
 from lapwing.server.bodies import MOST_SQL
-from lapwing.server.deadline.process import Order, Outcome
+from lapwing.server.deadline.process import Order, OrderOutcome
 from lapwing.server.failed_logins import FailedLogins
 from lapwing.server.pgwire import listener as wire_listener
 from lapwing.server.pgwire import session, sign_in, statements
 from lapwing.server.pgwire.cancel_lines import CancelLines
 from lapwing.server.pgwire.listener import WireListener
-from lapwing.server.pgwire.settings import Settings
+from lapwing.server.pgwire.settings import ConnectionSettings
 from lapwing.server.pgwire.tools import tool_of
 from lapwing.server.service import Service, ServiceSettings
 from lapwing.session import Session
@@ -154,7 +154,10 @@ def test_refusals_have_a_state_and_charge_nothing(wired: Wired, sql: LiteralStri
 
 @pytest.mark.parametrize("amount", ["0,25", "'0,25'", "0.25", "'1/4'"])
 def test_a_cost_may_have_a_decimal_comma(amount: str) -> None:
-    settings, (statement,) = Settings(lambda name, value: None), statements.split(f"SET lapwing.epsilon = {amount}")
+    settings, (statement,) = (
+        ConnectionSettings(lambda name, value: None),
+        statements.split(f"SET lapwing.epsilon = {amount}"),
+    )
     settings.set(statement.words[1:])
     assert {name: Fraction(value) for name, value in settings.prices().items()} == {"epsilon": Fraction(1, 4)}
 
@@ -481,7 +484,7 @@ def test_answers_leave_at_deadlines_as_over_http(tmp_path: Path) -> None:
     """A query of somebody who is not trusted with time is handed over with its deadline; a bought one is not."""
     questions, orders = QuestionThread(), []
 
-    def note(order: Order) -> Outcome:
+    def note(order: Order) -> OrderOutcome:
         orders.append(order)
         return questions.answer(order)
 

@@ -85,7 +85,7 @@ def test_a_curator_sets_it_and_the_notice_says_what_is_left_of_a_share(own: Wire
     assert "% of the budget is left; you may use" in said[0]
 
 
-def kept(folder: Path) -> tuple[store.Store, DefaultCosts]:
+def kept(folder: Path) -> tuple[store.ServiceStore, DefaultCosts]:
     opened = open_store(folder / "people.db")
     People(opened).add("alice", "analyst", None, by="carol")
     costs = DefaultCosts(opened)

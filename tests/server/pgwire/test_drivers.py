@@ -14,8 +14,8 @@ from lapwing.server.pgwire.catalog import PublicCatalog
 from lapwing.server.pgwire.catalog_facts import Facts
 from lapwing.server.pgwire.cursors import Cursors
 from lapwing.server.pgwire.parameter_inference import inferred
-from lapwing.server.pgwire.refusals import Refusal
-from lapwing.server.pgwire.results import Result
+from lapwing.server.pgwire.refusals import StatementRefused
+from lapwing.server.pgwire.results import StatementResult
 from lapwing.server.pgwire.settings import INITIAL
 from lapwing.server.pgwire.statements import parameter_types, split
 from tests.server.pgwire.test_clients import COUNT, Wired, sent_raw, wired_in
@@ -176,9 +176,9 @@ def state_of(connection: "psycopg.Connection[Any]", text: bytes) -> str:
 
 
 def test_the_results_of_cursors_are_bounded_together() -> None:
-    cursors, large = Cursors(), Result(tag="", columns=[("n", 20)] * 10, rows=[[1] * 10] * 12_000)
+    cursors, large = Cursors(), StatementResult(tag="", columns=[("n", 20)] * 10, rows=[[1] * 10] * 12_000)
     cursors.open("a", large, held=True)
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(StatementRefused) as refused:
         cursors.open("b", large, held=True)
     assert refused.value.report.state == "54000"
     cursors.close("a")

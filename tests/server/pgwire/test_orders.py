@@ -20,7 +20,7 @@ from lapwing.privacy.measures import PureDP
 from lapwing.server.pgwire import session as session_module
 from lapwing.server.pgwire.catalog import PublicCatalogs
 from lapwing.server.pgwire.protocol import Protocol
-from lapwing.server.pgwire.results import Portal, Prepared, Result
+from lapwing.server.pgwire.results import Portal, Prepared, StatementResult
 from lapwing.server.pgwire.session import WireSession
 from tests.support.effort import SEED
 from tests.support.server import wire
@@ -78,7 +78,7 @@ def service_of(ledger: Ledger) -> Any:
     held = SimpleNamespace(catalog=catalog, public_tables={})
     served = SimpleNamespace(name="open", session=held, for_caller=lambda *_, **__: asking)
     return SimpleNamespace(
-        people=SimpleNamespace(near=True, caller_of=lambda _: caller),
+        people=SimpleNamespace(is_local=True, caller_of=lambda _: caller),
         callers=SimpleNamespace(of_token=lambda *_: caller, pricing=lambda _: nullcontext()),
         datasets=SimpleNamespace(known=lambda *_: served),
         executor=SimpleNamespace(ask=ledger.ask, holds_answers=False),
@@ -365,7 +365,7 @@ def _keeps_silent(self: WireSession, *given: Any) -> Any:
     return replace(report(self, *given), detail="")
 
 
-async def _rows_of_nothing(self: WireSession, *_: Any) -> Result:
+async def _rows_of_nothing(self: WireSession, *_: Any) -> StatementResult:
     raise ValueError
 
 

@@ -15,7 +15,7 @@ from psycopg import pq
 
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.authentication import Callers
-from lapwing.server.deadline.process import Order, Outcome
+from lapwing.server.deadline.process import Order, OrderOutcome
 from lapwing.server.execution import Ask, QuestionExecutor
 from lapwing.server.people import DAY
 from tests.server.pgwire.test_clients import Wired, sent_raw, wired_in
@@ -332,7 +332,7 @@ def unheld(folder: Path, asks: Callable[[QuestionExecutor], Callable[[Asks], Ask
     """Return the paths on which an answer leaves without a deadline."""
     questions, orders, found = QuestionThread(), list[Order](), []
 
-    def note(order: Order) -> Outcome:
+    def note(order: Order) -> OrderOutcome:
         orders.append(order)
         return questions.answer(order)
 

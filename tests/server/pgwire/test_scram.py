@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from lapwing.server.pgwire import scram
-from lapwing.server.pgwire.scram import BOUND, PLAIN, Exchange, Refused, Verifier, salt_of, verifier_of
+from lapwing.server.pgwire.scram import BOUND, PLAIN, Exchange, ExchangeFailed, Verifier, salt_of, verifier_of
 
 SALT: Final = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 NONCE: Final = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
@@ -72,7 +72,7 @@ def test_any_of_several_passwords_signs_in() -> None:
 
 def test_wrong_passwords_and_names_of_nobody_are_refused() -> None:
     for verifiers in ([verifier_of("pencil", SALT)], []):
-        with pytest.raises(Refused):
+        with pytest.raises(ExchangeFailed):
             exchanged(Client("pen"), verifiers)
 
 
@@ -80,13 +80,13 @@ def test_made_up_verifiers_let_nobody_in() -> None:
     """Even a proof that fits a made-up verifier is none, as if somebody had found what hashes to it."""
     made_up = scram.NOBODY.stored_key
     found = SimpleNamespace(sha256=lambda _: SimpleNamespace(digest=lambda: made_up))
-    with patch.object(scram, "sha256", found.sha256), pytest.raises(Refused):
+    with patch.object(scram, "sha256", found.sha256), pytest.raises(ExchangeFailed):
         exchanged(Client("anything"), [])
 
 
 def test_more_passwords_than_are_looked_at() -> None:
     verifiers = [Verifier(bytes([n % 256]) * 32, bytes(32)) for n in range(scram.VERIFIERS)]
-    with pytest.raises(Refused):
+    with pytest.raises(ExchangeFailed):
         exchanged(Client("pencil"), [*verifiers, verifier_of("pencil", SALT)])
     assert exchanged(Client("pencil"), [*verifiers[1:], verifier_of("pencil", SALT)])[0] == scram.VERIFIERS - 1
 
@@ -109,7 +109,7 @@ def test_every_name_takes_the_same_steps(known: int) -> None:
 
     digest, made = hmac.digest, list[int]()
     here = "lapwing.server.pgwire.scram.hmac"
-    with patch(f"{here}.compare_digest", compare), patch(f"{here}.digest", keyed), pytest.raises(Refused):
+    with patch(f"{here}.compare_digest", compare), patch(f"{here}.digest", keyed), pytest.raises(ExchangeFailed):
         exchange.final(final, verifiers)
     assert len(compared) == len(made) == scram.VERIFIERS
 
@@ -132,7 +132,7 @@ def test_the_exchange_is_bound_to_the_certificate() -> None:
         (Client("pencil", "n,a=carol,"), PLAIN, b""),
     )
     for client, mechanism, binding in refused:
-        with pytest.raises(Refused):
+        with pytest.raises(ExchangeFailed):
             exchanged(client, known, mechanism, binding)
     assert exchanged(Client("pencil", "y,,"), known, PLAIN) == (0, True)
 
@@ -141,7 +141,7 @@ def test_the_exchange_is_bound_to_the_certificate() -> None:
     "first", [b"", b"n,,", b"n,,n=", b"n,,r=abc", b"x,,n=,r=abc", b"n,,n=,r=", b"n,,m=1,n=,r=abc", b"n,,n=,r=\xc3\xa9"]
 )
 def test_a_first_message_that_is_none(first: bytes) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(ExchangeFailed):
         Exchange(SALT, NONCE).first(PLAIN, first)
 
 
@@ -157,7 +157,7 @@ def test_a_last_message_that_is_none_or_belongs_to_another_exchange() -> None:
     ):
         exchange = Exchange(SALT, NONCE)
         exchange.first(PLAIN, Client("pencil").first())
-        with pytest.raises(Refused):
+        with pytest.raises(ExchangeFailed):
             exchange.final(final, [verifier_of("pencil", SALT)])
 
 

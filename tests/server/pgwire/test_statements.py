@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lapwing.server.pgwire.settings import options_of
-from lapwing.server.pgwire.statements import Statement, copy_of, parameter_types, split
+from lapwing.server.pgwire.statements import SqlStatement, copy_of, parameter_types, split
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_text_is_split_where_its_statements_end(text: str, parts: list[str]) -
     assert all(text[one.start :].startswith(one.text) for one in statements)
 
 
-def one(text: str) -> Statement:
+def one(text: str) -> SqlStatement:
     (statement,) = split(text)
     return statement
 

@@ -14,7 +14,7 @@ from psycopg.adapt import PyFormat, Transformer
 
 from lapwing.server.pgwire import values
 from lapwing.server.pgwire.messages import BINARY, TEXT
-from lapwing.server.pgwire.results import Result, widened
+from lapwing.server.pgwire.results import StatementResult, widened
 from lapwing.server.pgwire.values import (
     BOOL,
     DATE,
@@ -90,7 +90,7 @@ def test_an_integer_that_does_not_fit_is_no_other_number() -> None:
 )
 def test_a_column_is_as_wide_as_its_integers(numbers: list[int | None], type_: int) -> None:
     columns = [("k", TEXT_TYPE), ("n", INT8)]
-    result = widened(Result(tag="", columns=columns, rows=[("a", number) for number in numbers]))
+    result = widened(StatementResult(tag="", columns=columns, rows=[("a", number) for number in numbers]))
     assert result.columns == [("k", TEXT_TYPE), ("n", type_)]
     if type_ == NUMERIC:
         sent = [written(number, NUMERIC, BINARY) for number in numbers]

@@ -20,7 +20,7 @@ from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, IntervalEnd
 from lapwing.query.derivation.derived import KeyValue, MeasureValue, NoisyCells
-from lapwing.query.derivation.intervals import Ends, JointMargins
+from lapwing.query.derivation.intervals import Endpoints, JointMargins
 from lapwing.query.derivation.moments import Variance
 from lapwing.query.derivation.node import Derived, Margins
 from lapwing.query.expressions import days
@@ -430,7 +430,7 @@ def bracket(
 
 
 def _as_columns_have_it(
-    of_columns: Callable[[NoisyCells], tuple[Ends, Ends]], measures: Mapping[Measure, Fraction]
+    of_columns: Callable[[NoisyCells], tuple[Endpoints, Endpoints]], measures: Mapping[Measure, Fraction]
 ) -> Interval | None:
     """Return the interval of a weighted sum or a quotient, as columns of one cell have it."""
     integers = {m: np.array([int(value / m.step)], dtype=object) for m, value in measures.items()}

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
-from lapwing.engines.holders import Holders
+from lapwing.engines.holders import UnitCountsByKey
 from lapwing.query.bind.bind import bind
 from lapwing.query.plan.plan import Question
 
@@ -56,7 +56,7 @@ def digests(engine: DuckDB, question: Question) -> dict[str, str]:
     return {table.name: engine.digest(table) for table in question.lineage}
 
 
-def by_value(holders: Holders | None) -> dict[Any, dict[int, int]]:
+def by_value(holders: UnitCountsByKey | None) -> dict[Any, dict[int, int]]:
     """Return how many units hold each value of the private keys, by how many they hold."""
     if holders is None:
         return {}
@@ -68,8 +68,8 @@ def by_value(holders: Holders | None) -> dict[Any, dict[int, int]]:
     return found
 
 
-def holders_of(held: Mapping[str, Mapping[int, int]]) -> Holders:
+def holders_of(held: Mapping[str, Mapping[int, int]]) -> UnitCountsByKey:
     """Return who holds the values of one private key of texts."""
     rows = [(value, degree, units) for value, degrees in held.items() for degree, units in degrees.items()]
     columns = {name: [row[i] for row in rows] for i, name in enumerate(("key0", "degree", "units"))}
-    return Holders.of_parts([pa.table(columns)], [None])
+    return UnitCountsByKey.of_parts([pa.table(columns)], [None])

@@ -122,7 +122,7 @@ class Case:
 
     def price(self, plan: Plan) -> dict[str, Any]:
         """Return what to ask it at."""
-        said, private = plan.asked.epsilon is not None, bool(plan.question.private_keys)
+        said, private = plan.price_request.epsilon is not None, bool(plan.question.private_keys)
         return ({} if said else {"epsilon": 1}) | ({"delta": 1e-6} if private else {})
 
 

@@ -17,7 +17,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import open_engine
 from lapwing.query.bind.bind import bind
-from lapwing.sources import Snapshot, fetch
+from lapwing.sources import SourceSnapshot, fetch
 from tests.support.engines.reused import reusing
 
 SCHEMA: Final = pa.schema(
@@ -151,7 +151,7 @@ def exact(catalog: Catalog, text: str) -> dict[Any, Any]:
         public.close()
 
 
-def fetched(folder: Path, source: str, **options: Any) -> tuple[Catalog, Snapshot]:
+def fetched(folder: Path, source: str, **options: Any) -> tuple[Catalog, SourceSnapshot]:
     """Return the catalog of a source, and what was fetched."""
     made = catalog(folder, source, **options)
     return made, fetch(made)

@@ -47,7 +47,7 @@ class Against(StrEnum):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ExperimentOptions:
     """What an experiment takes in the place of its own values."""
 
     n: Annotated[int | None, typer.Option("--n", help="The number of people.")] = None
@@ -74,7 +74,7 @@ class Settings:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class LabOutputOptions:
     """What is written, and where."""
 
     form: Annotated[
@@ -114,11 +114,11 @@ def command(
             metavar="NUMBER,...", help="Instead of the experiment's own; several give one table and one chart."
         ),
     ] = None,
-    settings: Settings,
+    settings: ExperimentOptions,
     against: Annotated[Against, typer.Option(help="The target of an attack.")] = Against.both,
     explain: Annotated[bool, typer.Option("--explain", help="Show the source of the predictions.")] = False,
     short: Annotated[bool, typer.Option("--short", help="Run fewer repeats, which is quicker and less exact.")] = False,
-    output: Output,
+    output: LabOutputOptions,
 ) -> int | None:
     """Try out what differential privacy promises and what attacks can do: predictions next to observations."""
     if output.students is not None:

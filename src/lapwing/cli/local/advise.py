@@ -12,7 +12,7 @@ from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, new_table, note, print_text, show, text
 from lapwing.cli.local.output import aligned
 from lapwing.cli.local.task_options import check_whole, in_decimals
-from lapwing.cli.options import Report
+from lapwing.cli.options import ReportFormatName
 from lapwing.errors import InvalidParameter
 from lapwing.local.client import MOST_VALUES
 
@@ -53,7 +53,7 @@ class Goal:
         return epsilon, people, f"epsilon {in_decimals(epsilon)} for {width} with {people:,} respondents"
 
 
-def advise_shares(values: int, goal: Goal, form: Report) -> None:
+def advise_shares(values: int, goal: Goal, form: ReportFormatName) -> None:
     """Show every mechanism for a list of values."""
     check_whole("--values", values, 2, MOST_VALUES)
     _check_within(goal, Fraction(1), "a share is from 0 to 1")
@@ -65,7 +65,7 @@ def advise_shares(values: int, goal: Goal, form: Report) -> None:
     _show(advice, "error of a share", needed, form)
 
 
-def advise_number(number: "Number", goal: Goal, form: Report) -> None:
+def advise_number(number: "Number", goal: Goal, form: ReportFormatName) -> None:
     """Show every mechanism for a mean."""
     half = (Fraction(number.upper) - Fraction(number.lower)) / 2
     _check_within(goal, half, "half of what is between the bounds")
@@ -83,8 +83,8 @@ def _check_within(goal: Goal, below: Fraction, why: str) -> None:
         raise InvalidParameter(f"--within is {in_decimals(goal.within)}; it must be below {in_decimals(below)}: {why}.")
 
 
-def _show(advice: "Advice | MeanAdvice", error: str, needed: str, form: Report) -> None:
-    if form is Report.json:
+def _show(advice: "Advice | MeanAdvice", error: str, needed: str, form: ReportFormatName) -> None:
+    if form is ReportFormatName.json:
         options = [_option(option) for option in advice.options]
         document = {"epsilon": float(advice.epsilon), "respondents": advice.respondents, "options": options}
         print_text(to_json(document))

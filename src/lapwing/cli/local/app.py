@@ -21,7 +21,7 @@ from lapwing.cli.local import task_mechanisms as mechanisms
 from lapwing.cli.local import task_options as options
 from lapwing.cli.local import typed_answers as typing
 from lapwing.cli.local.advise import Goal, advise_number, advise_shares
-from lapwing.cli.options import Report, above_zero, amount, grouped
+from lapwing.cli.options import ReportFormatName, above_zero, amount, grouped
 from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 
 EXAMPLE: Final = """\b
@@ -78,7 +78,7 @@ def advise(
         ),
     ] = None,
     confidence: estimating.Level = None,
-    form: Annotated[Report, typer.Option("--format", help="How to write it.")] = Report.table,
+    form: Annotated[ReportFormatName, typer.Option("--format", help="How to write it.")] = ReportFormatName.table,
 ) -> None:
     """Compare all mechanisms by their exact error, or say how many respondents or what epsilon an accuracy takes.
 
@@ -103,7 +103,7 @@ def advise(
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class TaskAnswerOptions:
     """What may be answered: one kind of answer, or several questions."""
 
     value: Annotated[
@@ -155,17 +155,18 @@ def task(
     closes: options.Closes,
     epsilon: options.Epsilon,
     *,
-    answers: Answers,
+    answers: TaskAnswerOptions,
     mechanism: Annotated[
-        mechanisms.Kind, typer.Option(metavar="NAME", help=f"One of {', '.join(mechanisms.Kind)}.")
-    ] = mechanisms.Kind.best,
+        mechanisms.MechanismOption,
+        typer.Option(metavar="NAME", help=f"One of {', '.join(mechanisms.MechanismOption)}."),
+    ] = mechanisms.MechanismOption.best,
     unit: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT", help="The unit that noise hides: one answer, or all answers, of one person unless given."
         ),
     ] = None,
-    written: options.Written,
+    written: options.TaskFileOptions,
 ) -> None:
     """Write a task. Unless you name a mechanism, Lapwing takes the most accurate one.
 

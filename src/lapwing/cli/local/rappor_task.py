@@ -32,7 +32,7 @@ Amount = Annotated[Fraction, amount(above_zero("--epsilon"), "The privacy loss o
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class ShapeOptions:
     """What a report is made of: a Bloom filter, in cohorts."""
 
     bits: Annotated[int, typer.Option(metavar="COUNT", help="Bits of the Bloom filter.")] = BITS
@@ -59,9 +59,9 @@ def rappor(
         typer.Option(metavar="TEXT", help="A possible answer, if answers are a list; repeat for each."),
     ] = None,
     most_bytes: Annotated[int, typer.Option(metavar="COUNT", help="The most bytes of an answer.")] = BYTES,
-    shape: Shape,
+    shape: ShapeOptions,
     unit: Annotated[str, typer.Option(metavar="TEXT", help="The unit that noise hides.")] = "one answer of one person",
-    written: options.Written,
+    written: options.TaskFileOptions,
 ) -> None:
     """Write a task for RAPPOR: people may answer any text, and you look for candidate texts later.
 

@@ -90,7 +90,7 @@ def simulate(
     errors = lw.local.simulate(
         counted.totals, epsilons=epsilon or EPSILONS, respondents=sizes, delta=delta or DELTA, repeats=repeats
     )
-    rows = [one.row() for one in errors]
+    rows = [error.row() for error in errors]
     show_as(form, table=lambda: _table(errors), rows=rows, document=lambda: rows)
     _note_left_out(counted)
     if respondents is None and (small := [size for size in _parts(people) if size < LEAST_SAMPLE]):
@@ -131,11 +131,11 @@ def _values_of(values: str | None) -> list[str] | None:
 def _table(errors: Sequence["Simulated"]) -> Table:
     numbers = ("respondents", "epsilon", "local ε", "predicted", "observed")
     table = new_table(*numbers[:2], "collected", "mechanism", *numbers[2:], numbers=numbers)
-    for one in errors:
-        local = one.local_epsilon if one.road == "shuffled" else None
+    for error in errors:
+        local = error.local_epsilon if error.road == "shuffled" else None
         cells = (
-            f"{one.respondents:,}", _short(one.epsilon), one.road, one.mechanism, _short(local),
-            _short(one.predicted), _short(one.observed),
+            f"{error.respondents:,}", _short(error.epsilon), error.road, error.mechanism, _short(local),
+            _short(error.predicted), _short(error.observed),
         )  # fmt: skip
         table.add_row(*map(text, cells))
     return table
@@ -150,7 +150,7 @@ def chart_of(errors: Sequence["Simulated"], title: str) -> Plot:
 
     An error of 0, that of all people without noise, has no place on a logarithmic axis and is left out.
     """
-    rows = [_row(one) for one in errors if one.predicted > 0]
+    rows = [_row(error) for error in errors if error.predicted > 0]
     names = list(dict.fromkeys(row["collected"] for row in rows))
     epsilons = sorted({row["epsilon"] for row in rows if row["epsilon"] is not None})
     sizes = sorted({row["respondents"] for row in rows})

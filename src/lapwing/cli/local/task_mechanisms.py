@@ -30,7 +30,7 @@ TEXT_MAKERS: Final[Mapping[str, Callable[[Fraction, int], "Mechanism"]]] = {
 """The mechanisms for texts, at an ε and for so many bytes; without another wish, the one that finds words."""
 
 
-class Kind(StrEnum):
+class MechanismOption(StrEnum):
     """A mechanism, or the most accurate one."""
 
     best = "best"
@@ -58,7 +58,7 @@ class Terms(TypedDict):
 
 
 def task_of_one(
-    question: str, answers: "Sequence[str] | Answers", epsilon: Fraction, kind: Kind, terms: Terms
+    question: str, answers: "Sequence[str] | Answers", epsilon: Fraction, kind: MechanismOption, terms: Terms
 ) -> "Task":
     """Return a task with one question."""
     return lw.local.new_task(question, answers, best(answers, epsilon, kind), **terms)
@@ -69,13 +69,13 @@ def task_of_attributes(
     attributes: Sequence[str],
     steps: int,
     epsilon: Fraction,
-    kind: Kind,
+    kind: MechanismOption,
     terms: Terms,
     *,
     joint: bool = False,
 ) -> "Task":
     """Return a task with several questions, each with the most accurate mechanism: all of ε, or jointly a part each."""
-    if kind is not Kind.best:
+    if kind is not MechanismOption.best:
         raise InvalidParameter("Each attribute gets the best mechanism: leave out --mechanism.")
     read = [_attribute(text, steps) for text in attributes]
     own = epsilon / len(read) if joint else epsilon
@@ -83,14 +83,14 @@ def task_of_attributes(
     return lw.local.new_record_task(question, parts, joint=joint, **terms)
 
 
-def best(answers: "Sequence[str] | Answers", epsilon: Fraction, kind: Kind) -> "Mechanism":
+def best(answers: "Sequence[str] | Answers", epsilon: Fraction, kind: MechanismOption) -> "Mechanism":
     """Return the mechanism for some answers: the most accurate one, unless one is named.
 
     Raises:
         InvalidParameter: If the named one is not for these.
     """
     if isinstance(answers, lw.local.client.Text):
-        name = "prefixes" if kind is Kind.best else kind.value
+        name = "prefixes" if kind is MechanismOption.best else kind.value
         if name not in TEXT_MAKERS:
             raise InvalidParameter(f"The mechanism {name} is not for texts; take one of {', '.join(TEXT_MAKERS)}.")
         return TEXT_MAKERS[name](epsilon, answers.most_bytes)
@@ -102,9 +102,9 @@ def best(answers: "Sequence[str] | Answers", epsilon: Fraction, kind: Kind) -> "
     return _chosen(named, kind, f"{count} values at this epsilon")
 
 
-def _chosen(options: "Sequence[tuple[str, Mechanism]]", kind: Kind, answers: str) -> "Mechanism":
+def _chosen(options: "Sequence[tuple[str, Mechanism]]", kind: MechanismOption, answers: str) -> "Mechanism":
     for name, mechanism in options:
-        if kind is Kind.best or name == kind.value:
+        if kind is MechanismOption.best or name == kind.value:
             return mechanism
     raise InvalidParameter(f"The mechanism {kind.value} is not for {answers}.")
 

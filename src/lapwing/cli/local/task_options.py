@@ -44,7 +44,7 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite a task that is t
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class TaskFileOptions:
     """How long reports are kept, and where a task is written."""
 
     retention_days: Retention = 30

@@ -41,7 +41,7 @@ def command(
         bool, typer.Option("--trusted-with-time", help="They may see how long any query takes.")
     ] = False,
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Let them run no more queries.")] = False,
-    form: options.ReportFormat = options.Report.table,
+    form: options.ReportFormat = options.ReportFormatName.table,
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
@@ -69,8 +69,8 @@ def command(
             print_text(f"{visible(person)} may query {name}{part}{trust}.\n")
 
 
-def _list(grants: "Grants", dataset: str, form: options.Report) -> None:
-    if form is options.Report.json:
+def _list(grants: "Grants", dataset: str, form: options.ReportFormatName) -> None:
+    if form is options.ReportFormatName.json:
         print_text(to_json(grants))
         return
     table = new_table("person", "share", "trusted with time", numbers=["share"])

@@ -29,7 +29,7 @@ def people() -> None:
 
 @app.command("list", epilog=options.examples("lapwing people list"), short_help="List everybody.")
 def show_people(
-    form: options.ReportFormat = options.Report.table,
+    form: options.ReportFormat = options.ReportFormatName.table,
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
@@ -37,7 +37,7 @@ def show_people(
     """List everybody, by name."""
     with opened_people(people, catalog, server) as administration:
         everybody = administration.everybody()
-    if form is options.Report.json:
+    if form is options.ReportFormatName.json:
         print_text(to_json({"people": everybody}))
         return
     table = new_table("name", "role", "team", "since", "second factor", "state")

@@ -33,7 +33,7 @@ from lapwing.documents.people_document import (
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from lapwing.server.store import Store
+    from lapwing.server.store import ServiceStore
 
 PeopleStore = Annotated[
     str | None,
@@ -176,7 +176,7 @@ def _access(
 
 
 @contextmanager
-def opened_store(people: str | None, catalog: Path) -> Iterator[tuple["Store", Path]]:
+def opened_store(people: str | None, catalog: Path) -> Iterator[tuple["ServiceStore", Path]]:
     """Open the store of a service, which must be there; with the path beside which the mark of its audit log lies."""
     from lapwing.catalog.ledger import POSTGRES  # here, so that `lapwing --help` loads no engine
     from lapwing.catalog.toml import load
@@ -237,7 +237,7 @@ def _require_no_store(people: str | None) -> None:
         raise InvalidParameter("--people is a store on this machine; give it without --server and LAPWING_SERVER.")
 
 
-def _require_begun(store: "Store") -> None:
+def _require_begun(store: "ServiceStore") -> None:
     """Refuse a store that no service has begun, so that a wrong address is noticed."""
     from lapwing.server.people import People
 

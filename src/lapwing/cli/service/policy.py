@@ -34,7 +34,7 @@ def policy() -> None:
 
 @app.command("show", epilog=options.examples("lapwing policy show"), short_help="Show the policy.")
 def show_policy(
-    form: options.ReportFormat = options.Report.table,
+    form: options.ReportFormat = options.ReportFormatName.table,
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
@@ -43,7 +43,7 @@ def show_policy(
     """Show the policy of a data set, and the shares of teams; `lapwing grant` shows those of people."""
     with opened_access(people, catalog, server, dataset) as access:
         known, grants = access.policy(), access.grants()
-    if form is options.Report.json:
+    if form is options.ReportFormatName.json:
         print_text(to_json({**known, "teams": grants["teams"]}))
     else:
         show(labelled(("data", access.dataset), *_facts(known)), *teams_of(grants))

@@ -92,7 +92,7 @@ def make(
 @app.command("list", epilog=options.examples("lapwing token list alice"), short_help="List somebody's tokens.")
 def show_tokens(
     person: Person = None,
-    form: options.ReportFormat = options.Report.table,
+    form: options.ReportFormat = options.ReportFormatName.table,
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
@@ -100,13 +100,13 @@ def show_tokens(
     """List somebody's tokens, the newest first. The secrets are not shown, because only their owners have them."""
     with opened_people(people, catalog, server) as administration:
         tokens = administration.tokens(person)
-    if form is options.Report.json:
+    if form is options.ReportFormatName.json:
         print_text(to_json({"tokens": tokens}))
         return
     table = new_table("id", "label", "may", "made", "until (UTC)", "state")
-    for one in tokens:
-        facts = (one["id"][:SHOWN], one["label"], ", ".join(one["scopes"]), one["created"][:10], _minute(one))
-        table.add_row(*map(text, (*facts, _state(one))))
+    for token in tokens:
+        facts = (token["id"][:SHOWN], token["label"], ", ".join(token["scopes"]), token["created"][:10], _minute(token))
+        table.add_row(*map(text, (*facts, _state(token))))
     show(Fitted(table))
 
 

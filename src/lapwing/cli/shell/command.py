@@ -8,9 +8,9 @@ import typer
 
 from lapwing.cli import options
 from lapwing.cli.console import WIDTH
-from lapwing.cli.first_contact import Protection, open_asked
+from lapwing.cli.first_contact import FileProtectionOptions, open_asked
 from lapwing.cli.question import require_at_most_one
-from lapwing.cli.shell.settings import Settings
+from lapwing.cli.shell.settings import ShellSettings
 from lapwing.cli.shell.shell import Shell
 from lapwing.cli.shell.statements import numbered
 from lapwing.cli.shell.terminal import piped, typed
@@ -38,13 +38,13 @@ def command(
     epsilon: options.Epsilon = None,
     error: options.Error = None,
     *,
-    place: options.Place,
-    protection: Protection,
+    place: options.TargetOptions,
+    protection: FileProtectionOptions,
 ) -> None:
     """Run queries line by line; the prompt shows how much of the budget is left."""
     require_at_most_one(epsilon, error)
     with open_asked(data, protection, place) as session:
-        shell = Shell(session, Settings(epsilon=epsilon, error=error))
+        shell = Shell(session, ShellSettings(epsilon=epsilon, error=error))
         try:
             _run(shell)
         finally:

@@ -16,7 +16,7 @@ MODES: Final = (Format.table, Format.csv, Format.json, Format.markdown)
 
 @final
 @dataclass(slots=True, kw_only=True)
-class Settings:
+class ShellSettings:
     """How the next questions are asked and shown: a price or a wanted error, and no more than one of them."""
 
     epsilon: Fraction | None = None
@@ -43,7 +43,7 @@ def _switch(on: bool) -> str:
     return "on" if on else "off"
 
 
-SHOWN: Final[Mapping[str, Callable[[Settings], str]]] = {
+SHOWN: Final[Mapping[str, Callable[[ShellSettings], str]]] = {
     ".epsilon": lambda settings: f"{settings.price}.",
     ".error": lambda settings: f"{settings.price}.",
     ".delta": lambda settings: "off" if settings.delta is None else figures.delta(settings.delta),

@@ -12,8 +12,8 @@ from lapwing.cli import asking, budget, describe, explain, figures, options, tab
 from lapwing.cli.answer_formats import Format, require_xlsx
 from lapwing.cli.charts import draw_chart
 from lapwing.cli.console import WIDEST, WIDTH, labelled, note, show, text
-from lapwing.cli.first_contact import Question
-from lapwing.cli.shell.settings import MODES, SHOWN, Settings
+from lapwing.cli.first_contact import PricedText
+from lapwing.cli.shell.settings import MODES, SHOWN, ShellSettings
 from lapwing.cli.shell.statements import WORDS, is_command, numbered
 from lapwing.errors import Fault, InvalidParameter, LapwingError
 from lapwing.plots.files import require_suffix
@@ -34,7 +34,7 @@ MORE: Final = ".history N"
 class Shell:
     """A conversation with one data set."""
 
-    def __init__(self, session: "Session | RemoteSession", settings: Settings) -> None:
+    def __init__(self, session: "Session | RemoteSession", settings: ShellSettings) -> None:
         self.session = session
         self.settings = settings
         self.ended = False
@@ -102,9 +102,9 @@ class Shell:
             question, epsilon=asked.epsilon, error=asked.error, delta=asked.delta, label=asked.label
         )
 
-    def _priced(self, question: str) -> Question:
+    def _priced(self, question: str) -> PricedText:
         asked = self.settings
-        return Question(text=question, epsilon=asked.epsilon, error=asked.error, delta=asked.delta)
+        return PricedText(text=question, epsilon=asked.epsilon, error=asked.error, delta=asked.delta)
 
     def _explain(self, question: str) -> None:
         explain.show_preview(self.session, self._priced(question), verbose=self.settings.verbose)

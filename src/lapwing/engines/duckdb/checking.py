@@ -12,7 +12,7 @@ from typing import Final
 from lapwing.catalog.model import Catalog, Column, Table
 from lapwing.engines.data_check import ColumnCheck, TableCheck, UnitCheck
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, cleaned, plain, read, unit_value
-from lapwing.engines.duckdb.database import Database, Query
+from lapwing.engines.duckdb.database import Database, QueryRunner
 from lapwing.engines.duckdb.files import File
 from lapwing.engines.duckdb.link_keys import existing_keys, keys_of
 from lapwing.engines.duckdb.literals import INTEGER_TYPES, constant, double, identifier, unit_name
@@ -108,7 +108,7 @@ def unfit_columns(table: Table, file: File, database: Database) -> list[str]:
 # ---- columns ---------------------------------------------------------------------------------------------------------
 
 
-def _column(column: Column, source: Location, query: Query) -> ColumnCheck:
+def _column(column: Column, source: Location, query: QueryRunner) -> ColumnCheck:
     physical, name = source.types[column.name], identifier(column.name)
     value = read(column, physical)
     there = f"{value} IS NOT NULL{f' AND NOT isnan({_double(value)})' if column.numeric else ''}"
@@ -226,7 +226,7 @@ def _shown(end: object) -> str | None:
 # ---- whose rows they are ---------------------------------------------------------------------------------------------
 
 
-def _units(table: Table, all_: int, source: Location, layers: Layers, query: Query) -> UnitCheck:
+def _units(table: Table, all_: int, source: Location, layers: Layers, query: QueryRunner) -> UnitCheck:
     rows = [*layers.above(table, {}, WHOLE), f"cleaned AS ({cleaned(table, source, False)})"]
     by_unit = f"SELECT COUNT(*) AS size FROM cleaned GROUP BY {unit_name(table)}"
     found = query(f"WITH {', '.join(rows)} SELECT size, COUNT(*) FROM ({by_unit}) GROUP BY 1 ORDER BY 1")
@@ -239,7 +239,9 @@ def _units(table: Table, all_: int, source: Location, layers: Layers, query: Que
     )
 
 
-def _repeated(table: Table, catalog: Catalog, layers: Layers, query: Query) -> Iterator[tuple[tuple[str, ...], int]]:
+def _repeated(
+    table: Table, catalog: Catalog, layers: Layers, query: QueryRunner
+) -> Iterator[tuple[tuple[str, ...], int]]:
     """Yield the keys that links lead to and rows with a unit share, with how many of their values are shared."""
     for key in keys_of(table, catalog):
         rows = existing_keys(table, layers.source(table), key, WHOLE, layers.above(table, {}, WHOLE))

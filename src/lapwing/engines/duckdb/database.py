@@ -45,7 +45,7 @@ class ColumnReader(Protocol):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Query:
+class QueryRunner:
     """Runs queries that see the same temporary tables."""
 
     _run: Callable[[str, Callable[[duckdb.DuckDBPyConnection, str], Any]], Any]
@@ -99,7 +99,7 @@ class Database:
             return ask.columns(query, take)
 
     @contextmanager
-    def session(self) -> Iterator[Query]:
+    def session(self) -> Iterator[QueryRunner]:
         """Run several queries that see the same temporary tables."""
         # Only one cursor knows how far it is, which takes time, too, and cannot be switched on once all is locked.
         idle = self._reporting if self._reporting and progress.watcher.get() is not None else self._cursors
@@ -108,7 +108,7 @@ class Database:
         except IndexError:
             cursor = self.connection.cursor()
         try:
-            yield Query(partial(self._run, cursor))
+            yield QueryRunner(partial(self._run, cursor))
         except BaseException:  # whatever it still has open goes with it, so that no later question finds any of it
             cursor.close()
             raise

@@ -38,7 +38,7 @@ from lapwing.engines.duckdb.coded_rows import coded_rows
 from lapwing.engines.duckdb.database import Database, Rows
 from lapwing.engines.duckdb.files import File
 from lapwing.engines.duckdb.held_totals import Asker, HeldTotals
-from lapwing.engines.duckdb.indexing import Identities, Indexing
+from lapwing.engines.duckdb.indexing import IndexIdentities, Indexing
 from lapwing.engines.duckdb.link_keys import is_repeated, keys_of, not_unique
 from lapwing.engines.duckdb.public_data import PublicSources
 from lapwing.engines.duckdb.queries import Batch, ask, is_additive, prepare, queries_of, together
@@ -98,7 +98,7 @@ class DuckDB:
         self._indexing = indexing
         self._digests: dict[tuple[str, Stamp], str] = {}
         self._unique: set[tuple[str, ...]] = set()
-        self._identities = Identities(catalog)
+        self._identities = IndexIdentities(catalog)
         self._described: dict[tuple[str, Stamp], tuple[File, Location]] = {}
         self._asked: Counter[tuple[str, str]] = Counter()
         self._lock = Lock()
@@ -289,7 +289,7 @@ class DuckDB:
 
     # ---- indexes -----------------------------------------------------------------------------------------------------
 
-    def _find_index(self, table: Table, digests: Mapping[str, str]) -> index.Stored | None:
+    def _find_index(self, table: Table, digests: Mapping[str, str]) -> index.IndexedRows | None:
         there = self._index_paths[table.name]
         if table.name not in self._index_seen:
             if not os.path.lexists(there):

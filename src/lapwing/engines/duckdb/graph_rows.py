@@ -17,7 +17,7 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import base
 from lapwing.engines.duckdb import source_reading
 from lapwing.engines.duckdb.cleaned import layer
-from lapwing.engines.duckdb.database import Database, Query
+from lapwing.engines.duckdb.database import Database, QueryRunner
 from lapwing.engines.duckdb.engine import DuckDB
 from lapwing.engines.duckdb.files import folders_read
 from lapwing.engines.duckdb.literals import constant, identifier, kept_name, unit_name
@@ -123,7 +123,9 @@ class GraphFiles:
         file, _ = source_reading.described(path, table, self._database, self._catalog)
         return layer(table, file.source, False)
 
-    def _nodes(self, query: Query, place: int, table: Table, first: int) -> tuple[int, list[tuple[str, Integers]]]:
+    def _nodes(
+        self, query: QueryRunner, place: int, table: Table, first: int
+    ) -> tuple[int, list[tuple[str, Integers]]]:
         """Give the nodes of a table numbers from `first` on, and return how many there are, and their listed values."""
         kept, unit = kept_name(table), unit_name(table)
         listed = [column for column in table.columns if column.values is not None]
@@ -141,7 +143,7 @@ class GraphFiles:
         numbers, *labels = query.columns(f"SELECT {', '.join(names)} FROM nodes{place} ORDER BY number", taken)
         return len(numbers), [(column.name, codes) for column, codes in zip(listed, labels, strict=True)]
 
-    def _edges(self, query: Query) -> tuple[Integers, Integers]:
+    def _edges(self, query: QueryRunner) -> tuple[Integers, Integers]:
         edges, (one, other), last = self._graph.edges, self._graph.ends, len(self._graph.nodes) - 1
 
         def taken(batches: "pa.RecordBatchReader") -> tuple[Integers, Integers]:

@@ -20,10 +20,10 @@ from lapwing.query.expressions.expression import Expression, Operation
 from lapwing.query.expressions.types import Real
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, is_listed
-from lapwing.query.relations.relation import Selection, table_of
+from lapwing.query.relations.relation import FilteredRows, table_of
 
 
-def first_groups(selection: Selection) -> FirstGroups | None:
+def first_groups(selection: FilteredRows) -> FirstGroups | None:
     """Return the limit of a selection if its groups may be aggregated before it: by the unit and all of its keys.
 
     A further condition must be one that the limit asks of its rows anyway: that a key is one of its values.

@@ -12,7 +12,7 @@ from lapwing.engines.duckdb.database import ColumnReader
 from lapwing.engines.duckdb.expressions import group_by, have_keys, keys_as_columns
 from lapwing.engines.duckdb.literals import unit_name
 from lapwing.engines.duckdb.relations import selected
-from lapwing.engines.holders import Holders, counted
+from lapwing.engines.holders import UnitCountsByKey, counted
 from lapwing.query.plan.plan import Question
 
 BYTES_A_PAIR: Final = 40
@@ -35,7 +35,7 @@ def holders(question: Question) -> str:
 def ask_holders(
     question: Question, rows: Callable[[Pass], str], columns: ColumnReader, parts: Sequence[Pass]
 ) -> list[pa.Table]:
-    """Return who holds which values, part by part of the units, as `Holders.of_parts` takes it."""
+    """Return who holds which values, part by part of the units, as `UnitCountsByKey.of_parts` takes it."""
     take = pa.RecordBatchReader.read_all if question.table.unit_is_row else counted
     return [columns(f"WITH {rows(part)} {holders(question)}", take) for part in parts]
 
@@ -52,7 +52,7 @@ def parts_in_memory(question: Question, rows: Callable[[Table], int], memory: in
     return [Pass(index=index, of=count) for index in range(count)]
 
 
-def with_units(cells: Cells, held: Holders, place: int, others: int) -> Cells:
+def with_units(cells: Cells, held: UnitCountsByKey, place: int, others: int) -> Cells:
     """Put the numbers of units where they belong among the measures of a cell.
 
     Args:

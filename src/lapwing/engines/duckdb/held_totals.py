@@ -40,7 +40,7 @@ from lapwing.query.aggregates.unit_totals import common_keys, total_of, unit_tot
 from lapwing.query.measures.measures import Count, Sum
 from lapwing.query.plan.plan import Question
 from lapwing.query.relations.per_unit import FirstRows, PerUnit
-from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.relation import FilteredRows
 
 Meaning = tuple[object, ...]
 Asker = Callable[..., Batch]
@@ -57,7 +57,7 @@ class AsksRows(Protocol):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
+class _HeldTotals:
     """A table that holds a relation under its columns' names.
 
     Args:
@@ -87,7 +87,7 @@ class HeldTotals:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._numbers = count()
-        self._held: _Held | None = None
+        self._held: _HeldTotals | None = None
         self._lock = Lock()
         self._sums = HeldSums()
 
@@ -142,7 +142,7 @@ class HeldTotals:
             self._drop(held)
         return batch
 
-    def _added_up(self, question: Question, asked: PerUnit, held: _Held) -> Batch:
+    def _added_up(self, question: Question, asked: PerUnit, held: _HeldTotals) -> Batch:
         """Answer a question: add up what units have in all, clamped; of groups that are one cell, what they have."""
         columns = dict(zip((*asked.groups, *asked.aggregates), asked.columns, strict=True))
         groups = dict(zip(common_keys([question.keys]), asked.columns, strict=False))
@@ -159,9 +159,11 @@ class HeldTotals:
 
     # ---- holding -----------------------------------------------------------------------------------------------------
 
-    def _made(self, totals: PerUnit, digests: Mapping[str, str], of_rows: AsksRows) -> _Held:
+    def _made(self, totals: PerUnit, digests: Mapping[str, str], of_rows: AsksRows) -> _HeldTotals:
         """Store a relation, batch by batch of units."""
-        held = _Held(table=f"memory.main.totals{next(self._numbers)}", totals=totals, of=_meaning(totals, digests))
+        held = _HeldTotals(
+            table=f"memory.main.totals{next(self._numbers)}", totals=totals, of=_meaning(totals, digests)
+        )
         begun = False
 
         def store(_: Question, rows: Callable[[Pass], str], fetch: Callable[[str], Rows], *_further: Any) -> Batch:
@@ -172,13 +174,13 @@ class HeldTotals:
             return Batch(cells=[])
 
         try:
-            list(of_rows(Question(selection=Selection(relation=totals), keys=(), measures=(Count(),)), store))
+            list(of_rows(Question(selection=FilteredRows(relation=totals), keys=(), measures=(Count(),)), store))
         except BaseException:
             self._drop(held)
             raise
         return held
 
-    def _taken(self, of: Meaning) -> _Held | None:
+    def _taken(self, of: Meaning) -> _HeldTotals | None:
         """Take what is held, if it is this: whoever has it drops it, or holds it again."""
         with self._lock:
             if self._held is None or self._held.of != of:
@@ -186,7 +188,7 @@ class HeldTotals:
             held, self._held = self._held, None
             return held
 
-    def _drop(self, held: _Held | None) -> None:
+    def _drop(self, held: _HeldTotals | None) -> None:
         if held is not None:
             self._database.query(f"DROP TABLE IF EXISTS {held.table}")
 

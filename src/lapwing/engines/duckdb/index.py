@@ -43,7 +43,7 @@ import duckdb
 from lapwing.catalog.model import Table
 from lapwing.catalog.patterns import folder_of, is_pattern
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, clean
-from lapwing.engines.duckdb.database import Database, Query
+from lapwing.engines.duckdb.database import Database, QueryRunner
 from lapwing.engines.duckdb.literals import identifier, text
 from lapwing.engines.duckdb.stamps import Stamp
 from lapwing.engines.duckdb.stored_rows import kept_rows
@@ -113,7 +113,7 @@ def _engine() -> tuple[str, ...]:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class IndexedRows:
     """Where rows are stored, which columns as numbers of words, and which are computed from others."""
 
     rows: str
@@ -144,13 +144,13 @@ class IndexRows:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
+class _OpenIndex:
     """An index as it was found: where its rows are to be selected from, or None if it is not to be used."""
 
     stamp: Stamp
     identity: str
     alias: str
-    stored: Stored | None
+    stored: IndexedRows | None
 
 
 @final
@@ -160,14 +160,14 @@ class Indexes:
     def __init__(self) -> None:
         self._building = f"{BUILD_PREFIX}{uuid4().hex}"
         self._aliases = count()
-        self._held: dict[Path, _Held] = {}
+        self._held: dict[Path, _OpenIndex] = {}
         self._lock = Lock()
 
     def folders(self, sources: Sequence[Path]) -> list[str]:
         """Return the folders in which indexes will be built, which the database must be allowed."""
         return sorted({f"{folder_of(source) / self._building}/" for source in sources})
 
-    def find(self, database: Database, path: Path, identity: str, source: Path, table: Table) -> Stored | None:
+    def find(self, database: Database, path: Path, identity: str, source: Path, table: Table) -> IndexedRows | None:
         """Return where the rows of this identity are stored, or None if there is no index to be trusted."""
         with self._lock:
             stamp, held = _stamp(path, source), self._held.get(path)
@@ -181,13 +181,13 @@ class Indexes:
             alias = f"index_{next(self._aliases)}"
             stored = _attached(database, path, alias, identity, derived(table))
             stored = stored if _stamp(path, source) == stamp else None
-            held = _Held(stamp=stamp, identity=identity, alias=alias, stored=stored)
+            held = _OpenIndex(stamp=stamp, identity=identity, alias=alias, stored=stored)
             if stored is None:
                 self._let_go(database, held)
             self._held[path] = held
             return stored
 
-    def is_sound(self, database: Database, path: Path, stored: Stored) -> bool:
+    def is_sound(self, database: Database, path: Path, stored: IndexedRows) -> bool:
         """Tell whether an index that was found can be read to its end; if not, it is not found again."""
         try:
             database.query(f"SELECT bit_xor(hash({ROWS})) FROM {stored.relation()} AS {ROWS}")
@@ -225,7 +225,7 @@ class Indexes:
             folder.remove()
         return True
 
-    def _let_go(self, database: Database, held: _Held) -> None:
+    def _let_go(self, database: Database, held: _OpenIndex) -> None:
         with suppress(duckdb.Error):
             database.query(f"DETACH DATABASE IF EXISTS {held.alias}")
 
@@ -268,7 +268,7 @@ def _write(database: Database, draft: Path, identity: str, rows: IndexRows, alia
             query(detach)
 
 
-def _types(query: Query, alias: str, words: Mapping[str, str]) -> dict[str, str]:
+def _types(query: QueryRunner, alias: str, words: Mapping[str, str]) -> dict[str, str]:
     """Make a type of the words of each column that has few, and return the types by the names of the columns."""
     types = {}
     for number, (name, listed) in enumerate(words.items()):
@@ -321,7 +321,9 @@ def _stamp(path: Path, source: Path) -> Stamp | None:
     return Stamp.of({path: status})
 
 
-def _attached(database: Database, path: Path, alias: str, wanted: str, computed: Mapping[str, str]) -> Stored | None:
+def _attached(
+    database: Database, path: Path, alias: str, wanted: str, computed: Mapping[str, str]
+) -> IndexedRows | None:
     """Attach an index for reading and return where its rows are, if it states the identity that is wanted."""
     rows = f"{alias}.{ROWS}"
     try:
@@ -333,4 +335,4 @@ def _attached(database: Database, path: Path, alias: str, wanted: str, computed:
     if columns is None:
         return None
     by_words = frozenset(str(name) for name, kind, *_ in columns if str(kind).startswith("ENUM"))
-    return Stored(rows=rows, by_words=by_words, computed=computed)
+    return IndexedRows(rows=rows, by_words=by_words, computed=computed)

@@ -25,7 +25,7 @@ from lapwing.machine import progress
 
 
 @final
-class Identities:
+class IndexIdentities:
     """The identities that the indexes of a catalog's tables must have, by the digests of their data. Thread-safe.
 
     All else that an identity follows from (catalog, SQL, engine) stays the same while an engine is open.
@@ -73,7 +73,7 @@ class Indexing:
     indexes: index.Indexes
     layers: Layers
     paths: Mapping[str, Path]
-    stored: Callable[[Table, Mapping[str, str]], index.Stored | None]
+    stored: Callable[[Table, Mapping[str, str]], index.IndexedRows | None]
     identity: Callable[[Table, Mapping[str, str]], str]
     passes: Callable[[list[Table]], int]
     unchanged: Callable[[tuple[Table, ...], Mapping[str, str]], bool]
@@ -104,7 +104,7 @@ class Indexing:
         path = self.paths[table.name]
         return IndexState.unusable if path.exists() or path.is_symlink() else IndexState.absent
 
-    def sound(self, table: Table, digests: Mapping[str, str]) -> index.Stored | None:
+    def sound(self, table: Table, digests: Mapping[str, str]) -> index.IndexedRows | None:
         """Return the index of a table if it can be read to its end."""
         stored = self.stored(table, digests)
         sound = stored is not None and self.indexes.is_sound(self.database, self.paths[table.name], stored)

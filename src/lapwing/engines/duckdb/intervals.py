@@ -16,13 +16,13 @@ from lapwing.engines.duckdb.literals import engine_type
 from lapwing.engines.duckdb.relations import public_layer, public_name
 from lapwing.query.expressions.ends import ends_of
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.relations.public_rows import Interval
+from lapwing.query.relations.public_rows import ComparedRange
 
 _AFTER: Final = {">=": 0, ">": 1, "<": 0, "<=": 1}
 """Whether an interval begins, or is over, just after an end."""
 
 
-def overlap(wanted: Interval, located: Callable[[PublicTable], tuple[PublicTable, Location]]) -> str:
+def overlap(wanted: ComparedRange, located: Callable[[PublicTable], tuple[PublicTable, Location]]) -> str:
     """Return the query for the most intervals that overlap.
 
     Args:

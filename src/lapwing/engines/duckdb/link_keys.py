@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.duckdb.cleaned import Location, Pass, clean, cleaned
-from lapwing.engines.duckdb.database import Query
+from lapwing.engines.duckdb.database import QueryRunner
 from lapwing.engines.duckdb.literals import identifier
 from lapwing.engines.duckdb.stored_rows import Layers
 from lapwing.errors import DataFault
@@ -22,7 +22,7 @@ def keys_of(table: Table, catalog: Catalog) -> list[Key]:
     return sorted(catalog.leading_to(table))
 
 
-def is_repeated(key: Key, table: Table, layers: Layers, passes: int, query: Query) -> bool:
+def is_repeated(key: Key, table: Table, layers: Layers, passes: int, query: QueryRunner) -> bool:
     """Tell whether two rows with a unit have the same key, none of whose columns is NULL."""
     source = layers.source(table)
     if not query(repeated(f"({keys(table, source, key)})", len(key))):
@@ -50,7 +50,7 @@ def not_unique(key: Key, table: Table, catalog: Catalog) -> DataFault:
 def linked_columns(table: Table, catalog: Catalog) -> Sequence[str]:
     """Return the columns of a table that links and references compare, in it or from below."""
     own = [] if table.link is None else [here for here, _ in table.link.on]
-    own += [here for one in catalog.references if one.table == table.name for here, _ in one.on]
+    own += [here for reference in catalog.references if reference.table == table.name for here, _ in reference.on]
     return [*own, *(name for key in keys_of(table, catalog) for name in key)]
 
 

@@ -12,7 +12,7 @@ from typing import cast
 
 from lapwing.engines.duckdb.literals import double, engine_type, whole, width, width_of
 from lapwing.query.expressions.expression import Expression, Literal, Operation
-from lapwing.query.expressions.magnitudes import Ladder, magnitudes_in
+from lapwing.query.expressions.magnitudes import DoublingLadder, magnitudes_in
 from lapwing.query.expressions.numeric import SMALLEST
 from lapwing.query.expressions.types import Fixed, Plain, Real
 
@@ -300,7 +300,7 @@ def _magnitude(node: Operation, arguments: Sequence[str]) -> str:
     step = kind.step if isinstance(kind, Fixed) else Fraction(1)
     origin = len(magnitudes.below.rungs)
 
-    def rung(ladder: Ladder, size: str) -> str:
+    def rung(ladder: DoublingLadder, size: str) -> str:
         unit, last = ladder.unit / step, ladder.last / step
         doublings = f"ceil(log2(LEAST(GREATEST({size}, {double(unit)}), {double(last)}) * {double(1 / unit)}))"
         return f"TRY_CAST(LEAST({doublings}, {double(Fraction(ladder.doublings))}) AS BIGINT)"

@@ -37,7 +37,7 @@ from lapwing.errors import DataFault, InvalidParameter
 from lapwing.query.expressions.expression import ColumnReference, Constant, column_type
 from lapwing.query.expressions.types import Fixed, Real
 from lapwing.query.measures.measures import constant
-from lapwing.query.relations.public_rows import Combinations, Interval
+from lapwing.query.relations.public_rows import Combinations, ComparedRange
 
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0
@@ -147,7 +147,7 @@ class PublicData:
                 read.repetitions[key] = self._multiplicity(read, key) if key else read.rows
             return read.repetitions[key]
 
-    def overlap(self, wanted: Interval) -> int:
+    def overlap(self, wanted: ComparedRange) -> int:
         """Return the most public rows in whose intervals one value is."""
         with self._lock:
             read = self._opened(wanted.rows.table)

@@ -135,7 +135,7 @@ def _cells(question: Question, layers: str, fetch: Callable[[str], Rows]) -> Row
     places = {part: keys + place for place, part in enumerate(aggregates)}
     weights = [[(places[part], times) for part, times in parts.items()] for parts in sums]
     rows = fetch(f"{layers} {grouped(question, aggregates)}")
-    return [(*row[:keys], *(sum(times * (row[at] or 0) for at, times in one) for one in weights)) for row in rows]
+    return [(*row[:keys], *(sum(times * (row[at] or 0) for at, times in weight) for weight in weights)) for row in rows]
 
 
 # ---- asking, and adding up -------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def _cells(question: Question, layers: str, fetch: Callable[[str], Rows]) -> Row
 class Batch:
     """The rows of a question about some units: private data.
 
-    `cells` are the rows of `answer`, `holders` tables as `Holders.of_parts` takes them, `leaves` rows of
+    `cells` are the rows of `answer`, `holders` tables as `UnitCountsByKey.of_parts` takes them, `leaves` rows of
     `leaves.leaves` for every distribution.
     """
 
@@ -231,9 +231,11 @@ def together(batches: Sequence[Batch], question: Question) -> Exact:
     if not question.private_keys:
         return Exact(cells=cells, leaves=counts)
     from lapwing.engines.duckdb.held_keys import with_units  # here: Arrow takes longer to load than most questions
-    from lapwing.engines.holders import Holders
+    from lapwing.engines.holders import UnitCountsByKey
 
-    held = Holders.of_parts([part for batch in batches for part in batch.holders], _steps(question.private_keys))
+    held = UnitCountsByKey.of_parts(
+        [part for batch in batches for part in batch.holders], _steps(question.private_keys)
+    )
     summed = _summed(question)
     if summed != question.numbers:
         cells = with_units(cells, held, question.numbers.index(CountUnits()), len(summed))

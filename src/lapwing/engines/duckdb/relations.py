@@ -29,7 +29,7 @@ from lapwing.query.expressions.expression import ColumnReference, Expression, Li
 from lapwing.query.expressions.types import Fixed, Real, Type
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
-from lapwing.query.relations.relation import ProtectedRows, Selection, table_of, tables_of, units_of_row
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows, table_of, tables_of, units_of_row
 
 if TYPE_CHECKING:
     from lapwing.query.relations.public_join import PublicJoin
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from lapwing.query.relations.windowed import SortTerm, Window, Windowed, WindowFrame
 
 
-def selected(selection: Selection, further: Sequence[str] = ()) -> str:
+def selected(selection: FilteredRows, further: Sequence[str] = ()) -> str:
     """Return the FROM and WHERE clauses of a selection, with further conditions."""
     return f"FROM {relation(selection.relation)}{where_clause(selection.where, further)}"
 

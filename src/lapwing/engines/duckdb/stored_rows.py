@@ -21,7 +21,7 @@ from typing import final
 
 from lapwing.catalog.model import Table
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, layer, needed, of_part
-from lapwing.engines.duckdb.database import Query
+from lapwing.engines.duckdb.database import QueryRunner
 from lapwing.engines.duckdb.literals import identifier, kept_name, unit_name
 from lapwing.machine import progress
 
@@ -110,7 +110,7 @@ class Layers:
 
 @contextmanager
 def gathered(
-    tables: Sequence[Table], relations: Relations, parts: Sequence[Pass], layers: Layers, query: Query
+    tables: Sequence[Table], relations: Relations, parts: Sequence[Pass], layers: Layers, query: QueryRunner
 ) -> Iterator[Relations]:
     """Store the rows of tables that exist, of several passes, and drop them afterwards: they may spill meanwhile.
 

@@ -7,7 +7,7 @@ from typing import Final
 from lapwing.catalog.model import Column
 from lapwing.engines import stored_values
 from lapwing.engines.duckdb.literals import INTEGER_TYPES, constant, double, identifier, text, whole
-from lapwing.engines.stored_values import Dialect, Stored
+from lapwing.engines.stored_values import Dialect, StoredValue
 
 DIALECT: Final = Dialect(
     matches="regexp_matches",
@@ -39,8 +39,8 @@ def unless_missing(column: Column, physical: str, plain: Plain) -> str:
     return f"(CASE WHEN NOT {is_missing(column, physical, plain)} THEN {identifier(column.name)} END)"
 
 
-def _stored(column: Column, physical: str) -> Stored:
-    return Stored(name=identifier(column.name), kind=_KINDS.get(physical.partition("(")[0], "other"))
+def _stored(column: Column, physical: str) -> StoredValue:
+    return StoredValue(name=identifier(column.name), kind=_KINDS.get(physical.partition("(")[0], "other"))
 
 
 _KINDS: Final = dict.fromkeys(INTEGER_TYPES, "integer") | {

@@ -19,7 +19,7 @@ from lapwing.query.plan.capabilities import CHOOSING, Capabilities, Missing, exp
 from lapwing.query.plan.plan import Question
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit
 from lapwing.query.relations.public_join import PublicJoin
-from lapwing.query.relations.relation import ProtectedRows, Selection
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 from lapwing.query.relations.set_operations import DistinctRows, Union
 from lapwing.query.relations.unit_join import UnitJoin
 
@@ -136,7 +136,7 @@ def _most_cells(question: Question) -> int | None:
     return cells if rows is None else min(rows, cells)
 
 
-def _most_rows(selection: Selection) -> int | None:
+def _most_rows(selection: FilteredRows) -> int | None:
     """Return the most rows that a selection has, by what catalogs say of tables; None if they do not say it."""
     relation = selection.relation
     if isinstance(relation, ProtectedRows):

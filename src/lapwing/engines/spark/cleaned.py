@@ -46,7 +46,7 @@ from lapwing.engines.spark.literals import (
     text,
     whole,
 )
-from lapwing.engines.stored_values import Dialect, Stored, is_missing, read_stored
+from lapwing.engines.stored_values import Dialect, StoredValue, is_missing, read_stored
 from lapwing.query.expressions.as_read import read_columns
 from lapwing.query.expressions.days import count
 from lapwing.query.expressions.types import Fixed, Real, Type
@@ -266,10 +266,10 @@ def _is_whole(column: Declared, physical: str) -> bool:
     return column.bounded and physical in INTEGERS and column.step == 1
 
 
-def _stored(column: Declared, physical: str) -> Stored:
+def _stored(column: Declared, physical: str) -> StoredValue:
     kinds = dict.fromkeys(INTEGERS, "integer") | {"STRING": "text", "FLOAT": "float", "DOUBLE": "number"}
     kind = kinds.get(physical, "number" if physical.startswith("DECIMAL") else "other")
-    return Stored(name=identifier(column.name), kind=kind)
+    return StoredValue(name=identifier(column.name), kind=kind)
 
 
 def _double(name: str, physical: str) -> str:

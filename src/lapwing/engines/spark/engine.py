@@ -194,7 +194,7 @@ class Spark:
         if known is None:
             if self._public is None:
                 raise CatalogError(f"The public table {name} was not opened")
-            table = next(one for one in self._catalog.public_tables if one.name == name)
+            table = next(public_table for public_table in self._catalog.public_tables if public_table.name == name)
             known = self._cluster.load(public_rows(table, self._public, self._catalog))
             with self._lock:
                 self._publics[named] = known

@@ -38,7 +38,7 @@ from lapwing.engines.spark.literals import (
 from lapwing.engines.spark.patterns import like
 from lapwing.query.expressions.days import CALENDAR, FIXED
 from lapwing.query.expressions.expression import Literal, Operation
-from lapwing.query.expressions.magnitudes import Ladder, magnitudes_in
+from lapwing.query.expressions.magnitudes import DoublingLadder, magnitudes_in
 from lapwing.query.expressions.numeric import SMALLEST
 from lapwing.query.expressions.types import Fixed, Plain, Real
 
@@ -209,8 +209,8 @@ def _digits(whole: str) -> str:
     return f"length(bin(2L * ({whole} - 1L) + 1L)) - 1"
 
 
-def _rung_of_steps(kind: Fixed) -> Callable[[Ladder, str], str]:
-    def rung(ladder: Ladder, size: str) -> str:
+def _rung_of_steps(kind: Fixed) -> Callable[[DoublingLadder, str], str]:
+    def rung(ladder: DoublingLadder, size: str) -> str:
         first, last = int(ladder.unit / kind.step).bit_length() - 1, int(ladder.last / kind.step)
         steps = f"LEAST(GREATEST({size}, 1L), {last}L)"
         digits = _digits(steps if width(kind) == NARROW else f"CAST({steps} AS BIGINT)")
@@ -219,7 +219,7 @@ def _rung_of_steps(kind: Fixed) -> Callable[[Ladder, str], str]:
     return rung
 
 
-def _rung_of_powers(ladder: Ladder, size: str) -> str:
+def _rung_of_powers(ladder: DoublingLadder, size: str) -> str:
     """Find a rung of a ladder of powers of two, of at most 90 doublings, in two halves of at most 45.
 
     Divided by the unit, a power of two, a size loses nothing. Of a number y ≥ 1, and of the whole number above it, the

@@ -25,12 +25,12 @@ from lapwing.query.expressions.types import Fixed, Real
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
 from lapwing.query.relations.public_join import PublicJoin
-from lapwing.query.relations.relation import ProtectedRows, Selection, table_of, tables_of
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows, table_of, tables_of
 from lapwing.query.relations.set_operations import DistinctRows, Union
 from lapwing.query.relations.unit_join import UnitJoin
 
 
-def selected(selection: Selection, further: Sequence[str] = ()) -> str:
+def selected(selection: FilteredRows, further: Sequence[str] = ()) -> str:
     """Return the FROM and WHERE clauses of a selection, with further conditions."""
     return f"FROM {relation(selection.relation)}{where_clause(selection.where, further)}"
 

@@ -40,7 +40,7 @@ from lapwing.learn.columns import (
 from lapwing.learn.deep.correlated_noise import MOST_BANDS
 from lapwing.learn.deep.networks import Network, Weights, begun, calls_nothing_back, dense, row_scores
 from lapwing.learn.deep.noise_search import sigma_for
-from lapwing.learn.deep.sampling import RATE_PARTS, CyclicSample, Noise, PoissonSample, Sampling, SubsetSample
+from lapwing.learn.deep.sampling import RATE_PARTS, CyclicSample, GradientNoise, PoissonBatches, Sampling, SubsetSample
 from lapwing.learn.deep.unit_gradients import BOUND, MOST_UNITS, Places, summed, sums_of
 from lapwing.learn.parameters import changed, parameters, require_fit, require_number, require_whole
 from lapwing.learn.predictions import is_row_local, row_local
@@ -165,7 +165,7 @@ class NetworkClassifier:
                 "LogisticRegression takes all units at every step. Nothing was charged."
             )
 
-    def _sample(self, steps: int, *, replaced: bool) -> PoissonSample | SubsetSample | CyclicSample:
+    def _sample(self, steps: int, *, replaced: bool) -> PoissonBatches | SubsetSample | CyclicSample:
         """Return how steps take units.
 
         Raises:
@@ -189,7 +189,7 @@ class NetworkClassifier:
                     f"bands is {bands}, so every step takes {batch} of a group of {people // bands}. Use fewer bands "
                     f"or a smaller batch. Nothing was charged."
                 )
-            return PoissonSample(people=people, parts=max(1, batch * bands * RATE_PARTS // people), bands=bands)
+            return PoissonBatches(people=people, parts=max(1, batch * bands * RATE_PARTS // people), bands=bands)
         if bands > 1:
             raise InvalidParameter(
                 "Bands need neighbours that are added or removed. There is no proof for batches of a fixed size. "
@@ -225,11 +225,13 @@ class NetworkClassifier:
 
 def _is_ours(model: NetworkClassifier) -> bool:
     """Tell whether a network predicts by arrays and by what JAX compiled of them, and nothing in it calls back."""
-    made = {one.name for one in fields(model)}
+    made = {field.name for field in fields(model)}
     of_classes = (type(one) in (str, int, bool) for one in model.classes_ or ())
     of_features = (type(one) is Feature and is_row_local(one) for one in model.features_ or ())
     arrays = jax.tree.leaves(model.weights_)
-    if set(vars(model)) > made or not all((*of_classes, *of_features, *(isinstance(one, jax.Array) for one in arrays))):
+    if set(vars(model)) > made or not all(
+        (*of_classes, *of_features, *(isinstance(array, jax.Array) for array in arrays))
+    ):
         return False
     row = jnp.zeros(len(model.features_ or ()), dtype=jnp.float32)
     return not arrays or calls_nothing_back(model.network, model.weights_, row)
@@ -255,7 +257,7 @@ class _Course:
         units: UnitRows,
         places: int,
         slots: Reservation,
-        noise: Noise,
+        noise: GradientNoise,
         entropy: Entropy = SYSTEM,
     ) -> Weights | None:
         """Return trained weights, or None whatever went wrong.
@@ -269,7 +271,7 @@ class _Course:
             return None
 
     def _followed(
-        self, weights: Weights, units: UnitRows, places: int, slots: Reservation, noise: Noise, entropy: Entropy
+        self, weights: Weights, units: UnitRows, places: int, slots: Reservation, noise: GradientNoise, entropy: Entropy
     ) -> Weights:
         side_by_side, sums = Places.of(units, places), sums_of(self.network)
         unit, as_weights = self.clip / (BOUND - 1) / self.sample.expected, ravel_pytree(weights)[1]

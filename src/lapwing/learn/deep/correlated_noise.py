@@ -41,7 +41,7 @@ def coefficients_of(bands: int) -> tuple[int, ...]:
 
 def reach_of(coefficients: tuple[int, ...]) -> int:
     """Return a whole number at or above √Σc_k²: of one coefficient, that one."""
-    squared = sum(one * one for one in coefficients)
+    squared = sum(coefficient * coefficient for coefficient in coefficients)
     return isqrt(squared - 1) + 1
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import square_root_up
-from lapwing.learn.deep.sampling import CyclicSample, PoissonSample, SubsetSample
+from lapwing.learn.deep.sampling import CyclicSample, PoissonBatches, SubsetSample
 from lapwing.privacy.dominating_gaussian import gaussian_above
 from lapwing.privacy.measures import Loss, ZeroConcentratedDP
 from lapwing.privacy.statements import composed, uses_of
@@ -18,7 +18,7 @@ _NEAR: Final = 0.99
 
 
 def sigma_for(
-    price: Loss, delta: Fraction, steps: int, sample: PoissonSample | SubsetSample | CyclicSample
+    price: Loss, delta: Fraction, steps: int, sample: PoissonBatches | SubsetSample | CyclicSample
 ) -> Fraction:
     """Return a σ, in clips, with which steps cost at most a price. For one mechanism it is clips/μ, rounded up."""
     mu_squared = 2 * price.amount if isinstance(price, ZeroConcentratedDP) else price.amount
@@ -28,7 +28,7 @@ def sigma_for(
 
 
 @lru_cache(maxsize=32)
-def noise_for(mu_squared: Fraction, delta: Fraction, steps: int, sample: PoissonSample | SubsetSample) -> Fraction:
+def noise_for(mu_squared: Fraction, delta: Fraction, steps: int, sample: PoissonBatches | SubsetSample) -> Fraction:
     """Return a σ, in clips, with which steps cost at most (μ, δ), and 1 % below μ at most if three digits can say it.
 
     The loss falls about as a power of σ, so that two figures say where to look for a third; the one that is returned

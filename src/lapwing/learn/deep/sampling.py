@@ -51,7 +51,7 @@ from lapwing.privacy.listing import Listed, listed
 RATE_PARTS: Final = 1 << 20
 
 
-class Noise(Protocol):
+class GradientNoise(Protocol):
     """Adds noise to the sums of steps, one after the other."""
 
     def release(self, exact: Integers, entropy: Entropy, /) -> Floats:
@@ -86,7 +86,7 @@ class Sampling(Protocol):
         """Tell whether a step, counted from 0, is the first of those that one use of the mechanism pays for."""
         ...
 
-    def noise(self, sigma: Fraction, bound: int, weights: int) -> Noise:
+    def noise(self, sigma: Fraction, bound: int, weights: int) -> GradientNoise:
         """Return what adds noise to sums of so many weights, of gradients that are at most `bound` long."""
         ...
 
@@ -105,7 +105,7 @@ class Sampling(Protocol):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoissonSample:
+class PoissonBatches:
     """Each unit by a draw of its own.
 
     Args:
@@ -140,7 +140,7 @@ class PoissonSample:
         """Tell whether a step is the first of a round of groups."""
         return step % self.bands == 0
 
-    def noise(self, sigma: Fraction, bound: int, weights: int) -> Noise:
+    def noise(self, sigma: Fraction, bound: int, weights: int) -> GradientNoise:
         """Return noise that is correlated over as many steps as there are bands."""
         return CorrelatedNoise.over(self.bands, sigma * bound)
 
@@ -190,7 +190,7 @@ class SubsetSample:
         """Tell that every step is paid for by itself."""
         return True
 
-    def noise(self, sigma: Fraction, bound: int, weights: int) -> Noise:
+    def noise(self, sigma: Fraction, bound: int, weights: int) -> GradientNoise:
         """Return noise of its own for each step."""
         return CorrelatedNoise.over(1, sigma * bound)
 
@@ -249,7 +249,7 @@ class CyclicSample:
         """Tell whether a step is the first of all, which are paid for as one."""
         return step == 0
 
-    def noise(self, sigma: Fraction, bound: int, weights: int) -> Noise:
+    def noise(self, sigma: Fraction, bound: int, weights: int) -> GradientNoise:
         """Return the noise of all steps; a sum of more than twice as many gradients as there are people is cut."""
         return BufferedNoise.over(
             Buffers.of(self.buffers, self.steps, self.spacing),

@@ -35,7 +35,7 @@ MOST_UNITS: Final = 1 << 22
 _AT_ONCE: Final = 1 << 10
 
 
-class Sums(Protocol):
+class GradientSums(Protocol):
     """The compiled loop: weights, the arrays of `Places`, a batch, how many of it count, and the clip."""
 
     def __call__(
@@ -74,7 +74,7 @@ class Places:
         return cls(features=jnp.asarray(features), classes=jnp.asarray(classes), weight=jnp.asarray(weight))
 
 
-def summed(sums: Sums, weights: Weights, places: Places, batch: Integers, clip: float) -> Integers:
+def summed(sums: GradientSums, weights: Weights, places: Places, batch: Integers, clip: float) -> Integers:
     """Return the sum of the clipped gradients of a batch, in parts of clip/BOUND, weight by weight."""
     size = ravel_pytree(weights)[0].size
     total = np.zeros(size, dtype=np.int64)
@@ -87,7 +87,7 @@ def summed(sums: Sums, weights: Weights, places: Places, batch: Integers, clip: 
     return total
 
 
-def sums_of(network: Network) -> Sums:
+def sums_of(network: Network) -> GradientSums:
     """Return the compiled loop over the units of a batch."""
 
     def loss(weights: Weights, features: Array, classes: Array, weight: Array) -> Array:
@@ -119,4 +119,4 @@ def sums_of(network: Network) -> Sums:
         nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, dtype=jnp.int64), weights)
         return ravel_pytree(jax.lax.fori_loop(0, count, step, nothing))[0]
 
-    return cast(Sums, jax.jit(loop))
+    return cast(GradientSums, jax.jit(loop))

@@ -56,7 +56,7 @@ from lapwing.ledger.mark import Mark
 from lapwing.ledger.postgres import tables
 from lapwing.ledger.postgres.connection import Connection, connect, faults
 from lapwing.ledger.postgres.log import PostgresLog
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.transaction import Transaction, advance, caught_up, head_of, rolled_back
 
 _RETRY_SECONDS: Final = 0.1
@@ -126,7 +126,7 @@ class PostgresChain:
         self.turn = Turn(name, patience)
         self._connection: Connection | None = None
         self._was_connected = False
-        self._state: State | None = None
+        self._state: LedgerState | None = None
         self._kept = StateFile(self._host_file)
         rests_first(self)
 

@@ -32,7 +32,7 @@ from lapwing.ledger.postgres.connection import Connection, connect, faults
 from lapwing.ledger.postgres.log import PostgresLog
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.restoring import PATIENCE, mark_of, planned
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.transaction import head_of
 
 EMPTY: Final = head_of(None)
@@ -46,7 +46,7 @@ def restore(
     registration: Registration,
     declared: Declared | None,
     principal: str,
-) -> State:
+) -> LedgerState:
     """Make a ledger in a database from the entries of a copy; return its state.
 
     Args:
@@ -82,7 +82,7 @@ def restore(
             connection.close()  # what is not committed is rolled back
 
 
-def _filled(connection: Connection, name: str, wanted: Sequence[Entry]) -> State:
+def _filled(connection: Connection, name: str, wanted: Sequence[Entry]) -> LedgerState:
     """Fill an empty place inside a transaction, and return what it holds then."""
     log = PostgresLog(connection, name)
     log.begin(EMPTY)
@@ -103,7 +103,7 @@ def _require_empty(log: PostgresLog, name: str) -> None:
         )
 
 
-def _read_back(log: PostgresLog, newest: Mark, name: str) -> State:
+def _read_back(log: PostgresLog, newest: Mark, name: str) -> LedgerState:
     """Return what the database holds now, folded anew; not what was meant to be there."""
     state = reading.verified(log.entries(since=0))
     if state is None or head_of(state) != newest or log.locked_head() != newest:

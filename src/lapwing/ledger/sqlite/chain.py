@@ -47,7 +47,7 @@ from lapwing.ledger.group_commit import Turn
 from lapwing.ledger.kept_state import StateFile
 from lapwing.ledger.mark import Mark
 from lapwing.ledger.sqlite import file
-from lapwing.ledger.state import State
+from lapwing.ledger.state import LedgerState
 from lapwing.ledger.transaction import Transaction, advance, caught_up
 
 _COLUMNS: Final = "sequence, time, kind, subject, body, previous, hash"
@@ -149,7 +149,7 @@ class SqliteChain:
         self.turn = Turn(self.name, patience)
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None  # device and inode that the connection has open
-        self._state: State | None = None
+        self._state: LedgerState | None = None
         self._kept = StateFile(path)
         rests_first(self)
 

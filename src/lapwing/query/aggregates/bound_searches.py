@@ -8,10 +8,10 @@ from lapwing.query.expressions.expression import require_bounded
 from lapwing.query.measures.measures import Count, Sum
 from lapwing.query.plan.plan import Question, without_unread
 from lapwing.query.plan.search import Search
-from lapwing.query.relations.relation import Selection, units_of_row
+from lapwing.query.relations.relation import FilteredRows, units_of_row
 
 
-def searches_for(requests: Requests, selection: Selection, sets: Sets) -> tuple[Search, ...]:
+def searches_for(requests: Requests, selection: FilteredRows, sets: Sets) -> tuple[Search, ...]:
     """Return the questions that find bounds: of values over the same rows, whatever their keys, then of totals."""
     require_bounded(measure.argument for measure in requests.value_searches)
     values = [
@@ -29,7 +29,7 @@ def searches_for(requests: Requests, selection: Selection, sets: Sets) -> tuple[
     return (*values, *(_threshold_search(total, selection, sets, units) for total in totals))
 
 
-def _threshold_search(total: Count | Sum, selection: Selection, sets: Sets, units: int) -> Search:
+def _threshold_search(total: Count | Sum, selection: FilteredRows, sets: Sets, units: int) -> Search:
     """Return the question for a truncation threshold, where several units share a row."""
     (keys,) = sets
     return threshold_search(total, without_unread(selection, keys, (total,)), keys, name_of_total(total), units)

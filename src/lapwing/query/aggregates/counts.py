@@ -13,7 +13,7 @@ from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.calls import counted
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.from_clause.conditions import bound_condition
+from lapwing.query.from_clause.conditions import bind_condition
 from lapwing.query.measures.measures import Count
 
 
@@ -43,7 +43,7 @@ def rows_where(condition: Expression | None) -> Count:
 
 def _count_if(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:
     scope.rows.only(node, "this")
-    condition = bound_condition(node.this, scope.rows, "COUNT_IF")
+    condition = bind_condition(node.this, scope.rows, "COUNT_IF")
     both = condition if scope.condition is None else logic.both(scope.condition, condition)
     return MeasureValue(measure=rows_where(both))
 

@@ -9,7 +9,7 @@ from lapwing.query.aggregates.scope import SelectScope
 from lapwing.query.expressions import logic
 from lapwing.query.expressions.calls import looked_at
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.from_clause.conditions import bound_condition
+from lapwing.query.from_clause.conditions import bind_condition
 from lapwing.query.measures.distinct_counts import CountDistinct, CountUnits
 from lapwing.query.measures.measures import Measure
 from lapwing.query.measures.set_counts import CountOfSets, subsets
@@ -38,8 +38,8 @@ def _of_sets(inner: exp.Expression, scope: SelectScope) -> CountOfSets:
     """Bind values that are counted where a formula holds, whose columns say in which sides a row is."""
     (value,), formula = inner.expressions, inner.args["on"]
     names = sorted({column.name for column in formula.find_all(exp.Column)})
-    bound = [bound_condition(exp.column(exp.to_identifier(n, quoted=True)), scope.rows, "A side") for n in names]
-    sides = tuple(side if scope.condition is None else logic.both(side, scope.condition) for side in bound)
+    conditions = [bind_condition(exp.column(exp.to_identifier(n, quoted=True)), scope.rows, "A side") for n in names]
+    sides = tuple(side if scope.condition is None else logic.both(side, scope.condition) for side in conditions)
     everywhere = frozenset(range(len(names)))
     held = frozenset(s for s in subsets(everywhere) if _holds(formula, {names[side] for side in s}))
     return CountOfSets(value=looked_at(value, scope.rows), sides=sides, held=held)
@@ -71,5 +71,5 @@ def _units_where(node: exp.Expression, scope: SelectScope) -> Expression | None:
         return None
     scope.rows.only(node, "ifs", "default")
     scope.rows.only(branches[0], "this", "true")
-    condition = bound_condition(branches[0].this, scope.rows, "CASE")
+    condition = bind_condition(branches[0].this, scope.rows, "CASE")
     return condition if scope.condition is None else logic.both(scope.condition, condition)

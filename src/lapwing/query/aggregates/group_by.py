@@ -17,7 +17,7 @@ from lapwing.query.measures.measures import Key, declared_values
 from lapwing.query.relations.domains import listed_by, values_of
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.public_rows import PublicFacts
-from lapwing.query.relations.relation import ProtectedRows, Selection
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 
 MOST_SETS = 64
 _GROUPED = (exp.GroupingSets, exp.Rollup, exp.Cube, exp.Tuple, exp.Paren)
@@ -26,7 +26,7 @@ Sets = tuple[tuple[Key, ...], ...]
 Named = TypeVar("Named", bound=Hashable)
 
 
-def bind_keys(select: exp.Select, rows: RowScope, selection: Selection, facts: PublicFacts) -> Sets:
+def bind_keys(select: exp.Select, rows: RowScope, selection: FilteredRows, facts: PublicFacts) -> Sets:
     """Return the keys of every grouping set, in the order of the text."""
     clause, alone = select.args.get("group"), not any(map(has_aggregate, select.expressions))
     if clause is None and (select.args.get("distinct") is None or not alone):
@@ -54,7 +54,7 @@ def _aliased(node: exp.Expression, select: exp.Select, rows: RowScope) -> exp.Ex
     return chosen(node, select, rows)
 
 
-def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: PublicFacts) -> Key:
+def _key(node: exp.Expression, rows: RowScope, selection: FilteredRows, facts: PublicFacts) -> Key:
     if rows.is_unit(node):
         remedy = "Group by another column, or by the unit in a subquery and aggregate what comes out."
         reason = "Grouping by the privacy unit would show each unit"
@@ -90,7 +90,7 @@ def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: Publ
     return Key(expression=expression, values=None)
 
 
-def has_all_values(sets: Sets, selection: Selection) -> bool:
+def has_all_values(sets: Sets, selection: FilteredRows) -> bool:
     """Tell whether a table's rows are grouped by a column, of which WHERE says nothing: it can have all its values."""
     column = sets[0][0].expression if len(sets[0]) == 1 and isinstance(selection.relation, ProtectedRows) else None
     names = {column.name, (column.cleaned or column).name} if isinstance(column, ColumnReference) else set[str]()

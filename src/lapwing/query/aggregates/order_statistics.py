@@ -121,8 +121,8 @@ ORDER_STATISTICS: Final[Mapping[type[exp.Expression], Aggregate]] = {
 
 def share_of(node: exp.Expression, argument: object, rows: RowScope) -> Fraction:
     """Return the share of rows that is asked for, a constant."""
-    bound = bind_expression(argument, rows) if isinstance(argument, exp.Expression) else None
-    value = bound.value if isinstance(bound, Literal) else None
+    expression = bind_expression(argument, rows) if isinstance(argument, exp.Expression) else None
+    value = expression.value if isinstance(expression, Literal) else None
     if not isinstance(value, Fraction) or not 0 <= value <= 1:
         name = _name(node, rows)
         raise rows.refusal(
@@ -151,13 +151,13 @@ def _statistic(node: exp.Expression, argument: object, share: Fraction, kind: Ra
             f"{_name(node, rows)} takes one expression",
             f"Write {_name(node, rows)}(x).",
         )
-    bound = bind_expression(argument, rows)
-    if not is_number(bound.type) and not is_temporal(bound.type):
-        reason = f"{_name(node, rows)} needs a number, a date or a timestamp, not {describe(bound.type)}"
-        raise rows.refusal(node, RefusalCause.WRONG_TYPE, reason, as_number(describe(bound.type)))
+    expression = bind_expression(argument, rows)
+    if not is_number(expression.type) and not is_temporal(expression.type):
+        reason = f"{_name(node, rows)} needs a number, a date or a timestamp, not {describe(expression.type)}"
+        raise rows.refusal(node, RefusalCause.WRONG_TYPE, reason, as_number(describe(expression.type)))
     try:
         named = scope.named(node)
-        number = _in_whole_numbers(bound, named) if is_temporal(bound.type) else per_row(bound, named)
+        number = _in_whole_numbers(expression, named) if is_temporal(expression.type) else per_row(expression, named)
         counted = logic.only_where(conversion.summable(number), scope.condition)
     except QueryRefused as refused:
         reason = f"{_name(node, rows)}: {refused.reason[0].lower()}{refused.reason[1:]}"
@@ -169,7 +169,7 @@ def _statistic(node: exp.Expression, argument: object, share: Fraction, kind: Ra
     cells = None if private else sum(prod(len(key.domain) for key in keys) for keys in sets)
     distribution = _distribution(counted, cells)
     statistic = OrderStatistic(distribution=distribution, share=share, kind=kind, shape=shape)
-    return _as_time(statistic, bound.type) if is_temporal(bound.type) else statistic
+    return _as_time(statistic, expression.type) if is_temporal(expression.type) else statistic
 
 
 def _in_whole_numbers(argument: Expression, named: NamedArguments | None) -> Expression:

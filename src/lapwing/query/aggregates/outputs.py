@@ -24,7 +24,7 @@ from lapwing.query.expressions.as_read import as_read, key_of
 from lapwing.query.expressions.calls import bind_both
 from lapwing.query.expressions.naming import instead_of_aggregate, name_of
 from lapwing.query.expressions.rows import RowScope, is_column, require_present
-from lapwing.query.from_clause.conditions import bound_condition
+from lapwing.query.from_clause.conditions import bind_condition
 
 AGGREGATES: Final[Mapping[type[exp.Expression], Aggregate]] = {**COUNTS, **SUMS, **STATISTICS, **ORDER_STATISTICS}
 """Which function binds which aggregate; a new one adds itself to one of these tables, or brings a table of its own."""
@@ -139,7 +139,7 @@ def _filter(node: exp.Expression, scope: SelectScope, requests: Requests) -> Der
     if type(node.this) not in AGGREGATES:
         raise rows.refusal(node, RefusalCause.FILTER_NOT_SUPPORTED, "FILTER follows an aggregate")
     rows.only(node.expression, "this")
-    condition = bound_condition(node.expression.this, rows, "FILTER")
+    condition = bind_condition(node.expression.this, rows, "FILTER")
     return bind_output(node.this, replace(scope, condition=condition), requests)
 
 

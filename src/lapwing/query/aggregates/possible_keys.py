@@ -39,7 +39,7 @@ from lapwing.query.relations.domains import listed_by, values_of
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.public_rows import Combinations, JoinedRows, ListedValues, PublicFacts, PublicRows
 from lapwing.query.relations.public_view import PublicView, over, public_view, weakened
-from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.relation import FilteredRows
 
 Rows = tuple[tuple[Constant, ...], ...]
 Earlier = tuple[Sets, tuple[CombinedKeys, ...]]
@@ -72,7 +72,7 @@ MOST_COMBINED: Final = 1_000_000
 
 def possible_keys(
     sets: Sets,
-    selection: Selection,
+    selection: FilteredRows,
     kept: Mapping[str, PublicRows],
     facts: PublicFacts,
     *,
@@ -149,7 +149,7 @@ def _settled(key: Key) -> Key:
     return key if settled is key.expression else replace(key, expression=settled)
 
 
-def _among_listed(key: Key, selection: Selection) -> Key:
+def _among_listed(key: Key, selection: FilteredRows) -> Key:
     """Return a key that WHERE keeps to constants with these alone, if its values are private or it has `other`."""
     named = listed_by(selection, key.expression) if key.private or key.other is not None else None
     if named is None:
@@ -161,7 +161,7 @@ def _among_listed(key: Key, selection: Selection) -> Key:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class _ConnectedKeys:
     """Keys, and the public rows and conditions that connect them."""
 
     keys: tuple[Key, ...]
@@ -210,7 +210,7 @@ class _Finder:
         on = tuple(part for part in table.on if self._is_public(part))
         return table if on == table.on else replace(table, on=on, kind="maybe")
 
-    def values(self, part: _Part) -> Rows | None:
+    def values(self, part: _ConnectedKeys) -> Rows | None:
         """Return the combinations of a part's keys; None if nobody can tell."""
         shown = tuple(self._values[key] for key in part.keys)
         wanted = Combinations(tables=part.tables, lists=part.lists, conditions=part.conditions, shown=shown)
@@ -222,7 +222,7 @@ class _Finder:
         unlisted = [place for place, key in enumerate(part.keys) if key.values is None]
         return None if any(len({row[place] for row in found}) > MAX_VALUES for place in unlisted) else found
 
-    def parts(self) -> Iterator[_Part]:
+    def parts(self) -> Iterator[_ConnectedKeys]:
         """Yield keys with all that is connected with them, unless what is known of them already is all there is."""
         left = list(self._values)
         while left:
@@ -233,7 +233,7 @@ class _Finder:
                 if known is not None:
                     yield known
 
-    def _of_tables(self, part: _Part) -> _Part | None:
+    def _of_tables(self, part: _ConnectedKeys) -> _ConnectedKeys | None:
         """Return what public rows alone say of keys that have no values otherwise; None if there are none, or many."""
         names = {variable.name for table in part.tables for variable in table.variables}
         known = replace(
@@ -245,7 +245,7 @@ class _Finder:
         )
         return known if any(key.values is None for key in known.keys) and self._is_small(known) else None
 
-    def _connected(self, names: frozenset[str]) -> _Part:
+    def _connected(self, names: frozenset[str]) -> _ConnectedKeys:
         """Return all that variables are connected with."""
         groups = [
             *(frozenset(v.name for v in table.variables).union(*map(columns_of, table.on)) for table in self._tables),
@@ -257,7 +257,7 @@ class _Finder:
             if grown == names:
                 break
             names = grown
-        return _Part(
+        return _ConnectedKeys(
             keys=tuple(key for key, value in self._values.items() if columns_of(value) & names),
             tables=tuple(table for table in self._tables if {v.name for v in table.variables} & names),
             lists=tuple(values for name, values in self._lists.items() if name in names),
@@ -265,7 +265,7 @@ class _Finder:
         )
 
     @staticmethod
-    def _says_more(part: _Part) -> bool:
+    def _says_more(part: _ConnectedKeys) -> bool:
         """Tell whether a part may say more of its keys than each of them says of itself."""
         restricted = any(table.rows.where is not None for table in part.tables)
         plain = (
@@ -273,7 +273,7 @@ class _Finder:
         )
         return bool(part.conditions) or restricted or not plain
 
-    def _is_small(self, part: _Part) -> bool:
+    def _is_small(self, part: _ConnectedKeys) -> bool:
         """Tell whether so few rows stand beside each other that looking at all of them takes no time to speak of."""
         looked_at = (*part.conditions, *(self._values[key] for key in part.keys))
         looked_at += tuple(table.rows.where for table in part.tables if table.rows.where is not None)
@@ -374,7 +374,7 @@ def _is_direct(node: Operation, name: str) -> bool:
 
 def _conjuncts(condition: Expression) -> tuple[Expression, ...]:
     is_and = isinstance(condition, Operation) and condition.function == "and"
-    return tuple(part for one in condition.children for part in _conjuncts(one)) if is_and else (condition,)
+    return tuple(part for child in condition.children for part in _conjuncts(child)) if is_and else (condition,)
 
 
 def _is_compared(node: Expression, name: str) -> bool:

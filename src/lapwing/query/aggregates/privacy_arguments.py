@@ -15,13 +15,13 @@ from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.measures.distinct_counts import CountUnits
 from lapwing.query.measures.measures import Count, Measure, Sum
-from lapwing.query.relations.contribution import Share, per_group, require_units
-from lapwing.query.relations.relation import Selection, units_of_row
+from lapwing.query.relations.contribution import EpsilonShare, per_group, require_units
+from lapwing.query.relations.relation import FilteredRows, units_of_row
 from lapwing.query.text.privacy_options import NamedArguments
 
 
 def with_privacy_arguments(
-    value: Derived, node: exp.Expression, named: NamedArguments, selection: Selection, requests: Requests
+    value: Derived, node: exp.Expression, named: NamedArguments, selection: FilteredRows, requests: Requests
 ) -> Derived:
     """Return an aggregate with the bounds that it says, and write down the price that it says.
 
@@ -47,7 +47,7 @@ def with_privacy_arguments(
     if named.epsilon is not None:
         measures = measures_of(value)
         for measure in measures:
-            share = Share(epsilon=named.epsilon, among=len(measures))
+            share = EpsilonShare(epsilon=named.epsilon, among=len(measures))
             requests.shares[measure] = max(share, requests.shares.get(measure, share), key=lambda said: said.epsilon)
     return value
 
@@ -60,7 +60,9 @@ def check_mixture(measures: Sequence[Measure]) -> None:
         raise QueryRefused(reason, cause=RefusalCause.INAPPLICABLE_OPTION, remedy="Ask for each by itself.")
 
 
-def _bounded_by_group(measure: Count | Sum, named: NamedArguments, selection: Selection, requests: Requests) -> Derived:
+def _bounded_by_group(
+    measure: Count | Sum, named: NamedArguments, selection: FilteredRows, requests: Requests
+) -> Derived:
     """Limit what a unit adds to a group in all: to what is written, what a search finds, or by a race to the top."""
     if units_of_row(selection.relation) > 1:
         return _weighed(truncated(measure, named, requests), requests)

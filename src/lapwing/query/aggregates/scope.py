@@ -14,8 +14,8 @@ from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import Fixed, Plain, Type
 from lapwing.query.measures.distribution import Distribution
 from lapwing.query.measures.measures import Count, Key, Measure, Sum
-from lapwing.query.relations.contribution import Share
-from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.contribution import EpsilonShare
+from lapwing.query.relations.relation import FilteredRows
 from lapwing.query.text.privacy_options import NamedArguments
 
 Bounded = Distribution | Count | Sum
@@ -35,7 +35,7 @@ class SelectScope:
     """
 
     rows: RowScope
-    selection: Selection
+    selection: FilteredRows
     keys: tuple[Key, ...]
     aliases: Mapping[str, Derived] = field(default_factory=dict)
     sets: tuple[tuple[Key, ...], ...] = ()
@@ -63,7 +63,7 @@ class Requests:
     """
 
     bounds: Mapping[Bounded, ValueBounds] = field(default_factory=dict)
-    shares: dict[Measure, Share] = field(default_factory=dict)
+    shares: dict[Measure, EpsilonShare] = field(default_factory=dict)
     weights: dict[Measure, Fraction] = field(default_factory=dict)
     value_searches: dict[Distribution, tuple[Magnitudes, str]] = field(default_factory=dict)
     total_searches: set[Count | Sum] = field(default_factory=set)

@@ -37,11 +37,11 @@ from lapwing.mechanisms.generalised import LARGEST_SENSITIVITY, GeneralisedExpon
 from lapwing.mechanisms.packing import MOST_LEVEL, slack
 from lapwing.query.aggregates.approximate_bounds import ApproximateBounds
 from lapwing.query.aggregates.scope import Requests
-from lapwing.query.expressions.magnitudes import NO_LADDER, Ladder, Magnitudes
+from lapwing.query.expressions.magnitudes import NO_LADDER, DoublingLadder, Magnitudes
 from lapwing.query.measures.measures import Count, Key, Sum
 from lapwing.query.plan.plan import Question
 from lapwing.query.plan.search import Search
-from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.relation import FilteredRows
 
 MOST_ROWS: Final = 1 << 20
 """What a unit may add at the highest threshold, in rows of the greatest value."""
@@ -65,7 +65,9 @@ def truncated_by_search(measure: Count | Sum, requests: Requests) -> Count | Sum
     return replace(measure, clamp=(0, threshold))
 
 
-def threshold_search(measure: Count | Sum, selection: Selection, keys: Sequence[Key], name: str, units: int) -> Search:
+def threshold_search(
+    measure: Count | Sum, selection: FilteredRows, keys: Sequence[Key], name: str, units: int
+) -> Search:
     """Return the question for the threshold at which a measure is truncated.
 
     Args:
@@ -94,7 +96,7 @@ def _magnitudes(measure: Count | Sum) -> Magnitudes:
     doublings = 0
     while lowest << doublings < top:
         doublings += 1
-    ladder = Ladder(unit=lowest * measure.step, doublings=doublings, last=top * measure.step)
+    ladder = DoublingLadder(unit=lowest * measure.step, doublings=doublings, last=top * measure.step)
     return Magnitudes(below=NO_LADDER, above=ladder)
 
 

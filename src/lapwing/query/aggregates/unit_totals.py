@@ -54,7 +54,7 @@ from lapwing.query.plan.plan import Question
 from lapwing.query.plan.search import Search
 from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate, UnitFunction, is_listed
-from lapwing.query.relations.relation import Selection, pruned
+from lapwing.query.relations.relation import FilteredRows, pruned
 
 DOUBT: Final = 400
 """One over the probability with which noise alone makes the next class believed."""
@@ -79,7 +79,7 @@ def bounded_by_search(measure: Count | Sum, rows_per_unit: int, requests: Reques
 
 
 def unit_total_searches(
-    measures: Sequence[Count | Sum], selection: Selection, sets: Sequence[Sequence[Key]]
+    measures: Sequence[Count | Sum], selection: FilteredRows, sets: Sequence[Sequence[Key]]
 ) -> list[Search]:
     """Return the questions for how many units add how much to a group, one for each measure.
 
@@ -89,7 +89,7 @@ def unit_total_searches(
     return [_search(measure, selection, sets, whole) for measure in measures]
 
 
-def unit_totals(measures: Sequence[Count | Sum], selection: Selection, sets: Sequence[Sequence[Key]]) -> PerUnit:
+def unit_totals(measures: Sequence[Count | Sum], selection: FilteredRows, sets: Sequence[Sequence[Key]]) -> PerUnit:
     """Return the relation of what each unit adds to each group, measure by measure: clamps make no difference."""
     keys = common_keys(sets)
     source = _listed(selection, keys)
@@ -98,7 +98,7 @@ def unit_totals(measures: Sequence[Count | Sum], selection: Selection, sets: Seq
     columns = fresh("g", [part.type for part in (*groups, *totals)], source.relation)
     relation = PerUnit(source=source, groups=groups, aggregates=totals, columns=columns)
     read = frozenset(column.name for column in columns)
-    return cast(PerUnit, pruned(Selection(relation=relation), read).relation)
+    return cast(PerUnit, pruned(FilteredRows(relation=relation), read).relation)
 
 
 def common_keys(sets: Sequence[Sequence[Key]]) -> list[Key]:
@@ -106,14 +106,14 @@ def common_keys(sets: Sequence[Sequence[Key]]) -> list[Key]:
     return sorted(set(sets[0]).intersection(*sets), key=str) if sets else []
 
 
-def _search(measure: Count | Sum, selection: Selection, sets: Sequence[Sequence[Key]], whole: PerUnit) -> Search:
+def _search(measure: Count | Sum, selection: FilteredRows, sets: Sequence[Sequence[Key]], whole: PerUnit) -> Search:
     totals = replace(unit_totals((measure,), selection, sets), whole=whole)
     size = arithmetic.absolute(totals.columns[-1])
     magnitudes = magnitudes_of(size)
     counted = Distribution(argument=class_of(size, magnitudes), branching=magnitudes.classes)
-    most, rows = _most_groups(selection, common_keys(sets)), Selection(relation=totals)
+    most, rows = _most_groups(selection, common_keys(sets)), FilteredRows(relation=totals)
     if totals.rows_per_unit > most:
-        rows = Selection(relation=FirstRows(source=rows, most=most))
+        rows = FilteredRows(relation=FirstRows(source=rows, most=most))
     question = Question(selection=rows, keys=(), measures=(counted,))
     return Search(question=question, magnitudes=magnitudes, name=name_of_total(measure), total=measure)
 
@@ -124,7 +124,7 @@ def name_of_total(measure: Count | Sum) -> str:
     return f"{'count' if isinstance(measure, Count) else 'sum'} of {' and '.join(columns) or 'rows'}"
 
 
-def _most_groups(selection: Selection, keys: Sequence[Key]) -> int:
+def _most_groups(selection: FilteredRows, keys: Sequence[Key]) -> int:
     """Return the most groups that a unit adds to."""
     limits = [selection.rows_per_unit]
     if not any(key.private for key in keys):
@@ -134,7 +134,7 @@ def _most_groups(selection: Selection, keys: Sequence[Key]) -> int:
     return min(limits)
 
 
-def total_of(measure: Count | Sum, source: Selection) -> UnitAggregate:
+def total_of(measure: Count | Sum, source: FilteredRows) -> UnitAggregate:
     """Return what a unit adds to a group, whatever the clamp."""
     most = source.rows_per_unit
     low, high = measure.row_range
@@ -143,7 +143,7 @@ def total_of(measure: Count | Sum, source: Selection) -> UnitAggregate:
     return UnitAggregate(function=function, argument=measure.argument, type=kind)
 
 
-def _listed(selection: Selection, keys: Sequence[Key]) -> Selection:
+def _listed(selection: FilteredRows, keys: Sequence[Key]) -> FilteredRows:
     """Leave out the rows that no cell of the answer has; of long lists they stay, which makes a bound wider at most."""
     conditions = [is_listed(key) for key in keys if key.other is None and _is_short(key)]
     if not conditions:

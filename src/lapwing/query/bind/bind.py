@@ -71,15 +71,15 @@ def bind(
     parsed, scope = parse(text, parameters), From(text=text, catalog=catalog, facts=facts, reads=reads)
     if moment is not None and MAY_TELL_TIME.search(text):
         parsed = at_moment(parsed, moment)
-    bound = partial(_bound, within=scope, bounds=bounds, capabilities=capabilities)
+    bind_parsed = partial(_bind_parsed, within=scope, bounds=bounds, capabilities=capabilities)
 
     def over_rows(parsed: Parsed) -> Plan:
         try:
-            return bound(parsed, rows_of)
+            return bind_parsed(parsed, rows_of)
         except QueryRefused as refused:
-            from lapwing.query.bind.implicit_bounds import bound_otherwise  # here: most questions are answered so
+            from lapwing.query.bind.implicit_bounds import bind_otherwise  # here: most questions are answered so
 
-            return bound_otherwise(refused, parsed, bound, scope)
+            return bind_otherwise(refused, parsed, bind_parsed, scope)
 
     name = getattr(getattr(parsed.select.args.get("from_"), "this", None), "this", None)  # of a table, if it is one
     public = catalog.public_tables and not isinstance(name, str | None) and protected_table(name, scope) is None
@@ -91,7 +91,7 @@ def bind(
     return plan if plan.moment == parsed.moment else replace(plan, moment=parsed.moment)
 
 
-def _bound(
+def _bind_parsed(
     parsed: Parsed, names: Names, within: From, bounds: Mapping[Bounded, ValueBounds], capabilities: Capabilities
 ) -> Plan:
     select, options, clause, facts = parsed.select, parsed.options, parsed.select.args.get, within.facts
@@ -100,23 +100,23 @@ def _bound(
 
     # FROM and WHERE: the rows. Different units may share one only where aggregates limit what each unit adds.
     limited_by_group = any(named.contribution_bounds_per_group is not None for named in parsed.arguments.values())
-    bound, within = bind_from(select, within, sharing=limited_by_group)
-    rows = names(bound, within)
+    input_, within = bind_from(select, within, sharing=limited_by_group)
+    rows = names(input_, within)
     rows.only(select, *_CLAUSES)
 
     # GROUP BY: the cells, which are public unless a key's values are private.
-    sets = bind_keys(select, rows, bound.selection, facts)
+    sets = bind_keys(select, rows, input_.selection, facts)
     combined, earlier = tuple[CombinedKeys, ...](), None
-    if any(sets) and not has_all_values(sets, bound.selection):
+    if any(sets) and not has_all_values(sets, input_.selection):
         from lapwing.query.aggregates.possible_keys import asked_before, possible_keys  # here: most questions are plain
 
-        sets, combined, earlier = possible_keys(sets, bound.selection, bound.kept, facts)
+        sets, combined, earlier = possible_keys(sets, input_.selection, input_.kept, facts)
     keys = tuple(dict.fromkeys(key for grouped in sets for key in grouped))
     if options.written:
         check_options(options, keys, rows)
 
     # SELECT and what acts on the answer: measures, which touch data, and what is computed from their noisy values.
-    scope = SelectScope(rows=rows, selection=bound.selection, keys=keys, sets=sets, arguments=parsed.arguments)
+    scope = SelectScope(rows=rows, selection=input_.selection, keys=keys, sets=sets, arguments=parsed.arguments)
     requests = Requests(bounds=bounds)
     outputs = bind_outputs(select, scope, requests)
     named = replace(scope, aliases={output.name.casefold(): output.value for output in outputs})
@@ -132,14 +132,14 @@ def _bound(
         )
     if clause("distinct") is not None:
         check_distinct(select, outputs, sets, rows)
-    if units_of_row(bound.selection.relation) > 1:
+    if units_of_row(input_.selection.relation) > 1:
         check_shared(sets, measures, requests)
     if parsed.arguments:
         check_mixture(measures)
 
     # The question: all that touches data, in one order whatever the text's, so that asked again it is the same.
     sorted_keys = tuple(sorted(keys, key=str))
-    selection = with_limits(bound.selection, sorted_keys, options) if options.written else bound.selection
+    selection = with_limits(input_.selection, sorted_keys, options) if options.written else input_.selection
     asked_of = without_unread(selection, sorted_keys, measures)
     if len(asked_of.relation.sources) > 1:
         from lapwing.query.relations.ordered_rows import told_apart  # here: few queries join rows of a unit
@@ -180,7 +180,7 @@ def _bound(
         order=terms,
         limit=None if (node := clause("limit")) is None else bind_limit(node, "limit", rows),
         offset=0 if (node := clause("offset")) is None else bind_limit(node, "offset", rows),
-        asked=PriceRequest(
+        price_request=PriceRequest(
             epsilon=options.epsilon,
             delta=options.delta,
             shares=dict(requests.shares),

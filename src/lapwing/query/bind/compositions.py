@@ -20,13 +20,13 @@ from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.outputs import bind_output, default_name, free_name
 from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.bind.answer_sets import below_each_other
-from lapwing.query.bind.layers import Layer, Outputs
+from lapwing.query.bind.layers import OuterSelect, Outputs
 from lapwing.query.bind.listed_answers import listed_answer
 from lapwing.query.bind.public_answers import named_in, nothing_of, one_row, public_answer, public_rows
 from lapwing.query.bind.public_conditions import asked_of_rows
 from lapwing.query.bind.source_names import SourceNames, in_words_of_the_text, written
-from lapwing.query.classify.inner_select import Inner
-from lapwing.query.classify.kinds import Kind, Kinds
+from lapwing.query.classify.inner_select import InnerSelect
+from lapwing.query.classify.kinds import Kinds, RelationKind
 from lapwing.query.classify.scalar_subqueries import apart, around_answer, scalars_in, without_fixed_groups
 from lapwing.query.classify.select_kinds import SelectKind
 from lapwing.query.derivation.derive import FunctionCall, compute
@@ -82,12 +82,14 @@ def compose(parsed: Parsed, kind: SelectKind, whole: Whole, outputs: Outputs, wi
         split = around_answer(select, rows)
         if split is None:
             return None
-        return composer.all_of([] if split.inner is None else [_Item(query=split.inner, name=None)], split.outer)
+        return composer.all_of(
+            [] if split.inner is None else [_ComposedItem(query=split.inner, name=None)], split.outer
+        )
     if kind is SelectKind.SETS_OF_RESULTS:
         select = below_each_other(select, rows) or select
     select = _named(select) if public else select
     if public and select.args.get("from_") is None:
-        return composer.all_of([_Item(query=select, name=None, plan=one_row(within))], select)
+        return composer.all_of([_ComposedItem(query=select, name=None, plan=one_row(within))], select)
     items = composer.items(select, public=public)
     if items is None:
         return None
@@ -99,7 +101,7 @@ def compose(parsed: Parsed, kind: SelectKind, whole: Whole, outputs: Outputs, wi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Item:
+class _ComposedItem:
     """What stands in FROM: a query, its name if it has one, what it may name, and its columns if they are renamed.
 
     Args:
@@ -125,7 +127,7 @@ class _Composer:
         self._looked_at: dict[int, bool] = {}
         self._said: set[int] = set()
 
-    def all_of(self, items: list[_Item], select: exp.Select) -> Plan:
+    def all_of(self, items: list[_ComposedItem], select: exp.Select) -> Plan:
         """Return the plan of a whole question, of which nothing may be said about privacy where nothing is released."""
         plan = self.over(items, select)
         others = {*self._parsed.arguments, *self._parsed.options.inside} - self._said
@@ -137,7 +139,7 @@ class _Composer:
 
     def items(
         self, select: exp.Select, outside: Sequence[exp.Expression] = (), depth: int = 0, *, public: bool = False
-    ) -> list[_Item] | None:
+    ) -> list[_ComposedItem] | None:
         """Return what FROM names, None unless all of it are answers to questions, or public rows beside such.
 
         Args:
@@ -156,7 +158,7 @@ class _Composer:
         # Else, of queries in one another, each would be read for every one that it stands in.
         if not any(answers) and not public:
             return None
-        items = list[_Item]()
+        items = list[_ComposedItem]()
         for node, query, answer in zip(nodes, queries, answers, strict=True):
             item = None if query is None else self._item(node, *query, is_answer=answer)
             if isinstance(node, exp.Values):
@@ -180,7 +182,7 @@ class _Composer:
             return exp.select("*").from_(exp.Table(this=node.this.copy())), ()
         return bare(visible[place].this), visible[:place]
 
-    def _listed(self, node: exp.Values) -> _Item | None:
+    def _listed(self, node: exp.Values) -> _ComposedItem | None:
         """Return rows of constants, which ask nothing."""
         alias = node.args.get("alias")
         columns = [] if alias is None else [column.name for column in alias.args.get("columns") or ()]
@@ -189,27 +191,27 @@ class _Composer:
         if not columns:
             return None
         plan = listed_answer(node, columns, self._within)
-        return _Item(query=node, name=node.alias, columns=tuple(columns), node=node, plan=plan)
+        return _ComposedItem(query=node, name=node.alias, columns=tuple(columns), node=node, plan=plan)
 
     def _item(
         self, node: exp.Expression, query: exp.Expression, visible: Sequence[exp.Expression], *, is_answer: bool
-    ) -> _Item | None:
+    ) -> _ComposedItem | None:
         """Return an answer or public rows; None for anything else."""
         rows, alias = self._rows, node.args.get("alias")
         public = None
         if not is_answer:
             public = public_rows(with_named(query, visible), self._within)
-            if public is None and Kinds(self._within).of(query, visible) is not Kind.PUBLIC:
+            if public is None and Kinds(self._within).of(query, visible) is not RelationKind.PUBLIC:
                 return None
         rows.only(node, "this", "alias")
         if public is not None:
             public = replace(public, source=replace(public.source, name=node.alias_or_name or public.source.name))
         if alias is None:
-            return _Item(query=query, outside=tuple(visible), name=node.name or None, public=public, node=node)
+            return _ComposedItem(query=query, outside=tuple(visible), name=node.name or None, public=public, node=node)
         rows.only(alias, "this", *(["columns"] if isinstance(alias.args.get("columns"), list) else []))
         columns = tuple(checked_name(column, rows) for column in alias.args.get("columns") or ())
         name = checked_name(alias.this, rows)
-        return _Item(query=query, outside=tuple(visible), name=name, columns=columns, public=public, node=node)
+        return _ComposedItem(query=query, outside=tuple(visible), name=name, columns=columns, public=public, node=node)
 
     def _is_answer(self, query: exp.Expression, visible: Sequence[exp.Expression], depth: int) -> bool:
         """Tell whether a query is a question, or over the answers to such; each is looked at once."""
@@ -224,7 +226,7 @@ class _Composer:
             self._looked_at[id(query)] = answer
         return self._looked_at[id(query)]
 
-    def _plan_of(self, item: _Item, select: exp.Select, conditions: Sequence[exp.Expression]) -> Plan:
+    def _plan_of(self, item: _ComposedItem, select: exp.Select, conditions: Sequence[exp.Expression]) -> Plan:
         if item.plan is not None:
             return item.plan
         if item.public is None:
@@ -233,7 +235,7 @@ class _Composer:
         about = [] if item.columns else conditions
         return public_answer(item.public, named, item.node or item.query, self._within, about)
 
-    def _asked_of_rows(self, items: Sequence[_Item], select: exp.Select) -> Sequence[_Item]:
+    def _asked_of_rows(self, items: Sequence[_ComposedItem], select: exp.Select) -> Sequence[_ComposedItem]:
         """Ask public rows what WHERE says of only one table, and take it out of the SELECT."""
         sources, where = [item.public for item in items if item.public is not None], select.args.get("where")
         if where is None or len(sources) < len(items) or any(item.columns for item in items):
@@ -242,7 +244,9 @@ class _Composer:
         select.set("where", exp.Where(this=exp.and_(*left, copy=False)) if left else None)
         return [replace(item, public=public) for item, public in zip(items, sources, strict=True)]
 
-    def beside_one_row(self, items: Sequence[_Item], select: exp.Select) -> tuple[list[_Item], exp.Select]:
+    def beside_one_row(
+        self, items: Sequence[_ComposedItem], select: exp.Select
+    ) -> tuple[list[_ComposedItem], exp.Select]:
         """Return aggregates without GROUP BY as what is beside one row: of no rows, COUNT is 0, all else NULL.
 
         A group has a row in an answer because one of its rows stands for it (`layers`); of no rows none does.
@@ -254,8 +258,8 @@ class _Composer:
             column.replace(exp.Coalesce(this=column.copy(), expressions=[exp.Literal.number(0)]))
         outer.set("from_", exp.From(this=exp.Subquery(this=inner)))
         outer.set("joins", [exp.Join(this=exp.Subquery(this=inner), side="LEFT")])
-        one = _Item(query=select, name=None, plan=one_row(self._within))
-        return [one, _Item(query=select, name=None, plan=self.over(items, inner))], outer
+        one = _ComposedItem(query=select, name=None, plan=one_row(self._within))
+        return [one, _ComposedItem(query=select, name=None, plan=self.over(items, inner))], outer
 
     def _source(self, query: exp.Expression) -> Plan:
         if isinstance(query, exp.Union):
@@ -286,7 +290,7 @@ class _Composer:
             question=self._question_of(composition),
             keys=(),
             outputs=tuple(outputs),
-            asked=PriceRequest(epsilon=options.epsilon, delta=options.delta),
+            price_request=PriceRequest(epsilon=options.epsilon, delta=options.delta),
             explain=self._parsed.explain,
             composition=composition,
         )
@@ -332,7 +336,7 @@ class _Composer:
 
     # ---- joins ------------------------------------------------------------------------------------------------------
 
-    def over(self, items: Sequence[_Item], select: exp.Select) -> Plan:
+    def over(self, items: Sequence[_ComposedItem], select: exp.Select) -> Plan:
         """Return the plan of a SELECT over the answers that FROM names."""
         select, names, joins = select.copy(), SourceNames(self._rows), list[SourceJoin]()
         clauses = [None, *(select.args.get("joins") or ())]
@@ -359,7 +363,7 @@ class _Composer:
         outputs = [Output(name=name, value=value) for name, value in names.aliases().items()]
         base = self._composed(composition, outputs)
         try:
-            return Layer(base, Inner(select, "answer", ()), self._rows.text, self._outputs).over(select)
+            return OuterSelect(base, InnerSelect(select, "answer", ()), self._rows.text, self._outputs).over(select)
         except QueryRefused as refused:
             raise refused.reworded(*map(in_words_of_the_text, (refused.reason, refused.remedy))) from None
 

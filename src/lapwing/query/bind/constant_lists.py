@@ -56,7 +56,9 @@ def plan_of_list(node: exp.In, select: exp.Select, asked: Reading, rows: RowScop
             "Ask for the list first.",
             "declare the values in the catalog, if they are public",
         )
-    return replace(plan, asked=replace(plan.asked, numbers=True))  # what is chosen instead shows no list
+    return replace(
+        plan, price_request=replace(plan.price_request, numbers=True)
+    )  # what is chosen instead shows no list
 
 
 def likely(plan: Plan) -> list[tuple[object, ...]]:

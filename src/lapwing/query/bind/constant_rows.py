@@ -65,7 +65,7 @@ def with_constant_rows(parsed: Parsed, rows: RowScope) -> Parsed:
     """Return a query with VALUES in the place of rows of constants."""
     if not _may_have_some(parsed.select):
         return parsed
-    select, reader = parsed.select.copy(), _Reader(rows)
+    select, reader = parsed.select.copy(), _ConstantReader(rows)
     clause = select.args.get("with_")
     for table in [] if clause is None else list(clause.expressions):
         reader.define(table, recursive=bool(clause is not None and clause.args.get("recursive")))
@@ -97,7 +97,7 @@ def _may_have_some(select: exp.Select) -> bool:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _ConstantReader:
     scope: RowScope
     named: dict[str, Constants] = field(default_factory=dict)
     computed: int = 0

@@ -25,7 +25,7 @@ from lapwing.query.bind.no_cells import require_possible
 from lapwing.query.bind.outer_keys import compared_with_outer, restricted
 from lapwing.query.bind.released_columns import likely_of_join, plan_of_join, replace_join
 from lapwing.query.classify.asked_constants import members_in, numbers_in
-from lapwing.query.classify.kinds import Kind, Kinds
+from lapwing.query.classify.kinds import Kinds, RelationKind
 from lapwing.query.classify.released_joins import ReleasedJoin, released_joins
 from lapwing.query.classify.scalar_subqueries import without_fixed_groups
 from lapwing.query.derivation.average import Average
@@ -110,7 +110,7 @@ def with_constants(
         QueryRefused: If one of them is no question for a number.
     """
     for guess in _GUESSES:
-        node, asked, outer = _bound(parsed, whole, within, known, kinds, guess)
+        node, asked, outer = _bind_with_constants(parsed, whole, within, known, kinds, guess)
         if outer.composition is None or not (asked or plans_asked(outer)):  # what was asked may leave no cell
             return replace(outer, constants=(*asked, *outer.constants))
         if not impossible_in(outer):
@@ -119,7 +119,7 @@ def with_constants(
     raise within.nowhere.refusal(node, RefusalCause.SUBQUERY_NOT_SUPPORTED, reason, "Ask for it first.")
 
 
-def _bound(
+def _bind_with_constants(
     parsed: Parsed, whole: Callable[[Parsed], Plan], within: Scope, known: Constants, kinds: Kinds, guess: _Guess
 ) -> tuple[exp.Expression, Sequence[Plan], Plan]:
     """Return a question with constants, what is asked for first that is not known, and where the first stands."""
@@ -173,7 +173,7 @@ def _plan_of_number(
     rows = RowScope(text=within.text)
     rows.only(node, "this")
     number = _number(node, select, within)
-    if kinds.of(number.query) is Kind.PROTECTED:
+    if kinds.of(number.query) is RelationKind.PROTECTED:
         reason = "A subquery is not supported here that has a number for each unit"
         raise rows.refusal(
             node, RefusalCause.MIXES_UNITS, reason, "Join a subquery that groups by the unit, and compare the columns."

@@ -7,7 +7,7 @@ rows: they are kept within a reach that nobody notices (`aggregates.unit_average
 `WITH DIFFERENTIAL_PRIVACY`, an aggregate that needs bounds which nobody states has them found, as if
 `contribution_bounds_per_row => AUTO` were written: plan and price are those of that text.
 
-Only an aggregate that is refused for want of bounds is read in this way (`bound_otherwise`), one after another.
+Only an aggregate that is refused for want of bounds is read in this way (`bind_otherwise`), one after another.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,13 +28,13 @@ from lapwing.query.text.parse import Parsed
 from lapwing.query.text.positions import Position, position_at
 from lapwing.query.text.privacy_options import NamedArguments
 
-Bound = Callable[[Parsed, Callable[..., RowScope]], Plan]
+Binding = Callable[[Parsed, Callable[..., RowScope]], Plan]
 """Binds a SELECT over rows, given what returns the names that expressions over them may use."""
 _FOUND: Final = (*SUMS, *STATISTICS)
 """Aggregates that take AUTO bounds."""
 
 
-def bound_otherwise(refused: QueryRefused, parsed: Parsed, bound: Bound, within: Scope) -> Plan:
+def bind_otherwise(refused: QueryRefused, parsed: Parsed, bind_parsed: Binding, within: Scope) -> Plan:
     """Bind a SELECT over rows in another way than as it stands, if there is one for the cause of its refusal.
 
     Where it needs bounds which the catalog has not, it gets those that it states, else those that it leaves open. IN of
@@ -48,10 +48,10 @@ def bound_otherwise(refused: QueryRefused, parsed: Parsed, bound: Bound, within:
     listed = with_public_constants(parsed.select, within, joins=True) if within.catalog.public_tables else None
     if listed is not None:
         parsed = replace(parsed, select=listed)
-    return _bounded(refused, parsed, bound, within.text)
+    return _bounded(refused, parsed, bind_parsed, within.text)
 
 
-def _bounded(unbounded: QueryRefused, parsed: Parsed, bound: Bound, text: str) -> Plan:
+def _bounded(unbounded: QueryRefused, parsed: Parsed, bind_parsed: Binding, text: str) -> Plan:
     def stated_rows(rows: Input | PublicInput, scope: Scope) -> RowScope:
         stated = rows_as_stated(rows, scope)
         if stated.sources == rows_of(rows, scope).sources:
@@ -59,7 +59,7 @@ def _bounded(unbounded: QueryRefused, parsed: Parsed, bound: Bound, text: str) -
         return stated
 
     try:
-        return bound(parsed, stated_rows)
+        return bind_parsed(parsed, stated_rows)
     except QueryRefused as stated:
         if stated.cause is not RefusalCause.UNBOUNDED:
             raise
@@ -70,7 +70,7 @@ def _bounded(unbounded: QueryRefused, parsed: Parsed, bound: Bound, text: str) -
             raise unbounded
         parsed = said
         try:
-            return bound(parsed, rows_of)
+            return bind_parsed(parsed, rows_of)
         except QueryRefused as again:
             if again.cause is RefusalCause.NOTHING_RELEASED:  # it is an aggregate of one unit's rows
                 raise unbounded from None

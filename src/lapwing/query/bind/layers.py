@@ -24,7 +24,7 @@ from lapwing.query.aggregates.clauses import bind_limit, bind_order, bind_qualif
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.result_aggregates import in_known_words
 from lapwing.query.aggregates.scope import Requests, SelectScope
-from lapwing.query.classify.inner_select import Inner
+from lapwing.query.classify.inner_select import InnerSelect
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute
 from lapwing.query.derivation.derived import KeyValue, measures_of
@@ -47,7 +47,7 @@ _CLAUSES = (
 )  # fmt: skip
 
 
-def over_answer(plan: Plan, inner: "Inner", select: exp.Select, outputs: Outputs, text: str) -> Plan:
+def over_answer(plan: Plan, inner: "InnerSelect", select: exp.Select, outputs: Outputs, text: str) -> Plan:
     """Return the plan of a SELECT over the answer to a question.
 
     Raises:
@@ -60,13 +60,13 @@ def over_answer(plan: Plan, inner: "Inner", select: exp.Select, outputs: Outputs
             cause=RefusalCause.KEYS_WITHOUT_NUMBER,
             remedy="Ask for COUNT(DISTINCT x), or show COUNT(*) beside the keys.",
         )
-    return Layer(plan, inner, text, outputs).over(select)
+    return OuterSelect(plan, inner, text, outputs).over(select)
 
 
-class Layer:
+class OuterSelect:
     """A SELECT over the answer of a plan: of one question, or one that is made of several (`compositions`)."""
 
-    def __init__(self, plan: Plan, inner: Inner, text: str, outputs: Outputs) -> None:
+    def __init__(self, plan: Plan, inner: InnerSelect, text: str, outputs: Outputs) -> None:
         self._plan, self._inner, self._outputs = plan, inner, outputs
         names = inner.columns or tuple(output.name for output in plan.outputs)
         nothing = Literal(value=None, type=NULL)
@@ -95,9 +95,9 @@ class Layer:
                 select.args["having"], RefusalCause.HAVING_WITHOUT_GROUP_BY, "HAVING without GROUP BY", "Write WHERE."
             )
         one_of_group = self._as_windows(select) if aggregated else None
-        return self._bound(select, one_of_group)
+        return self._bind(select, one_of_group)
 
-    def _bound(self, select: exp.Select, one_of_group: exp.Expression | None) -> Plan:
+    def _bind(self, select: exp.Select, one_of_group: exp.Expression | None) -> Plan:
         plan, rows, clause, requests = self._plan, self._rows, select.args.get, Requests()
         inside = {name.casefold(): o.value for name, o in zip(self._names, plan.outputs, strict=True)}
         scope = SelectScope(rows=rows, selection=plan.question.selection, keys=(), aliases=inside)
@@ -304,4 +304,4 @@ def shown(plan: Plan) -> list[Derived]:
 
 def may_leave_out(plan: Plan) -> bool:
     """Tell whether measures may be left out: not where the question says what each of them may cost."""
-    return not (plan.searches or plan.asked.shares or plan.asked.weights)
+    return not (plan.searches or plan.price_request.shares or plan.price_request.weights)

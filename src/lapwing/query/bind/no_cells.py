@@ -58,7 +58,7 @@ def without_cells(question: Question, outputs: Sequence[Output], parsed: Parsed)
         question=nothing,
         keys=(),
         outputs=tuple(Output(name=name, value=SourceValue(source=0, value=value)) for name, value in named),
-        asked=PriceRequest(epsilon=parsed.options.epsilon, delta=parsed.options.delta),
+        price_request=PriceRequest(epsilon=parsed.options.epsilon, delta=parsed.options.delta),
         explain=parsed.explain,
         composition=Composition(sources=(empty,), joins=(), impossible=impossible),
         moment=parsed.moment,

@@ -30,7 +30,7 @@ from lapwing.query.measures.measures import Key
 from lapwing.query.plan.composition import Composition
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.relations.public_rows import Combinations, JoinedRows, PublicRows, as_read
-from lapwing.query.relations.relation import ProtectedRows, Selection
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 
 MOST_PUBLIC: Final = 20_000
 """Rows of a public table that stand in a plan at most: a calendar of fifty years has as many days."""
@@ -126,7 +126,7 @@ def one_row(within: Scope) -> Plan:
 def nothing_of(within: Scope) -> Question:
     """Return the question that touches no data: a plan has one, where all that it shows is public."""
     relation = ProtectedRows(table=within.catalog.tables[0])
-    return Question(selection=Selection(relation=relation), keys=(), measures=())
+    return Question(selection=FilteredRows(relation=relation), keys=(), measures=())
 
 
 def _read(value: Expression, floats: Mapping[str, ColumnReference]) -> Expression:

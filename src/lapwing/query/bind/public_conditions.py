@@ -15,7 +15,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import columns_of
 from lapwing.query.expressions.rows import is_column, same_name
 from lapwing.query.expressions.weight import require_small
-from lapwing.query.from_clause.conditions import bound_condition, conjunction
+from lapwing.query.from_clause.conditions import bind_condition, conjunction
 from lapwing.query.from_clause.scope import PublicInput, Scope, rows_of
 
 
@@ -64,7 +64,7 @@ def _with(found: PublicInput, node: exp.Expression, within: Scope) -> PublicInpu
     """
     rows = rows_of(found, within)
     try:
-        condition = bound_condition(node, rows, "WHERE")
+        condition = bind_condition(node, rows, "WHERE")
         with rows.pointing(node):
             require_small(condition)
     except QueryRefused:

@@ -53,7 +53,7 @@ def plan_of_join(joined: ReleasedJoin, asked: Callable[[exp.Select], Plan], rows
         reason = f"Rows are joined to a result by a key with at most {MOST_GROUPS:,} public values, and no other"
         declared = "declare the values in the catalog, if they are public"
         raise rows.refusal(joined.query, RefusalCause.VALUES_NOT_PUBLIC, reason, "Join the results.", declared)
-    return replace(plan, asked=replace(plan.asked, numbers=True))
+    return replace(plan, price_request=replace(plan.price_request, numbers=True))
 
 
 def likely_of_join(plan: Plan, middle: Callable[[Derived], object]) -> Rows:

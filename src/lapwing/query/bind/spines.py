@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lapwing.query.classify.kinds import Kind, Kinds, visible_in
+from lapwing.query.classify.kinds import Kinds, RelationKind, visible_in
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.from_clause.select_list import placed
@@ -37,9 +37,9 @@ def with_spine(parsed: Parsed, kinds: Kinds) -> Parsed:
     listed = [isinstance(side, exp.Values) for side in sides]
     if sum(listed) != 1 or not _is_plain(joins[0], list_first=listed[0]):
         return parsed
-    if kinds.in_from(select, visible_in(select))[listed.index(False)] is not Kind.PROTECTED:
+    if kinds.in_from(select, visible_in(select))[listed.index(False)] is not RelationKind.PROTECTED:
         return parsed
-    other = _Split(select.copy(), listed[0]).written()
+    other = _SplitSelect(select.copy(), listed[0]).written()
     return parsed if other is None else replace(parsed, select=other)
 
 
@@ -50,7 +50,7 @@ def _is_plain(join: exp.Expression, *, list_first: bool) -> bool:
     return on and side in kept and kind in ("", "INNER", "OUTER")
 
 
-class _Split:
+class _SplitSelect:
     """A SELECT of which the parts about rows go into a SELECT inside."""
 
     def __init__(self, select: exp.Select, list_first: bool) -> None:

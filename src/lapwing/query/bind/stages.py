@@ -33,16 +33,16 @@ MOST_READINGS: Final = 32
 """SELECTs that a question may be made of, each of them as often as it is named."""
 
 
-def planned(parsed: Parsed, within: Scope, bound: OverRows, outputs: Outputs, known: Constants) -> Plan:
+def planned(parsed: Parsed, within: Scope, bind_rows: OverRows, outputs: Outputs, known: Constants) -> Plan:
     """Bind a question, whatever it is.
 
     Args:
-        bound: Binds a SELECT over rows, and outputs a SELECT list.
+        bind_rows: Binds a SELECT over rows, and outputs a SELECT list.
         known: The constants that were asked for.
     """
     parsed = without_pivots(parsed, within)
     parsed = with_constant_rows(parsed, within.nowhere)  # once: what it computes, no SELECT inside computes again
-    plan = _Stages(bound, outputs, within, known).plan(parsed)
+    plan = _Stages(bind_rows, outputs, within, known).plan(parsed)
     if plan.composition is None:
         return plan
     if not known:  # what was asked first is paid: nothing is refused after it
@@ -61,8 +61,8 @@ class _Known:
 
 
 class _Stages:
-    def __init__(self, bound: OverRows, outputs: Outputs, within: Scope, known: Constants) -> None:
-        self._bound, self._outputs, self._within, self._known = bound, outputs, within, known
+    def __init__(self, bind_rows: OverRows, outputs: Outputs, within: Scope, known: Constants) -> None:
+        self._bind_rows, self._outputs, self._within, self._known = bind_rows, outputs, within, known
         self._kinds, self._readings = Kinds(within), 0
         self._plans: list[_Known] = []
 
@@ -84,7 +84,7 @@ class _Stages:
 
     def _known_of(self, parsed: Parsed) -> "_Known | None":
         places = _places(parsed)
-        return next((one for one in self._plans if one.places == places and one.parsed == parsed), None)
+        return next((plan for plan in self._plans if plan.places == places and plan.parsed == parsed), None)
 
     def _count(self, readings: int) -> None:
         self._readings += readings
@@ -140,7 +140,7 @@ class _Stages:
             inner.require_all_named(self._within.nowhere)
             if not is_aggregated(parsed.select):  # it would show each unit, and is refused
                 self.plan(replace(parsed, select=inner.select))
-        return self._bound(parsed)
+        return self._bind_rows(parsed)
 
 
 def _places(parsed: Parsed) -> list[object]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from lapwing.query.classify.kinds import Kind, Kinds
+from lapwing.query.classify.kinds import Kinds, RelationKind
 from lapwing.query.classify.scalar_subqueries import scalars_in
 from lapwing.query.from_clause.common_tables import bare, common_tables, tables_of
 
@@ -16,7 +16,7 @@ def members_in(select: exp.Select, kinds: Kinds) -> Iterator[exp.In]:
         query = bare(query) if isinstance(query, exp.Expression) else None
         if not isinstance(query, exp.Select) or _is_over_answer(node, select):
             continue
-        if kinds.of(query, common_tables(select)) is Kind.RELEASED:
+        if kinds.of(query, common_tables(select)) is RelationKind.RELEASED:
             yield node
 
 

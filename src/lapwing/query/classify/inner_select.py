@@ -17,7 +17,7 @@ from lapwing.query.from_clause.groupings import is_aggregated
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
+class InnerSelect:
     """A SELECT inside another, what it is called there, and its columns, if they are renamed.
 
     Args:
@@ -37,7 +37,7 @@ class Inner:
             )
 
 
-def inside(select: exp.Select, rows: RowScope) -> Inner | None:
+def inside(select: exp.Select, rows: RowScope) -> InnerSelect | None:
     """Return what a SELECT is over, if that is one other SELECT which aggregates, or is over such."""
     clause = select.args.get("from_")
     item = getattr(clause, "this", None)
@@ -57,7 +57,7 @@ def inside(select: exp.Select, rows: RowScope) -> Inner | None:
     beyond = tables[len(before) + 1 :] if isinstance(item, exp.Table) else []
     alias = item.args.get("alias")
     if alias is None:
-        return Inner(found, str(item.name) or "subquery", (), tuple(beyond))
+        return InnerSelect(found, str(item.name) or "subquery", (), tuple(beyond))
     rows.only(alias, "this", *(["columns"] if isinstance(alias.args.get("columns"), list) else []))
     columns = tuple(checked_name(column, rows) for column in alias.args.get("columns") or ())
-    return Inner(found, checked_name(alias.this, rows), columns, tuple(beyond))
+    return InnerSelect(found, checked_name(alias.this, rows), columns, tuple(beyond))

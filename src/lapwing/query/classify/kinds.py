@@ -37,7 +37,7 @@ Tables = Sequence[exp.Expression]
 """Common table expressions, in the order of the text: each may name those before it."""
 
 
-class Kind(Enum):
+class RelationKind(Enum):
     """What stands in FROM."""
 
     PROTECTED = "rows that carry the privacy unit"
@@ -51,10 +51,10 @@ class Kinds:
 
     def __init__(self, within: Scope) -> None:
         self._within = within
-        self._known: dict[int, tuple[exp.Expression, Kind]] = {}
+        self._known: dict[int, tuple[exp.Expression, RelationKind]] = {}
         self._depth = 0
 
-    def of(self, query: exp.Expression, visible: Tables = ()) -> Kind:
+    def of(self, query: exp.Expression, visible: Tables = ()) -> RelationKind:
         """Return what a query gives.
 
         Args:
@@ -65,62 +65,66 @@ class Kinds:
         known = self._known.get(id(query))
         if known is None:
             if self._depth > MOST_DEPTH:
-                return Kind.PROTECTED  # whoever binds it refuses it
+                return RelationKind.PROTECTED  # whoever binds it refuses it
             self._depth += 1
             known = self._known[id(query)] = query, self._of(query, (*visible, *tables_of_with(query)))
             self._depth -= 1
         return known[1]
 
-    def in_from(self, select: exp.Select, visible: Tables = ()) -> list[Kind]:
+    def in_from(self, select: exp.Select, visible: Tables = ()) -> list[RelationKind]:
         """Return the kinds of what FROM names, in order."""
         visible = (*visible, *tables_of_with(select))
         return [self._of_item(node, visible) for node in items_of(select)]
 
-    def _of(self, query: exp.Expression, visible: Tables) -> Kind:
+    def _of(self, query: exp.Expression, visible: Tables) -> RelationKind:
         if isinstance(query, exp.SetOperation):
             return _together([self.of(side, visible) for side in (query.this, query.expression)])
         if not isinstance(query, exp.Select):
-            return Kind.PROTECTED  # it is refused wherever it stands
+            return RelationKind.PROTECTED  # it is refused wherever it stands
         kind = _together([self._of_item(node, visible) for node in items_of(query)])
         if query.args.get("from_") is None:  # of nothing, or of numbers that are asked for
-            return Kind.RELEASED if query.find(exp.Subquery) is not None else Kind.CONSTANTS
-        if kind is Kind.PROTECTED and is_aggregated(query):
+            return RelationKind.RELEASED if query.find(exp.Subquery) is not None else RelationKind.CONSTANTS
+        if kind is RelationKind.PROTECTED and is_aggregated(query):
             grouped = query.args.get("group") is not None
-            return Kind.PROTECTED if grouped and self._settles_unit(query, visible) else Kind.RELEASED
+            return RelationKind.PROTECTED if grouped and self._settles_unit(query, visible) else RelationKind.RELEASED
         return kind
 
-    def _of_item(self, node: exp.Expression, visible: Tables) -> Kind:
+    def _of_item(self, node: exp.Expression, visible: Tables) -> RelationKind:
         if isinstance(node, exp.Subquery):
             return self.of(node.this, visible)
         if isinstance(node, exp.Values | exp.Unnest):
-            return Kind.CONSTANTS
+            return RelationKind.CONSTANTS
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-            return Kind.PROTECTED
+            return RelationKind.PROTECTED
         place = next((i for i, table in enumerate(visible) if same_name(node.this, str(table.alias))), None)
         if place is not None:
             return self.of(visible[place].this, visible[:place])
         catalog = self._within.catalog
         if protected_table(node.this, self._within) is not None:
-            return Kind.PROTECTED
+            return RelationKind.PROTECTED
         if any(same_name(node.this, table.name) for table in catalog.public_tables):
-            return Kind.PUBLIC
+            return RelationKind.PUBLIC
         view = next((view for view in catalog.views if same_name(node.this, view.name)), None)
-        return Kind.PROTECTED if view is None else self._of_view(view.name, view.sql)
+        return RelationKind.PROTECTED if view is None else self._of_view(view.name, view.sql)
 
-    def _of_view(self, name: str, sql: str) -> Kind:
+    def _of_view(self, name: str, sql: str) -> RelationKind:
         """Return what a view gives: rows, of whatever it is made."""
         if name in self._within.within:
-            return Kind.PROTECTED
+            return RelationKind.PROTECTED
         inner = replace(self._within, text=sql, within=(*self._within.within, name))
-        return Kind.PUBLIC if Kinds(inner).of(query_of_view(sql, inner)) is Kind.PUBLIC else Kind.PROTECTED
+        return (
+            RelationKind.PUBLIC
+            if Kinds(inner).of(query_of_view(sql, inner)) is RelationKind.PUBLIC
+            else RelationKind.PROTECTED
+        )
 
     # ---- rows ---------------------------------------------------------------------------------------------------
 
     def _settles_unit(self, select: exp.Select, visible: Tables) -> bool:
         """Tell whether each group of a SELECT over rows is of one unit."""
 
-        def settles(bound: Input, rows: RowScope) -> bool:
-            return settles_unit(select, bound.selection, rows, self._within.catalog)
+        def settles(input_: Input, rows: RowScope) -> bool:
+            return settles_unit(select, input_.selection, rows, self._within.catalog)
 
         return self._is_so(select, visible, settles, if_refused=False)
 
@@ -146,18 +150,18 @@ class Kinds:
         conditions = [] if where is None else conjuncts(where.this, self._within.nowhere)
         plain = [node for node in conditions if node.find(exp.Query) is None]
         try:
-            bound = rows_in_from(select, needed_by(select, visible), plain, self._within)
-            return isinstance(bound, Input) and asked(bound, rows_of(bound, self._within))
+            input_ = rows_in_from(select, needed_by(select, visible), plain, self._within)
+            return isinstance(input_, Input) and asked(input_, rows_of(input_, self._within))
         except QueryRefused:
             return if_refused
 
 
-def _together(kinds: Sequence[Kind]) -> Kind:
+def _together(kinds: Sequence[RelationKind]) -> RelationKind:
     """Return the kind of rows that are made of several relations."""
-    for kind in (Kind.RELEASED, Kind.PROTECTED, Kind.PUBLIC):
+    for kind in (RelationKind.RELEASED, RelationKind.PROTECTED, RelationKind.PUBLIC):
         if kind in kinds:
             return kind
-    return Kind.CONSTANTS if kinds else Kind.PROTECTED
+    return RelationKind.CONSTANTS if kinds else RelationKind.PROTECTED
 
 
 def items_of(select: exp.Select) -> list[exp.Expression]:

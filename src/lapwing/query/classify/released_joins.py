@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from lapwing.query.classify.kinds import Kind, Kinds, tables_of_with
+from lapwing.query.classify.kinds import Kinds, RelationKind, tables_of_with
 from lapwing.query.expressions.rows import is_column, same_name
 from lapwing.query.from_clause.common_tables import bare, named_before, tables_of, with_named
 from lapwing.query.from_clause.groupings import is_aggregated
@@ -50,7 +50,7 @@ class ReleasedJoin:
 def released_joins(select: exp.Select, kinds: Kinds, within: Scope) -> list[ReleasedJoin]:
     """Return the joins of rows to results, in order."""
     joins: list[exp.Join] = select.args.get("joins") or []
-    if not joins or not all(map(commutes, joins)) or Kind.PROTECTED not in kinds.in_from(select):
+    if not joins or not all(map(commutes, joins)) or RelationKind.PROTECTED not in kinds.in_from(select):
         return []
     return [found for join in joins if (found := _released(join, select, kinds, within)) is not None]
 
@@ -72,7 +72,7 @@ def _released(join: exp.Join, select: exp.Select, kinds: Kinds, within: Scope) -
     if not isinstance(query, exp.Select) or not item.alias_or_name:
         return None
     key = only_key(query)
-    if key is None or kinds.of(query, before) is not Kind.RELEASED:
+    if key is None or kinds.of(query, before) is not RelationKind.RELEASED:
         return None
     outer = compared(join, item.alias_or_name, key)
     named = None if outer is None else _named(item.alias_or_name, query, join, select, within)

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from lapwing.query.classify.asked_constants import has_constants
 from lapwing.query.classify.inner_select import inside
-from lapwing.query.classify.kinds import Kind, Kinds, stands_in_from
+from lapwing.query.classify.kinds import Kinds, RelationKind, stands_in_from
 from lapwing.query.classify.released_joins import released_joins
 from lapwing.query.classify.scalar_subqueries import around_answer, scalars_in
 from lapwing.query.from_clause.groupings import is_aggregated
@@ -33,13 +33,15 @@ def kind_of(select: exp.Select, kinds: Kinds, within: Scope) -> SelectKind:
     """Return what a SELECT is."""
     queries = [query for query in select.find_all(exp.Query) if query is not select]
     in_from = kinds.in_from(select)
-    public = {Kind.PUBLIC, Kind.CONSTANTS}.issuperset(in_from) and (bool(in_from) or _is_of_nothing(select))
+    public = {RelationKind.PUBLIC, RelationKind.CONSTANTS}.issuperset(in_from) and (
+        bool(in_from) or _is_of_nothing(select)
+    )
     if public and _has_sets(select):
         return SelectKind.SETS_OF_RESULTS
     if not queries:
         return SelectKind.OVER_PUBLIC_ROWS if public else SelectKind.OVER_ROWS
-    if Kind.RELEASED in in_from:
-        if Kind.PROTECTED not in in_from:
+    if RelationKind.RELEASED in in_from:
+        if RelationKind.PROTECTED not in in_from:
             return _over_answers(select, kinds, within)
         return SelectKind.WITH_CONSTANTS if released_joins(select, kinds, within) else SelectKind.OVER_ROWS
     if all(map(stands_in_from, queries)):

@@ -11,7 +11,7 @@ import numpy as np
 from lapwing.exact.arrays import IntArray, product, total
 from lapwing.query.derivation.columns import BoolArray, Rationals, Shape, some
 from lapwing.query.derivation.derived import NoisyCells
-from lapwing.query.derivation.intervals import Ends, Interval, JointMargins
+from lapwing.query.derivation.intervals import Endpoints, Interval, JointMargins
 from lapwing.query.derivation.node import Derived, Part
 from lapwing.query.derivation.rationals import single
 from lapwing.query.measures.measures import Count, Measure, Sum
@@ -70,12 +70,12 @@ class Average:
             self._end(most, np.where(most >= 0, fewest, many), none, high),
         )
 
-    def _end(self, sums: IntArray, counts: IntArray, none: BoolArray, anywhere: int) -> Ends:
+    def _end(self, sums: IntArray, counts: IntArray, none: BoolArray, anywhere: int) -> Endpoints:
         """Return sums over counts from the origin, inside the bounds, and a bound where there is no count."""
         low, high = (product(counts, single(bound)) for bound in self._bounds)
         tops = total(product(counts, single(self.total.origin)), sums)
         tops = np.where(none, product(counts, single(anywhere)), np.minimum(np.maximum(tops, low), high))
-        return Ends(numbers=Rationals(tops=tops, bottoms=counts, scale=self.total.step))
+        return Endpoints(numbers=Rationals(tops=tops, bottoms=counts, scale=self.total.step))
 
     @property
     def _bounds(self) -> tuple[int, int]:

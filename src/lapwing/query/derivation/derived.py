@@ -23,7 +23,7 @@ from lapwing.query.derivation.columns import (
     constant,
 )
 from lapwing.query.derivation.columns_of_values import of_values
-from lapwing.query.derivation.intervals import Ends, Interval, exactly
+from lapwing.query.derivation.intervals import Endpoints, Interval, exactly
 from lapwing.query.derivation.node import Derived, Margins, Part
 from lapwing.query.derivation.noisy_trees import Ranks
 from lapwing.query.derivation.ranked_values import OrderStatistic
@@ -63,7 +63,7 @@ class MeasureValue:
     def interval(self, cells: "NoisyCells", margins: Mapping[Measure, Fraction]) -> Interval:
         """Return where the true value is in every cell."""
         middle, margin = self.column(cells), constant(margins[self.measure])
-        return (Ends(numbers=rationals.subtract(middle, margin)), Ends(numbers=rationals.add(middle, margin)))
+        return (Endpoints(numbers=rationals.subtract(middle, margin)), Endpoints(numbers=rationals.add(middle, margin)))
 
 
 @final

@@ -31,7 +31,7 @@ SignArray = NDArray[np.int64]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ends:
+class Endpoints:
     """Numbers, and −∞ or ∞ where `infinite` is −1 or 1 (the number there is 0)."""
 
     numbers: Rationals
@@ -62,7 +62,7 @@ class Ends:
         return int(np.broadcast_shapes((self.numbers.size,), flags)[0])
 
 
-Interval = tuple[Ends, Ends]
+Interval = tuple[Endpoints, Endpoints]
 Number = TypeVar("Number")
 
 
@@ -82,7 +82,7 @@ class JointMargins(dict[Number, Fraction]):
         margins: Mapping[Number, Fraction],
         mean: Mapping[Number, Fraction] | None = None,
         apart: Mapping[Number, Fraction] | None = None,
-        together: "Callable[[Sequence[Ends]], Ends] | None" = None,
+        together: "Callable[[Sequence[Endpoints]], Endpoints] | None" = None,
         known: "Mapping[Derived, Callable[[NoisyCells], Interval]] | None" = None,
     ) -> None:
         super().__init__(margins)
@@ -94,77 +94,77 @@ class JointMargins(dict[Number, Fraction]):
 
 _ZERO, _ONE = constant(Fraction(0)), constant(Fraction(1))
 _EVERYTHING: Interval = (
-    Ends(numbers=_ZERO, infinite=np.full(1, -1)),
-    Ends(numbers=_ZERO, infinite=np.full(1, 1)),
+    Endpoints(numbers=_ZERO, infinite=np.full(1, -1)),
+    Endpoints(numbers=_ZERO, infinite=np.full(1, 1)),
 )
 
 
 def point(value: Fraction) -> Interval:
     """Return an interval of one number."""
-    return (Ends(numbers=constant(value)), Ends(numbers=constant(value)))
+    return (Endpoints(numbers=constant(value)), Endpoints(numbers=constant(value)))
 
 
 def exactly(column: Column) -> Interval | None:
     """Return the interval of known numbers, which is themselves; None for what is no number."""
-    return (Ends(numbers=column), Ends(numbers=column)) if isinstance(column, Rationals) else None
+    return (Endpoints(numbers=column), Endpoints(numbers=column)) if isinstance(column, Rationals) else None
 
 
-def of_ends(values: Sequence[End]) -> Ends:
+def of_ends(values: Sequence[End]) -> Endpoints:
     """Return a column of ends."""
     signs = np.array([(v > 0) - (v < 0) if isinstance(v, float) else 0 for v in values], dtype=np.int64)
     finite = of_numbers([Fraction(0) if isinstance(v, float) else v for v in values])
-    return Ends(numbers=finite, infinite=signs if signs.any() else None)
+    return Endpoints(numbers=finite, infinite=signs if signs.any() else None)
 
 
 # ---- ends ------------------------------------------------------------------------------------------------------------
 
 
-def _signs(x: Ends) -> SignArray:
+def _signs(x: Endpoints) -> SignArray:
     own = rationals.signs(x.numbers)
     return own if x.infinite is None else np.where(x.infinite != 0, x.infinite, own)
 
 
-def _finite(finite: Rationals, infinite: SignArray | None) -> Ends:
+def _finite(finite: Rationals, infinite: SignArray | None) -> Endpoints:
     """Return numbers with infinities over them."""
     if infinite is None or not infinite.any():
-        return Ends(numbers=finite)
-    return Ends(numbers=rationals.choose(infinite != 0, _ZERO, finite), infinite=infinite)
+        return Endpoints(numbers=finite)
+    return Endpoints(numbers=rationals.choose(infinite != 0, _ZERO, finite), infinite=infinite)
 
 
-def _flags(x: Ends) -> SignArray:
+def _flags(x: Endpoints) -> SignArray:
     return np.zeros(1, dtype=np.int64) if x.infinite is None else x.infinite
 
 
-def plus(x: Ends, y: Ends) -> Ends:
+def plus(x: Endpoints, y: Endpoints) -> Endpoints:
     """Add two ends; of two infinities the first wins."""
     finite = rationals.add(x.numbers, y.numbers)
     if x.infinite is None and y.infinite is None:
-        return Ends(numbers=finite)
+        return Endpoints(numbers=finite)
     return _finite(finite, np.where(_flags(x) != 0, _flags(x), _flags(y)))
 
 
-def negated(x: Ends) -> Ends:
+def negated(x: Endpoints) -> Endpoints:
     """Return −x."""
-    return Ends(numbers=rationals.negate(x.numbers), infinite=None if x.infinite is None else -x.infinite)
+    return Endpoints(numbers=rationals.negate(x.numbers), infinite=None if x.infinite is None else -x.infinite)
 
 
-def times(x: Ends, y: Ends) -> Ends:
+def times(x: Endpoints, y: Endpoints) -> Endpoints:
     """Multiply two ends; 0 times infinity is 0."""
     finite = rationals.multiply(x.numbers, y.numbers)
     if x.infinite is None and y.infinite is None:
-        return Ends(numbers=finite)
+        return Endpoints(numbers=finite)
     return _finite(finite, np.where((_flags(x) != 0) | (_flags(y) != 0), _signs(x) * _signs(y), 0))
 
 
-def over(x: Ends, y: Ends) -> Ends:
+def over(x: Endpoints, y: Endpoints) -> Endpoints:
     """Divide two ends; what is divided by 0 is 0, which no caller keeps."""
     if x.infinite is None and y.infinite is None:
         ratio = rationals.divide(x.numbers, y.numbers)
-        return Ends(numbers=Rationals(tops=ratio.tops, bottoms=ratio.bottoms, scale=ratio.scale))
-    return times(x, Ends(numbers=replace(rationals.divide(_ONE, y.numbers), null=None)))
+        return Endpoints(numbers=Rationals(tops=ratio.tops, bottoms=ratio.bottoms, scale=ratio.scale))
+    return times(x, Endpoints(numbers=replace(rationals.divide(_ONE, y.numbers), null=None)))
 
 
-def at_most(x: Ends, y: Ends) -> BoolArray:
+def at_most(x: Endpoints, y: Endpoints) -> BoolArray:
     """Return where x ≤ y."""
     finite = rationals.at_most(x.numbers, y.numbers)
     if x.infinite is None and y.infinite is None:
@@ -173,20 +173,20 @@ def at_most(x: Ends, y: Ends) -> BoolArray:
     return np.asarray(np.where((a != 0) | (b != 0), a <= b, finite), dtype=np.bool_)
 
 
-def choose(mask: BoolArray, x: Ends, y: Ends) -> Ends:
+def choose(mask: BoolArray, x: Endpoints, y: Endpoints) -> Endpoints:
     """Return x where the mask says so, else y."""
     finite = rationals.choose(mask, x.numbers, y.numbers)
     if x.infinite is None and y.infinite is None:
-        return Ends(numbers=finite)
-    return Ends(numbers=finite, infinite=np.where(mask, _flags(x), _flags(y)))
+        return Endpoints(numbers=finite)
+    return Endpoints(numbers=finite, infinite=np.where(mask, _flags(x), _flags(y)))
 
 
-def lesser(*ends: Ends) -> Ends:
+def lesser(*ends: Endpoints) -> Endpoints:
     """Return the least of ends."""
     return reduce(lambda x, y: choose(at_most(x, y), x, y), ends)
 
 
-def greater(*ends: Ends) -> Ends:
+def greater(*ends: Endpoints) -> Endpoints:
     """Return the greatest of ends."""
     return reduce(lambda x, y: choose(at_most(y, x), x, y), ends)
 
@@ -256,7 +256,7 @@ def absolute(part: Interval) -> Interval:
     low, high = part
     below, above = _signs(low) <= 0, _signs(high) >= 0
     nearest = choose(below, negated(high), low)
-    return (choose(below & above, Ends(numbers=_ZERO), nearest), greater(negated(low), high))
+    return (choose(below & above, Endpoints(numbers=_ZERO), nearest), greater(negated(low), high))
 
 
 def least(*parts: Interval) -> Interval:
@@ -294,7 +294,7 @@ def power(part: Interval, exponent: Interval) -> Interval:
 
 
 def _raised(part: Interval, k: int) -> Interval:
-    one = Ends(numbers=_ONE)
+    one = Endpoints(numbers=_ONE)
     if k < 0:
         return divide((one, one), _raised(part, -k))
     if k == 0:
@@ -304,14 +304,14 @@ def _raised(part: Interval, k: int) -> Interval:
 
 def sign(part: Interval) -> Interval:
     """Return where the sign of x can be."""
-    low, high = (Ends(numbers=Rationals(tops=_signs(end))) for end in part)
+    low, high = (Endpoints(numbers=Rationals(tops=_signs(end))) for end in part)
     return (low, high)
 
 
 def remainder(part: Interval, divisor: Interval) -> Interval:
     """Return where x − y·trunc(x/y) can be: nearer to 0 than x and than y, on the side of x."""
     low, high = part
-    zero, largest = Ends(numbers=_ZERO), absolute(divisor)[1]
+    zero, largest = Endpoints(numbers=_ZERO), absolute(divisor)[1]
     return (
         choose(_signs(low) >= 0, zero, greater(low, negated(largest))),
         choose(_signs(high) <= 0, zero, lesser(high, largest)),
@@ -323,7 +323,7 @@ def square_root(part: Interval) -> Interval:
     roots = increasing(lambda x: elementary.square_roots(rationals.greater(x, _ZERO)))(part)
     factors = (constant(1 - elementary.OUTWARDS), constant(1 + elementary.OUTWARDS))
     low, high = (
-        Ends(
+        Endpoints(
             numbers=rationals.multiply(end.numbers, factor),
             infinite=None if end.infinite is None else np.maximum(end.infinite, 0),  # the root of −∞ is that of 0
         )
@@ -332,7 +332,7 @@ def square_root(part: Interval) -> Interval:
     return (low, high)
 
 
-def root_of_squares(parts: Sequence[Ends]) -> Ends:
+def root_of_squares(parts: Sequence[Endpoints]) -> Endpoints:
     """Return the root of the sum of squares, rounded up."""
     squares = reduce(plus, (times(part, part) for part in parts))
     return square_root((squares, squares))[1]
@@ -354,12 +354,12 @@ def _end_by_end(below: Callable[[End], End], above: Callable[[End], End], part: 
 
 def sample_factor(part: Interval) -> Interval:
     """Return where n/(n − 1) can be, which decreases: over the n ≥ 2 of the part, as it is NULL elsewhere."""
-    two = Ends(numbers=constant(Fraction(2)))
+    two = Endpoints(numbers=constant(Fraction(2)))
     low, high = (greater(end, two) for end in part)
     return (_bessel(high), _bessel(low))
 
 
-def _bessel(n: Ends) -> Ends:
+def _bessel(n: Endpoints) -> Endpoints:
     """Return n/(n − 1), which is 1 at infinity."""
     factor = rationals.divide(n.numbers, rationals.subtract(n.numbers, _ONE))
-    return Ends(numbers=factor if n.infinite is None else rationals.choose(n.infinite != 0, _ONE, factor))
+    return Endpoints(numbers=factor if n.infinite is None else rationals.choose(n.infinite != 0, _ONE, factor))

@@ -19,7 +19,7 @@ from typing import ClassVar, final
 from lapwing.query.derivation import rationals
 from lapwing.query.derivation.columns import Rationals, Shape, constant
 from lapwing.query.derivation.derived import MeasureValue, NoisyCells
-from lapwing.query.derivation.intervals import Ends, Interval
+from lapwing.query.derivation.intervals import Endpoints, Interval
 from lapwing.query.derivation.node import Derived, Part
 from lapwing.query.measures.measures import Measure, Sum
 
@@ -49,7 +49,7 @@ class KnownMean:
     def interval(self, cells: NoisyCells, margins: Mapping[Measure, Fraction]) -> Interval:
         """Return where the true value is in every cell, if as many people have a row as the catalog says."""
         low, high = MeasureValue(measure=self.total).interval(cells, margins)
-        return Ends(numbers=self._mean(low.numbers)), Ends(numbers=self._mean(high.numbers))
+        return Endpoints(numbers=self._mean(low.numbers)), Endpoints(numbers=self._mean(high.numbers))
 
     def half_width(self, of_sum: Fraction) -> Fraction:
         """Return the half-width that follows from that of the sum."""

@@ -21,7 +21,7 @@ from lapwing.query.derivation.columns import Column, Shape
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, compute
 from lapwing.query.derivation.derived import MeasureValue, NoisyCells
-from lapwing.query.derivation.intervals import Ends, Interval, JointMargins
+from lapwing.query.derivation.intervals import Endpoints, Interval, JointMargins
 from lapwing.query.derivation.node import Derived, Part
 from lapwing.query.measures.measures import Count, Measure, Sum
 
@@ -104,7 +104,7 @@ class Variance:
         """Return how far from 0 the combination may be, to both sides, and what rounding three numbers adds."""
         weight = intervals.absolute(intervals.add(others, _squared(mean)))[1]
         twice = intervals.times(_TWO[0], intervals.absolute(mean)[1])
-        weights: list[tuple[Measure, Ends]] = [(self.squares, _ONE[0]), (self.total, twice), (self.count, weight)]
+        weights: list[tuple[Measure, Endpoints]] = [(self.squares, _ONE[0]), (self.total, twice), (self.count, weight)]
         most = margins.together([intervals.times(by, intervals.point(margins[one])[0]) for one, by in weights])
         for measure, by in weights:
             most = intervals.plus(most, intervals.times(by, intervals.point(measure.step / 2)[0]))
@@ -112,7 +112,7 @@ class Variance:
 
     def _released(self, measure: Measure, cells: NoisyCells) -> Interval:
         numbers = MeasureValue(measure=measure).column(cells)
-        return (Ends(numbers=numbers), Ends(numbers=numbers))
+        return (Endpoints(numbers=numbers), Endpoints(numbers=numbers))
 
 
 def _squared(part: Interval) -> Interval:

@@ -10,7 +10,7 @@ from lapwing.query.derivation.columns import (
     Rationals,
     Shape,
 )
-from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE, Ends, Interval
+from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE, Endpoints, Interval
 from lapwing.query.derivation.noisy_trees import RankKind, rank_error
 from lapwing.query.measures.distribution import Distribution
 from lapwing.query.measures.measures import Measure
@@ -61,7 +61,7 @@ class OrderStatistic:
         None if it was chosen by itself: then nothing is known of the values beside it.
         """
         ends = cells.ranks[self.distribution].ends(self, margins[self.distribution])
-        return None if ends is None else (Ends(numbers=ends[0]), Ends(numbers=ends[1]))
+        return None if ends is None else (Endpoints(numbers=ends[0]), Endpoints(numbers=ends[1]))
 
     def note(self, noise: NoiseLaw) -> str:
         """Say how far its rank is off, and from how wide a step its value is read."""

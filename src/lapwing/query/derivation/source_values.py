@@ -17,7 +17,7 @@ from lapwing.query.derivation.columns import NUMERIC, Column, IndexArray, Shape,
 from lapwing.query.derivation.columns_of_values import taken_or_null
 from lapwing.query.derivation.derive import degree_of, rests_on_ends
 from lapwing.query.derivation.derived import KeyValue, NoisyCells, measures_of
-from lapwing.query.derivation.intervals import Ends, Interval
+from lapwing.query.derivation.intervals import Endpoints, Interval
 from lapwing.query.derivation.node import Derived, Part
 from lapwing.query.measures.measures import Measure
 
@@ -58,11 +58,11 @@ class SourceCells:
         low, high = within
         return self._ends(low, -1), self._ends(high, 1)
 
-    def _ends(self, ends: Ends, outside: int) -> Ends:
+    def _ends(self, ends: Endpoints, outside: int) -> Endpoints:
         places = np.maximum(self.places, 0)
         infinite = np.zeros(self.rows.size, dtype=np.int64) if ends.infinite is None else ends.infinite
         infinite = np.where(self.missing, outside, np.broadcast_to(infinite, self.rows.size)[places])
-        return Ends(numbers=ends.numbers.expanded(self.rows.size).taken(places), infinite=infinite)
+        return Endpoints(numbers=ends.numbers.expanded(self.rows.size).taken(places), infinite=infinite)
 
 
 @final

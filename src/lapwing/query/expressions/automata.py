@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Final, Literal
 
-from lapwing.query.expressions.patterns import Characters, Choice, Edge, Pattern, Range, Repeated, Tree, check
+from lapwing.query.expressions.patterns import Alternatives, Characters, Edge, Pattern, Range, Repetition, Tree, check
 from lapwing.query.expressions.patterns import Sequence as InOrder
 
 MOST_STATES: Final = 1_000
@@ -204,9 +204,9 @@ class _Machine:
                 for part in parts if backwards else reversed(parts):
                     then = self._program(part, then, backwards)
                 return then
-            case Choice(parts):
+            case Alternatives(parts):
                 return self._branch(*(self._program(part, then, backwards) for part in parts))
-            case Repeated(part, least, most, lazy):
+            case Repetition(part, least, most, lazy):
                 at = then
                 if most is None:
                     at = self._branch()
@@ -228,9 +228,9 @@ class _Machine:
 
 def _size(tree: Tree) -> int:
     match tree:
-        case Repeated(part, least, most, _):
+        case Repetition(part, least, most, _):
             return _size(part) * max(1, least if most is None else most)
-        case InOrder(parts) | Choice(parts):
+        case InOrder(parts) | Alternatives(parts):
             return sum(map(_size, parts))
     return 1
 
@@ -240,10 +240,10 @@ def _longest(tree: Tree) -> int | None:
     match tree:
         case Characters():
             return 1
-        case Repeated(part, _, most, _):
+        case Repetition(part, _, most, _):
             once = _longest(part)
             return 0 if once == 0 else None if once is None or most is None else once * most
-        case InOrder(parts) | Choice(parts):
+        case InOrder(parts) | Alternatives(parts):
             lengths = [_longest(part) for part in parts]
             known = [length for length in lengths if length is not None]
             both = sum(known) if isinstance(tree, InOrder) else max(known, default=0)
@@ -258,9 +258,9 @@ def _begins(tree: Tree) -> bool:
             return sign == "^"
         case InOrder(parts):
             return bool(parts) and _begins(parts[0])
-        case Choice(parts):
+        case Alternatives(parts):
             return all(map(_begins, parts))
-        case Repeated(part, least, _, _):
+        case Repetition(part, least, _, _):
             return least > 0 and _begins(part)
     return False
 

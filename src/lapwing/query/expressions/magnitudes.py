@@ -28,7 +28,7 @@ ValueBounds = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ladder:
+class DoublingLadder:
     """unit, 2·unit, 4·unit, … as many as `doublings`, then `last`, which is above them; nothing if `last` is 0."""
 
     unit: Fraction
@@ -46,7 +46,7 @@ class Ladder:
         return self.doublings + bool(self.last)
 
 
-NO_LADDER: Final = Ladder(unit=Fraction(1), doublings=0, last=Fraction(0))
+NO_LADDER: Final = DoublingLadder(unit=Fraction(1), doublings=0, last=Fraction(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +57,8 @@ class Magnitudes:
     included, and for the outermost what lies beyond it too. The class of 0 is of 0 alone.
     """
 
-    below: Ladder
-    above: Ladder
+    below: DoublingLadder
+    above: DoublingLadder
 
     @property
     def edges(self) -> tuple[Fraction, ...]:
@@ -96,23 +96,23 @@ def magnitudes_of(argument: Expression) -> Magnitudes:
     raise QueryRefused("Bounds are found of numbers only", cause=RefusalCause.BOUNDS_NOT_SEARCHABLE)
 
 
-def _of_steps(step: Fraction, limit: int | None) -> Ladder:
+def _of_steps(step: Fraction, limit: int | None) -> DoublingLadder:
     limit = 1 << WHOLE_DOUBLINGS if limit is None else limit
     if limit <= 0:
         return NO_LADDER
     last = (limit - 1).bit_length()  # the first power of two that is the limit or above it
     first = max(0, last - MOST_DOUBLINGS)
-    return Ladder(unit=step * 2**first, doublings=last - first, last=step * limit)
+    return DoublingLadder(unit=step * 2**first, doublings=last - first, last=step * limit)
 
 
-def _of_powers(limit: Fraction | None) -> Ladder:
+def _of_powers(limit: Fraction | None) -> DoublingLadder:
     first, last = REAL_EXPONENTS
     if limit is not None:
         if limit <= 0:
             return NO_LADDER
         last = conversion.log2_up(limit)
         first = max(min(first, last - 1), last - MOST_DOUBLINGS)
-    return Ladder(unit=Fraction(2) ** first, doublings=last - first, last=Fraction(2) ** last)
+    return DoublingLadder(unit=Fraction(2) ** first, doublings=last - first, last=Fraction(2) ** last)
 
 
 def class_of(argument: Expression, magnitudes: Magnitudes) -> Expression:
@@ -127,5 +127,5 @@ def class_of(argument: Expression, magnitudes: Magnitudes) -> Expression:
 def magnitudes_in(node: Operation) -> Magnitudes:
     """Return the candidates that `class_of` has put into an expression."""
     facts = [cast(Fraction, cast(Literal, constant).value) for constant in node.arguments[1:]]
-    below, above = (Ladder(unit=facts[i], doublings=int(facts[i + 1]), last=facts[i + 2]) for i in (0, 3))
+    below, above = (DoublingLadder(unit=facts[i], doublings=int(facts[i + 1]), last=facts[i + 2]) for i in (0, 3))
     return Magnitudes(below=below, above=above)

@@ -51,14 +51,14 @@ class Sequence:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Alternatives:
     """One of several, the first that leads to a match."""
 
     parts: "tuple[Tree, ...]"
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class Repetition:
     """A part several times, as often as can be, or as rarely if it is lazy; `most` None for without end."""
 
     part: "Tree"
@@ -67,7 +67,7 @@ class Repeated:
     lazy: bool
 
 
-Tree = Characters | Edge | Sequence | Choice | Repeated
+Tree = Characters | Edge | Sequence | Alternatives | Repetition
 
 
 _CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r"}
@@ -107,7 +107,7 @@ def check(text: str) -> Pattern:
         raise QueryRefused(
             "A pattern is too long", cause=RefusalCause.PATTERN_TOO_LARGE, remedy=f"Use at most {LONGEST} characters."
         )
-    reader = _Reader(text)
+    reader = _PatternParser(text)
     size, tree = reader.alternatives(0)
     if reader.at < len(text):
         raise reader.refusal()
@@ -129,7 +129,7 @@ def _escaped(character: str) -> Characters:
     return _itself(_CONTROLS.get(character, character))
 
 
-class _Reader:
+class _PatternParser:
     """A recursive descent over the text; every method returns what it read, with its size."""
 
     def __init__(self, text: str) -> None:
@@ -166,7 +166,7 @@ class _Reader:
             further, tree = self.sequence(depth)
             size += 1 + further
             parts.append(tree)
-        return size, parts[0] if len(parts) == 1 else Choice(tuple(parts))
+        return size, parts[0] if len(parts) == 1 else Alternatives(tuple(parts))
 
     def sequence(self, depth: int) -> tuple[int, Tree]:
         size, parts = 0, list[Tree]()
@@ -229,7 +229,7 @@ class _Reader:
             return 1, tree
         lazy = self.peek() == "?"
         self.at += lazy
-        return max(times, 2), Repeated(tree, least, most, lazy)
+        return max(times, 2), Repetition(tree, least, most, lazy)
 
     def counted(self) -> tuple[int, int, int | None]:
         start = self.at

@@ -100,14 +100,14 @@ def part_of_span(unit: str, node: exp.Expression, rows: RowScope) -> Expression 
         return instants.part_of_age(unit, later, earlier)
     if not isinstance(node, exp.Sub):
         return None
-    value, is_span = _bound(node, rows)
+    value, is_span = _bind_time(node, rows)
     return (instants.part_of_span if is_span else temporal.part)(unit, value)
 
 
 def compared_spans(symbol: str, node: exp.Expression, sides: Sequence[exp.Expression], rows: RowScope) -> Expression:
     """Compare two values; beside a difference of times, which is a number of seconds, an INTERVAL is one, too."""
     intervals = [type(side) is exp.Interval for side in sides]
-    bound = [None if one else _bound(side, rows) for side, one in zip(sides, intervals, strict=True)]
+    bound = [None if interval else _bind_time(side, rows) for side, interval in zip(sides, intervals, strict=True)]
     spans = [each is None or each[1] for each in bound]
     if any(spans) and (all(intervals) or not all(spans)):
         raise rows.refusal(
@@ -117,7 +117,7 @@ def compared_spans(symbol: str, node: exp.Expression, sides: Sequence[exp.Expres
     return logic.compare(symbol, left, right)
 
 
-def _bound(node: exp.Expression, rows: RowScope) -> tuple[Expression, bool]:
+def _bind_time(node: exp.Expression, rows: RowScope) -> tuple[Expression, bool]:
     """Bind a value once, and tell whether it is a difference of two times, of which one has a time of day."""
     sides = (node.this, node.expression) if isinstance(node, exp.Sub) else ()
     if not sides or any(isinstance(side.unnest(), exp.Interval) for side in sides):

@@ -64,24 +64,24 @@ def bind_listed(
     items: list[Joined] = [(begin, first), *zip(opened, inputs, strict=True)]
     for join, _ in items:
         scope.nowhere.only(join, "this", "on", "using", "side", "kind")
-    bound, items = _begun(select, items, scope)
+    input_, items = _begun(select, items, scope)
     conditions = [*where, *(common for part in where for common in _in_all_branches(part, scope.nowhere))]
-    bound, items, conditions = _connected(bound, items, conditions, scope)
+    input_, items, conditions = _connected(input_, items, conditions, scope)
     if scope.sharing and any(isinstance(other, Input) for _, other in items):
-        bound, items, conditions = _met(bound, items, conditions, scope, asked)
+        input_, items, conditions = _met(input_, items, conditions, scope, asked)
     if items:
-        raise _unconnected(*items[0], bound, conditions, scope)
-    return bound, [part for part in conditions if part in where]
+        raise _unconnected(*items[0], input_, conditions, scope)
+    return input_, [part for part in conditions if part in where]
 
 
 def _unconnected(
-    join: exp.Join, other: Input | PublicInput, bound: Input, conditions: Sequence[exp.Expression], scope: Scope
+    join: exp.Join, other: Input | PublicInput, input_: Input, conditions: Sequence[exp.Expression], scope: Scope
 ) -> QueryRefused:
     """Return the refusal of a table that is compared with nothing, or with nothing that names the unit."""
     if isinstance(other, Input):
-        ours, theirs = rows_of(bound, scope), rows_of(other, scope)
+        ours, theirs = rows_of(input_, scope), rows_of(other, scope)
         if any(sides_of(part, ours, theirs) is not None for part in conditions):
-            return not_of_one_unit(join.this, "inner", bound, other, scope)
+            return not_of_one_unit(join.this, "inner", input_, other, scope)
     name = (other.source if isinstance(other, PublicInput) else other.sources[0]).name
     reason = f"Nothing says what rows of '{name}' are joined with"
     return scope.nowhere.refusal(
@@ -90,41 +90,41 @@ def _unconnected(
 
 
 def _connected(
-    bound: Input, items: list[Joined], conditions: list[exp.Expression], scope: Scope
+    input_: Input, items: list[Joined], conditions: list[exp.Expression], scope: Scope
 ) -> tuple[Input, list[Joined], list[exp.Expression]]:
     """Join what is connected to rows, one after the other; return also the tables and conditions that are left."""
     items = list(items)
     while items:
-        place, on = _next(items, bound, conditions, scope)
+        place, on = _next(items, input_, conditions, scope)
         if place is None:
             break
         join, other = items.pop(place)
         if on:
             join = exp.Join(this=join.this, on=exp.and_(*on, copy=False, wrap=False))
-        bound = bind_join(join, bound, other, scope)
+        input_ = bind_join(join, input_, other, scope)
         conditions = [part for part in conditions if part not in on]
-    return bound, items, conditions
+    return input_, items, conditions
 
 
 def _met(
-    bound: Input, items: list[Joined], conditions: list[exp.Expression], scope: Scope, asked: ConditionBinder
+    input_: Input, items: list[Joined], conditions: list[exp.Expression], scope: Scope, asked: ConditionBinder
 ) -> tuple[Input, list[Joined], list[exp.Expression]]:
     """Let clusters meet; return also the tables that are connected to none, and the conditions that are left."""
-    clusters = [(items[0][0], bound)]
+    clusters = [(items[0][0], input_)]
     while (place := next((i for i, (_, other) in enumerate(items) if isinstance(other, Input)), None)) is not None:
         join, first = items.pop(place)
         if isinstance(first, Input):
             cluster, items, conditions = _connected(first, items, conditions, scope)
             clusters.append((join, cluster))
     clusters, conditions = _asked_of_clusters(clusters, conditions, asked)
-    bound = clusters.pop(0)[1]
+    input_ = clusters.pop(0)[1]
     while clusters:
-        ways = [meet(bound, cluster, conditions, scope) for _, cluster in clusters]
+        ways = [meet(input_, cluster, conditions, scope) for _, cluster in clusters]
         place = next((i for i, way in enumerate(ways) if way), 0)
         join, cluster = clusters.pop(place)
-        bound = bind_shared_join(join, bound, cluster, ways[place], scope)
+        input_ = bind_shared_join(join, input_, cluster, ways[place], scope)
         conditions = [part for part in conditions if part not in ways[place]]
-    return _connected(bound, items, conditions, scope)
+    return _connected(input_, items, conditions, scope)
 
 
 def _asked_of_clusters(
@@ -188,7 +188,7 @@ def _begun(select: exp.Select, items: list[Joined], scope: Scope) -> tuple[Input
 
 
 def _next(
-    items: Sequence[Joined], bound: Input, conditions: Sequence[exp.Expression], scope: Scope
+    items: Sequence[Joined], input_: Input, conditions: Sequence[exp.Expression], scope: Scope
 ) -> tuple[int | None, list[exp.Expression]]:
     """Return which table comes next, and what it is joined on; of joins that say it, only the first in the list.
 
@@ -200,27 +200,27 @@ def _next(
                 if place == 0:
                     return place, []
                 break
-            on = _connecting(bound, other, conditions, scope, ranged=ranged)
+            on = _connecting(input_, other, conditions, scope, ranged=ranged)
             if on:
                 return place, on
     return None, []
 
 
 def _connecting(
-    bound: Input, other: Input | PublicInput, conditions: Sequence[exp.Expression], scope: Scope, *, ranged: bool
+    input_: Input, other: Input | PublicInput, conditions: Sequence[exp.Expression], scope: Scope, *, ranged: bool
 ) -> list[exp.Expression]:
     """Return the conditions that compare two inputs, if they are enough to join them; none otherwise.
 
     Args:
         ranged: Whether comparisons with a public table are looked for, and not equalities.
     """
-    ours, theirs = rows_of(bound, scope), rows_of(other, scope)
+    ours, theirs = rows_of(input_, scope), rows_of(other, scope)
     equal = [part for part in conditions if sides_of(part, ours, theirs) is not None]
     if isinstance(other, PublicInput):
         return [part for part in conditions if ranges([part], ours, theirs)[0]] if ranged else equal
     units = [part for part in conditions if part not in equal and compares_units(part, ours, theirs)]
     on = [*equal, *units]
-    return on if on and connects(bound, other, on, scope) else []
+    return on if on and connects(input_, other, on, scope) else []
 
 
 def _in_all_branches(node: exp.Expression, rows: RowScope) -> list[exp.Expression]:

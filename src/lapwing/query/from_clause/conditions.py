@@ -11,7 +11,7 @@ from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.normal_forms import TRUE
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import BOOLEAN, describe
-from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.relation import FilteredRows
 
 
 def condition(clause: exp.Expression | None, rows: RowScope, name: str) -> Expression | None:
@@ -19,20 +19,20 @@ def condition(clause: exp.Expression | None, rows: RowScope, name: str) -> Expre
     if clause is None:
         return None
     rows.only(clause, "this")
-    return bound_condition(clause.this, rows, name)
+    return bind_condition(clause.this, rows, name)
 
 
-def bound_condition(node: exp.Expression, rows: RowScope, name: str) -> Expression:
+def bind_condition(node: exp.Expression, rows: RowScope, name: str) -> Expression:
     """Bind a condition on a row."""
-    bound = bind_expression(node, rows)
-    if bound.type != BOOLEAN:
+    condition = bind_expression(node, rows)
+    if condition.type != BOOLEAN:
         raise rows.refusal(
             node,
             RefusalCause.NOT_A_CONDITION,
-            f"{name} needs a condition, not {describe(bound.type)}",
+            f"{name} needs a condition, not {describe(condition.type)}",
             "Write a comparison.",
         )
-    return bound
+    return condition
 
 
 def conjunction(first: Expression | None, second: Expression | None) -> Expression | None:
@@ -44,7 +44,7 @@ def conjunction(first: Expression | None, second: Expression | None) -> Expressi
     return logic.both(first, second)
 
 
-def filtered(selection: Selection, where: Expression | None) -> Selection:
+def filtered(selection: FilteredRows, where: Expression | None) -> FilteredRows:
     """Return the rows of a selection for which a condition is true too."""
     return replace(selection, where=conjunction(selection.where, where))
 

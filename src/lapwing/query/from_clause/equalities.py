@@ -11,7 +11,7 @@ from lapwing.query.expressions.calls import bind_expression, looked_at
 from lapwing.query.expressions.conversion import alike
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope
-from lapwing.query.from_clause.conditions import bound_condition, conjunction, filtered
+from lapwing.query.from_clause.conditions import bind_condition, conjunction, filtered
 from lapwing.query.from_clause.scope import Input
 
 Pairs = list[tuple[Expression, Expression]]
@@ -98,7 +98,7 @@ def filtered_by_own(
     rest = []
     for part in conditions:
         if binds(part, theirs) and not binds(part, ours):
-            other = replace(other, selection=filtered(other.selection, bound_condition(part, theirs, "ON")))
+            other = replace(other, selection=filtered(other.selection, bind_condition(part, theirs, "ON")))
         else:
             rest.append(part)
     return other, rest
@@ -108,7 +108,7 @@ def all_of(conditions: Sequence[exp.Expression], rows: RowScope) -> Expression |
     """Bind conditions on a pair of rows, as one; None if there are none."""
     where: Expression | None = None
     for part in conditions:
-        where = conjunction(where, bound_condition(part, rows, "ON"))
+        where = conjunction(where, bind_condition(part, rows, "ON"))
     return where
 
 

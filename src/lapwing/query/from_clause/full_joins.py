@@ -19,23 +19,23 @@ from lapwing.query.from_clause.scope import Input, Scope, rows_of
 from lapwing.query.from_clause.unions import hull_of, reading_alike
 from lapwing.query.from_clause.unit_joins import bind_unit_join, join_using
 from lapwing.query.relations.fresh_columns import fresh
-from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.relation import FilteredRows
 from lapwing.query.relations.set_operations import Part, Union
 from lapwing.query.relations.unit_join import UnitJoinKind
 
 
-def bind_right_join(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> Input:
+def bind_right_join(node: exp.Expression, input_: Input, other: Input, scope: Scope) -> Input:
     """Bind a RIGHT JOIN: a LEFT JOIN the other way round, with the columns in the order of the text."""
-    result = _one_way(node, "left", other, bound, scope)
+    result = _one_way(node, "left", other, input_, scope)
     first = len(other.sources)
     return replace(result, sources=(*result.sources[first:], *result.sources[:first]))
 
 
-def bind_full_join(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> Input:
+def bind_full_join(node: exp.Expression, input_: Input, other: Input, scope: Scope) -> Input:
     """Bind a FULL JOIN: columns of a side are NULL in rows that match nothing there, but for those that USING names."""
     using = {name.name.casefold() for name in node.args.get("using") or ()}
-    left = _one_way(node, "left", bound, other, scope)
-    right = _one_way(node, "anti", other, bound, scope)
+    left = _one_way(node, "left", input_, other, scope)
+    right = _one_way(node, "anti", other, input_, scope)
     theirs = {source.name: source.columns for source in right.sources}
     every = [pair for columns in theirs.values() for pair in columns.items()]
     shared = {name.casefold(): value for name, value in every if name.casefold() in using}
@@ -58,12 +58,12 @@ def bind_full_join(node: exp.Expression, bound: Input, other: Input, scope: Scop
     following = iter(columns)
     sources: tuple[TableReference, ...] = tuple(
         replace(
-            source, columns={name: next(following) for name in source.columns}, unit=_unit(node, source, bound, scope)
+            source, columns={name: next(following) for name in source.columns}, unit=_unit(node, source, input_, scope)
         )
         for source in left.sources
     )
     united = Union(parts=tuple(parts), columns=(*columns, *read), full=True)
-    return replace(bound, selection=Selection(relation=united), sources=sources)
+    return replace(input_, selection=FilteredRows(relation=united), sources=sources)
 
 
 def _one_way(node: exp.Expression, kind: UnitJoinKind, one: Input, other: Input, scope: Scope) -> Input:
@@ -73,8 +73,8 @@ def _one_way(node: exp.Expression, kind: UnitJoinKind, one: Input, other: Input,
     return bind_unit_join(node, kind, one, other, conjuncts(on, scope.nowhere) if on is not None else [], scope)
 
 
-def _unit(node: exp.Expression, source: TableReference, bound: Input, scope: Scope) -> str | None:
+def _unit(node: exp.Expression, source: TableReference, input_: Input, scope: Scope) -> str | None:
     """Return the name of the unit, if a source has it in all rows: where USING names it, of the first side."""
-    rows = rows_of(bound, scope)
+    rows = rows_of(input_, scope)
     by_unit = any(rows.is_unit(column_called(name)) for name in node.args.get("using") or ())
-    return source.unit if by_unit and source in bound.sources else None
+    return source.unit if by_unit and source in input_.sources else None

@@ -25,7 +25,7 @@ from lapwing.query.from_clause.unit_aggregates import AGGREGATES, UnitCall, bind
 from lapwing.query.relations.fresh_columns import fresh, with_read
 from lapwing.query.relations.identity import names_unit, origin
 from lapwing.query.relations.per_unit import PASSING, PerUnit, UnitAggregate, UnitFunction
-from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.relation import FilteredRows
 from lapwing.query.relations.size import MOST_COLUMNS
 from lapwing.query.relations.windowed import Window
 
@@ -58,8 +58,8 @@ class _Collected:
 
 
 def bind_aggregates(
-    select: exp.Select, selection: Selection, rows: RowScope, catalog: Catalog
-) -> tuple[Selection, RowScope]:
+    select: exp.Select, selection: FilteredRows, rows: RowScope, catalog: Catalog
+) -> tuple[FilteredRows, RowScope]:
     """Return one row a unit (and group), and the rows that the SELECT list and HAVING may name afterwards.
 
     Raises:
@@ -97,10 +97,12 @@ def bind_aggregates(
         for node in nodes
     }
     units = tuple(replace(source, columns={}) for source in rows.sources)
-    return Selection(relation=relation), RowScope(text=rows.text, sources=units, prepared=prepared, lost=rows.sources)
+    return FilteredRows(relation=relation), RowScope(
+        text=rows.text, sources=units, prepared=prepared, lost=rows.sources
+    )
 
 
-def _groups(select: exp.Select, selection: Selection, rows: RowScope, catalog: Catalog) -> tuple[Expression, ...]:
+def _groups(select: exp.Select, selection: FilteredRows, rows: RowScope, catalog: Catalog) -> tuple[Expression, ...]:
     """Bind GROUP BY: the unit, or columns that name it, are among the groups, so that each is of one unit."""
     nodes = _nodes(select, rows)
     groups = tuple(sorted(dict.fromkeys(_group(node, rows) for node in nodes if not rows.is_unit(node)), key=str))
@@ -116,7 +118,7 @@ def _groups(select: exp.Select, selection: Selection, rows: RowScope, catalog: C
     return groups
 
 
-def settles_unit(select: exp.Select, selection: Selection, rows: RowScope, catalog: Catalog) -> bool:
+def settles_unit(select: exp.Select, selection: FilteredRows, rows: RowScope, catalog: Catalog) -> bool:
     """Tell whether each group of a SELECT is of one unit."""
     nodes = _nodes(select, rows)
     return _is_settled(nodes, lambda: [_group(node, rows) for node in nodes], selection, rows, catalog)
@@ -136,7 +138,7 @@ def _nodes(select: exp.Select, rows: RowScope) -> list[exp.Expression]:
 def _is_settled(
     nodes: Sequence[exp.Expression],
     groups: Callable[[], Sequence[Expression]],
-    selection: Selection,
+    selection: FilteredRows,
     rows: RowScope,
     catalog: Catalog,
 ) -> bool:
@@ -145,16 +147,16 @@ def _is_settled(
 
 
 def _group(node: exp.Expression, rows: RowScope) -> Expression:
-    bound = bind_both(node, rows)
-    if isinstance(bound, Literal):
+    expression = bind_both(node, rows)
+    if isinstance(expression, Literal):
         raise rows.refusal(
             node, RefusalCause.INVALID_GROUP_KEY, "GROUP BY takes columns, not constants", "Leave it out."
         )
-    return bound
+    return expression
 
 
 def _collect(
-    node: exp.Expression, groups: tuple[Expression, ...], selection: Selection, rows: RowScope, collected: _Collected
+    node: exp.Expression, groups: tuple[Expression, ...], selection: FilteredRows, rows: RowScope, collected: _Collected
 ) -> None:
     """Find the aggregates and group expressions inside a node."""
     if isinstance(node, exp.Window):
@@ -173,17 +175,19 @@ def _collect(
         return
     if not isinstance(node, exp.Literal) and not _has_aggregate(node):
         try:
-            bound = bind_expression(node, rows)
+            expression = bind_expression(node, rows)
         except QueryRefused:
-            bound = None
-        if bound is not None and bound in groups:
-            collected.groups.setdefault(bound, []).append(id(node))
+            expression = None
+        if expression is not None and expression in groups:
+            collected.groups.setdefault(expression, []).append(id(node))
             return
     for child in node.iter_expressions():
         _collect(child, groups, selection, rows, collected)
 
 
-def _read(node: exp.Expression, aggregate: UnitAggregate, selection: Selection, rows: RowScope) -> UnitAggregate | None:
+def _read(
+    node: exp.Expression, aggregate: UnitAggregate, selection: FilteredRows, rows: RowScope
+) -> UnitAggregate | None:
     """Return the least or the greatest value as it is read; None of another aggregate, or if there is none."""
     if aggregate.function not in PASSING:
         return None
@@ -228,7 +232,7 @@ def _is_clamp_of(part: UnitAggregate | Window, read: UnitAggregate | Window) -> 
 # ---- aggregates -----------------------------------------------------------------------------------------------------
 
 
-def _aggregate(node: exp.Expression, selection: Selection, rows: RowScope) -> UnitAggregate:
+def _aggregate(node: exp.Expression, selection: FilteredRows, rows: RowScope) -> UnitAggregate:
     node, condition = without_filter(node, rows)
     if type(node) not in AGGREGATES:
         raise rows.refusal(

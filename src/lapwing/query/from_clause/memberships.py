@@ -15,7 +15,7 @@ from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.as_read import as_read
 from lapwing.query.expressions.calls import looked_at
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
-from lapwing.query.from_clause.conditions import bound_condition, conjuncts, filtered
+from lapwing.query.from_clause.conditions import bind_condition, conjuncts, filtered
 from lapwing.query.from_clause.equalities import equal
 from lapwing.query.from_clause.public_joins import check_name, equalities, joined, split
 from lapwing.query.from_clause.scope import Binder, Input, PublicInput, RowsBinder, Scope, rows_of
@@ -34,7 +34,7 @@ class _Binders:
 
 def bind_where(
     parts: Sequence[exp.Expression],
-    bound: Input,
+    input_: Input,
     scope: Scope,
     *,
     subquery: Binder,
@@ -42,46 +42,46 @@ def bind_where(
     several: RowsBinder,
 ) -> Input:
     """Bind the conditions of WHERE, given how subqueries and FROM clauses are bound."""
-    rows = rows_of(bound, scope)
+    rows = rows_of(input_, scope)
     memberships = [node for node in parts if _is_membership(node)]
     marking = [node for node in parts if node not in memberships and any(_nested(node))]
     for node in parts:
         if node not in memberships and node not in marking:
-            bound = replace(bound, selection=filtered(bound.selection, bound_condition(node, rows, "WHERE")))
+            input_ = replace(input_, selection=filtered(input_.selection, bind_condition(node, rows, "WHERE")))
     binders = _Binders(subquery=subquery, item=item, several=several)
     for node in marking:
-        bound = _with_marks(node, bound, scope, binders)
+        input_ = _with_marks(node, input_, scope, binders)
     asked = [partial(_membership, node, scope=scope, binders=binders) for node in memberships]
     # Each keeps rows by their own columns alone. So their order does not matter, nor how often one stands there.
-    ordered = {str(binder(bound).selection): binder for binder in asked}
+    ordered = {str(binder(input_).selection): binder for binder in asked}
     for _, binder in sorted(ordered.items(), key=lambda named: named[0]):
-        bound = binder(bound)
-        require_bounded_size(bound.selection, memberships[0], scope.nowhere)
-    return bound
+        input_ = binder(input_)
+        require_bounded_size(input_.selection, memberships[0], scope.nowhere)
+    return input_
 
 
-def _with_marks(node: exp.Expression, bound: Input, scope: Scope, binders: _Binders) -> Input:
+def _with_marks(node: exp.Expression, input_: Input, scope: Scope, binders: _Binders) -> Input:
     """Keep the rows for which a condition is true in which IN and EXISTS stand beside others."""
-    sources, prepared = bound.sources, {}
+    sources, prepared = input_.sources, {}
     for inner, monotone in _nested(node):
         if isinstance(inner, exp.Exists):
-            select = _select_of(inner, rows_of(bound, scope))
+            select = _select_of(inner, rows_of(input_, scope))
             clause = select.args.get("from_")
             joined_inside = bool(select.args.get("joins"))
             if clause is None or not (joined_inside or isinstance(binders.item(clause.this, scope), Input)):
                 continue  # of public rows it is refused where the condition is bound
-            bound, prepared[id(inner)] = marked(_exists(inner, False, bound, scope, binders))
+            input_, prepared[id(inner)] = marked(_exists(inner, False, input_, scope, binders))
         elif isinstance(binders.subquery(inner.args["query"], scope), Input):
-            if not monotone and not rows_of(bound, scope).is_unit(inner.this):
+            if not monotone and not rows_of(input_, scope).is_unit(inner.this):
                 # What is NULL in SQL where nothing matches is FALSE in a mark, which NOT would turn into TRUE.
                 reason = "IN over protected rows stands for itself or under AND and OR"
-                raise rows_of(bound, scope).refusal(
+                raise rows_of(input_, scope).refusal(
                     inner, RefusalCause.SUBQUERY_NOT_SUPPORTED, reason, "Write NOT EXISTS (SELECT 1 FROM … WHERE …)."
                 )
-            bound, prepared[id(inner)] = marked(_in(inner, False, bound, scope, binders.subquery))
-        require_bounded_size(bound.selection, inner, scope.nowhere)
+            input_, prepared[id(inner)] = marked(_in(inner, False, input_, scope, binders.subquery))
+        require_bounded_size(input_.selection, inner, scope.nowhere)
     rows = RowScope(text=scope.text, sources=sources, prepared=prepared)
-    return replace(bound, selection=filtered(bound.selection, bound_condition(node, rows, "WHERE")))
+    return replace(input_, selection=filtered(input_.selection, bind_condition(node, rows, "WHERE")))
 
 
 def _nested(node: exp.Expression, monotone: bool = True) -> Iterator[tuple[exp.Expression, bool]]:
@@ -94,11 +94,11 @@ def _nested(node: exp.Expression, monotone: bool = True) -> Iterator[tuple[exp.E
             yield from _nested(child, monotone)
 
 
-def _membership(node: exp.Expression, bound: Input, scope: Scope, binders: _Binders) -> Input:
+def _membership(node: exp.Expression, input_: Input, scope: Scope, binders: _Binders) -> Input:
     inner, denied = _inner(node)
     if isinstance(inner, exp.Exists):
-        return _exists(inner, denied, bound, scope, binders)
-    return _in(inner, denied, bound, scope, binders.subquery)
+        return _exists(inner, denied, input_, scope, binders)
+    return _in(inner, denied, input_, scope, binders.subquery)
 
 
 def _inner(node: exp.Expression) -> tuple[exp.Expression, bool]:
@@ -115,35 +115,35 @@ def _is_membership(node: exp.Expression) -> bool:
     return isinstance(inner, exp.Exists) or (isinstance(inner, exp.In) and inner.args.get("query") is not None)
 
 
-def _in(node: exp.Expression, denied: bool, bound: Input, scope: Scope, subquery: Binder) -> Input:
+def _in(node: exp.Expression, denied: bool, input_: Input, scope: Scope, subquery: Binder) -> Input:
     """Bind [NOT] x IN (SELECT …), with SQL's meaning: one public NULL, and NOT IN holds for no row."""
-    rows = rows_of(bound, scope)
+    rows = rows_of(input_, scope)
     rows.only(node, "this", "query")
     public = subquery(node.args["query"], scope)
     if isinstance(public, Input):
-        return _in_units(node, denied, bound, public, scope)
+        return _in_units(node, denied, input_, public, scope)
     value = looked_at(node.this, rows)
     columns = list(public.source.columns.values())
     if len(columns) != 1:
         raise rows.refusal(node, RefusalCause.SUBQUERY_NOT_ONE_COLUMN, "IN takes a subquery with one column")
     with rows.pointing(node):
         pair = equal(value, columns[0])
-    return joined(bound, public, "not_in" if denied else "semi", [pair], scope)
+    return joined(input_, public, "not_in" if denied else "semi", [pair], scope)
 
 
-def _in_units(node: exp.Expression, denied: bool, bound: Input, other: Input, scope: Scope) -> Input:
+def _in_units(node: exp.Expression, denied: bool, input_: Input, other: Input, scope: Scope) -> Input:
     """Bind x [NOT] IN (SELECT y FROM …) over protected rows, where equality of x and y means one unit.
 
     Rows with a unit always have it, and so has a linked row its key; but the key of a parent's row may be NULL, and
     then SQL's NOT IN holds for no row of anybody. So NOT IN is answered of the unit alone.
     """
-    rows = rows_of(bound, scope)
+    rows = rows_of(input_, scope)
     other = replace(other, sources=tuple(replace(source, name="") for source in other.sources))
     shown = [(name, value) for source in other.sources for name, value in source.columns.items()]
     by_unit = rows.is_unit(node.this) and other.sources[0].unit is not None
     if by_unit and all(name == other.sources[0].unit for name, _ in shown):
-        check_units(node, bound, other, rows)
-        return paired("anti" if denied else "semi", bound, other, [], [], scope)
+        check_units(node, input_, other, rows)
+        return paired("anti" if denied else "semi", input_, other, [], [], scope)
     if len(shown) != 1 or denied:
         what = "NOT IN takes" if denied else "IN takes"
         reason = f"{what} a subquery over a public table, or one that shows only the privacy unit"
@@ -156,16 +156,16 @@ def _in_units(node: exp.Expression, denied: bool, bound: Input, other: Input, sc
             reason,
             f"Write {unit} IN (SELECT {unit} FROM …), or NOT EXISTS with an equality.",
         )
-    check_units(node, bound, other, rows)
+    check_units(node, input_, other, rows)
     with rows.pointing(node):
         pair = equal(looked_at(node.this, rows), as_read(shown[0][1]))
-    if not is_linked([pair], bound, other, scope):
-        raise rows.refusal(node, RefusalCause.UNLINKED_TABLES, *unlinked(bound, other, scope))
-    return paired("semi", bound, other, [pair], [], scope)
+    if not is_linked([pair], input_, other, scope):
+        raise rows.refusal(node, RefusalCause.UNLINKED_TABLES, *unlinked(input_, other, scope))
+    return paired("semi", input_, other, [pair], [], scope)
 
 
-def _exists(node: exp.Expression, denied: bool, bound: Input, scope: Scope, binders: _Binders) -> Input:
-    rows = rows_of(bound, scope)
+def _exists(node: exp.Expression, denied: bool, input_: Input, scope: Scope, binders: _Binders) -> Input:
+    rows = rows_of(input_, scope)
     rows.only(node, "this")
     select = _select_of(node, rows)
     clause = select.args.get("from_")
@@ -178,7 +178,7 @@ def _exists(node: exp.Expression, denied: bool, bound: Input, scope: Scope, bind
             "Write EXISTS (SELECT 1 FROM …).",
         )
     if isinstance(other, PublicInput) and not select.args.get("joins"):
-        check_name(select, bound, other, rows)
+        check_name(select, input_, other, rows)
     rows.only(select, "expressions", "from_", "joins", "where")
     _check_shown(select, rows)
     where = select.args.get("where")
@@ -188,7 +188,9 @@ def _exists(node: exp.Expression, denied: bool, bound: Input, scope: Scope, bind
     joins = select.args.get("joins") or []
     if joins:
         sides = [other, *(binders.item(join.this, scope) for join in joins)]
-        theirs = RowScope(text=scope.text, sources=tuple(one for side in sides for one in rows_of(side, scope).sources))
+        theirs = RowScope(
+            text=scope.text, sources=tuple(source for side in sides for source in rows_of(side, scope).sources)
+        )
         own = [part for part in conditions if _names_only(part, theirs)]
         other, conditions = (
             binders.several(select, own, scope),
@@ -197,7 +199,7 @@ def _exists(node: exp.Expression, denied: bool, bound: Input, scope: Scope, bind
     kind: Choice["semi", "anti"] = "anti" if denied else "semi"
     if isinstance(other, Input):
         theirs = rows_of(other, scope)
-        return bind_unit_join(select, kind, bound, other, [_qualified(part, theirs) for part in conditions], scope)
+        return bind_unit_join(select, kind, input_, other, [_qualified(part, theirs) for part in conditions], scope)
     if not conditions:
         raise rows.refusal(
             select,
@@ -205,12 +207,12 @@ def _exists(node: exp.Expression, denied: bool, bound: Input, scope: Scope, bind
             "EXISTS without a condition does not depend on the row",
             "Compare with a column.",
         )
-    pairs, rest = equalities(conditions, bound, other, scope)
-    outside, other = split(rest, bound, other, scope)
+    pairs, rest = equalities(conditions, input_, other, scope)
+    outside, other = split(rest, input_, other, scope)
     if outside:
         reason = "EXISTS takes conditions on the public table and equalities with a row's columns"
         raise rows.refusal(outside[0], RefusalCause.INVALID_EXISTS, reason)
-    return joined(bound, other, kind, pairs, scope)
+    return joined(input_, other, kind, pairs, scope)
 
 
 def _select_of(node: exp.Expression, rows: RowScope) -> exp.Expression:

@@ -16,7 +16,7 @@ from lapwing.query.expressions.as_read import as_read
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
 from lapwing.query.expressions.rows import RowScope, TableReference
 from lapwing.query.expressions.types import Fixed, Type
-from lapwing.query.from_clause.conditions import bound_condition, conjunction, conjuncts, filtered
+from lapwing.query.from_clause.conditions import bind_condition, conjunction, conjuncts, filtered
 from lapwing.query.from_clause.equalities import Pairs, all_of, binds, column_called, equal, pairs_in_order, separated
 from lapwing.query.from_clause.full_joins import bind_full_join, bind_right_join
 from lapwing.query.from_clause.range_joins import Comparison, most_met, ranges
@@ -26,8 +26,8 @@ from lapwing.query.from_clause.unit_joins import bind_unit_join, connects, join_
 from lapwing.query.relations.fresh_columns import names_in
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.public_join import JoinKind, PublicJoin
-from lapwing.query.relations.public_rows import Interval, PublicRows
-from lapwing.query.relations.relation import Selection, unscaled
+from lapwing.query.relations.public_rows import ComparedRange, PublicRows
+from lapwing.query.relations.relation import FilteredRows, unscaled
 
 # Rows without a unit do not exist, so that a RIGHT JOIN to a public table keeps what an inner one keeps: `outer_joins`.
 KINDS: Mapping[tuple[str, str], JoinKind] = {
@@ -48,19 +48,19 @@ _MIRRORED = {"LEFT": "RIGHT", "RIGHT": "LEFT", "": ""}
 
 
 def bind_join(
-    node: exp.Expression, bound: Input, public: Input | PublicInput, scope: Scope, *, mirrored: bool = False
+    node: exp.Expression, input_: Input, public: Input | PublicInput, scope: Scope, *, mirrored: bool = False
 ) -> Input:
     """Bind JOIN … ON and JOIN … USING.
 
     Args:
         mirrored: Whether the public table stands before the join, and the protected one after it.
     """
-    result = _bound_join(node, bound, public, scope, mirrored)
+    result = _bind_join(node, input_, public, scope, mirrored)
     side = _side(node, mirrored) if isinstance(public, PublicInput) else ""
-    own = frozenset(column.name for column in bound.selection.relation.columns)
-    dark = bound.dark if side != "RIGHT" else own if bound.dark is None else own & bound.dark
+    own = frozenset(column.name for column in input_.selection.relation.columns)
+    dark = input_.dark if side != "RIGHT" else own if input_.dark is None else own & input_.dark
     sources = (result.sources[-1], *result.sources[:-1]) if mirrored else result.sources
-    kept = bound.kept
+    kept = input_.kept
     if side == "RIGHT" and isinstance(public, PublicInput) and isinstance(result.selection.relation, PublicJoin):
         kept = {**kept, result.selection.relation.added[0].name: public.rows}
     return replace(result, sources=sources, dark=dark, kept=kept)
@@ -72,12 +72,12 @@ def _side(node: exp.Expression, mirrored: bool) -> str:
     return _MIRRORED.get(side, side) if mirrored else side
 
 
-def _bound_join(node: exp.Expression, bound: Input, public: Input | PublicInput, scope: Scope, mirrored: bool) -> Input:
-    rows = rows_of(bound, scope)
+def _bind_join(node: exp.Expression, input_: Input, public: Input | PublicInput, scope: Scope, mirrored: bool) -> Input:
+    rows = rows_of(input_, scope)
     rows.only(node, "this", "on", "using", "side", "kind")
     if isinstance(public, Input):
-        return _of_units(node, bound, public, scope)
-    check_name(node, bound, public, rows)
+        return _of_units(node, input_, public, scope)
+    check_name(node, input_, public, rows)
     side, kind = _side(node, mirrored), str(node.args.get("kind") or "").upper()
     join = KINDS.get((side, kind))
     if join is None or (mirrored and join in ("semi", "anti")):
@@ -86,7 +86,7 @@ def _bound_join(node: exp.Expression, bound: Input, public: Input | PublicInput,
         raise rows.refusal(node, RefusalCause.JOIN_NOT_SUPPORTED, f"{asked} JOIN is not supported", remedy)
     if node.args.get("using"):
         pairs = _shared(node.args["using"], rows, rows_of(public, scope))
-        return _without_shared(node, joined(bound, public, join, pairs, scope), public)
+        return _without_shared(node, joined(input_, public, join, pairs, scope), public)
     if node.args.get("on") is None:
         raise rows.refusal(
             node,
@@ -95,7 +95,7 @@ def _bound_join(node: exp.Expression, bound: Input, public: Input | PublicInput,
             "Write ON or USING.",
         )
     pairs, conditions = separated(conjuncts(node.args["on"], rows), rows, rows_of(public, scope))
-    outside, public = split(conditions, bound, public, scope)
+    outside, public = split(conditions, input_, public, scope)
     compared = list[Comparison]()
     if not pairs:
         compared, outside = ranges(outside, rows, rows_of(public, scope))
@@ -103,36 +103,36 @@ def _bound_join(node: exp.Expression, bound: Input, public: Input | PublicInput,
     if (outside or compared) and join not in ("inner", "left"):
         reason = f"{join.upper()} JOIN takes equalities and conditions on the public table"
         raise rows.refusal(node.args["on"], RefusalCause.JOIN_CONDITION_NOT_SUPPORTED, reason, "Use JOIN or LEFT JOIN.")
-    result = joined(bound, public, join, pairs, scope, compared)
+    result = joined(input_, public, join, pairs, scope, compared)
     where = all_of(outside, rows_of(result, scope))
     if where is None or join == "inner":
         return replace(result, selection=filtered(result.selection, where))
     return replace(result, selection=_matching(result.selection, where))
 
 
-def _of_units(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> Input:
+def _of_units(node: exp.Expression, input_: Input, other: Input, scope: Scope) -> Input:
     """Bind a join with rows of the same protected table."""
     side, kind = (str(node.args.get(part) or "").upper() for part in ("side", "kind"))
     join = KINDS.get((side, kind))
-    if side in ("RIGHT", "FULL") and kind in ("", "OUTER") and bound.dark is None:
-        return (bind_right_join if side == "RIGHT" else bind_full_join)(node, bound, other, scope)
+    if side in ("RIGHT", "FULL") and kind in ("", "OUTER") and input_.dark is None:
+        return (bind_right_join if side == "RIGHT" else bind_full_join)(node, input_, other, scope)
     if join is None or join == "not_in":
         reason = f"{side} {kind}".strip() + " JOIN of a protected table is not supported"
-        raise rows_of(bound, scope).refusal(
+        raise rows_of(input_, scope).refusal(
             node, RefusalCause.JOIN_NOT_SUPPORTED, reason, "Use JOIN, LEFT, RIGHT or FULL JOIN."
         )
     if node.args.get("using"):
-        return join_using(node, join, bound, other, node.args["using"], scope)
+        return join_using(node, join, input_, other, node.args["using"], scope)
     on = node.args.get("on")
     conditions = conjuncts(on, scope.nowhere) if on is not None else []
-    if scope.sharing and join == "inner" and not connects(bound, other, conditions, scope):
-        return bind_shared_join(node, bound, other, conditions, scope)
-    return bind_unit_join(node, join, bound, other, conditions, scope)
+    if scope.sharing and join == "inner" and not connects(input_, other, conditions, scope):
+        return bind_shared_join(node, input_, other, conditions, scope)
+    return bind_unit_join(node, join, input_, other, conditions, scope)
 
 
-def check_name(node: exp.Expression, bound: Input, public: PublicInput, rows: RowScope) -> None:
+def check_name(node: exp.Expression, input_: Input, public: PublicInput, rows: RowScope) -> None:
     """Refuse a public table that has the name of another table of the question."""
-    if any(source.name.casefold() == public.source.name.casefold() for source in bound.sources):
+    if any(source.name.casefold() == public.source.name.casefold() for source in input_.sources):
         raise rows.refusal(
             node, RefusalCause.DUPLICATE_NAME, f"Two tables are called '{public.source.name}'", "Rename one with AS."
         )
@@ -168,10 +168,10 @@ def _without_shared(node: exp.Expression, result: Input, public: PublicInput) ->
 
 
 def equalities(
-    conditions: Sequence[exp.Expression], bound: Input, public: PublicInput, scope: Scope
+    conditions: Sequence[exp.Expression], input_: Input, public: PublicInput, scope: Scope
 ) -> tuple[Pairs, list[exp.Expression]]:
     """Separate the equalities between a row and a public row from other conditions."""
-    private_rows = rows_of(bound, scope)
+    private_rows = rows_of(input_, scope)
     pairs, rest = separated(conditions, private_rows, rows_of(public, scope))
     _require(pairs, conditions[0], private_rows)
     return pairs, rest
@@ -185,14 +185,14 @@ def _require(found: Sequence[object], node: exp.Expression, rows: RowScope) -> N
 
 
 def split(
-    conditions: Sequence[exp.Expression], bound: Input, public: PublicInput, scope: Scope
+    conditions: Sequence[exp.Expression], input_: Input, public: PublicInput, scope: Scope
 ) -> tuple[list[exp.Expression], PublicInput]:
     """Put conditions on the public table alone into its rows; return the others."""
     rows = rows_of(public, scope)
     outside: list[exp.Expression] = []
     for node in conditions:
-        if binds(node, rows) and not binds(node, rows_of(bound, scope)):
-            where = conjunction(public.rows.where, bound_condition(node, rows, "ON"))
+        if binds(node, rows) and not binds(node, rows_of(input_, scope)):
+            where = conjunction(public.rows.where, bind_condition(node, rows, "ON"))
             public = replace(public, rows=replace(public.rows, where=where))
         else:
             outside.append(node)
@@ -203,7 +203,7 @@ def split(
 
 
 def joined(
-    bound: Input,
+    input_: Input,
     public: PublicInput,
     kind: JoinKind,
     pairs: Pairs,
@@ -218,13 +218,13 @@ def joined(
     )
     for (left, right), key in zip(pairs, keys, strict=True):
         if key is None and multiplicity > 1:  # values that are computed repeat as often as there are equal ones
-            same = Interval(rows=public.rows, value=left.type, ends=((">=", right), ("<=", right)))
+            same = ComparedRange(rows=public.rows, value=left.type, ends=((">=", right), ("<=", right)))
             multiplicity = min(multiplicity, scope.facts.overlap(same))
     shows = kind in ("inner", "left")
-    added = _added(public.rows, bound.selection.relation) if shows else ()
+    added = _added(public.rows, input_.selection.relation) if shows else ()
     relation = PublicJoin(
         kind=kind,
-        source=bound.selection,
+        source=input_.selection,
         other=public.rows,
         on=pairs_in_order(pairs),
         multiplicity=multiplicity,
@@ -232,7 +232,7 @@ def joined(
         compared=scope.facts.multiplicity(public.rows.table, ()) if compared else 0,
     )
     if not shows:
-        return replace(bound, selection=Selection(relation=relation))
+        return replace(input_, selection=FilteredRows(relation=relation))
     places = dict(zip(public.rows.columns, added, strict=True))
     for one in compared:
         condition = logic.compare(one.symbol, one.row, _in_places(one.public, places))
@@ -246,12 +246,12 @@ def joined(
         )
     named = {name: _in_places(column, places) for name, column in public.source.columns.items()}
     return Input(
-        selection=Selection(relation=relation),
-        sources=(*bound.sources, TableReference(name=public.source.name, columns=named)),
+        selection=FilteredRows(relation=relation),
+        sources=(*input_.sources, TableReference(name=public.source.name, columns=named)),
     )
 
 
-def _matching(selection: Selection, where: Expression) -> Selection:
+def _matching(selection: FilteredRows, where: Expression) -> FilteredRows:
     """Return a join in which a row meets only public rows for which a condition is true of both."""
     relation = selection.relation
     if not isinstance(relation, PublicJoin):

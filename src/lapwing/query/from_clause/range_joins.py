@@ -26,7 +26,7 @@ from lapwing.query.expressions.conversion import alike
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.equalities import binds
-from lapwing.query.relations.public_rows import Interval, PublicFacts, PublicRows
+from lapwing.query.relations.public_rows import ComparedRange, PublicFacts, PublicRows
 
 _SYMBOLS: Final[dict[type[exp.Expr], str]] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 _TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -90,8 +90,8 @@ def _comparison(
 def most_met(comparisons: Sequence[Comparison], rows: PublicRows, facts: PublicFacts) -> int:
     """Return the most public rows that one row meets."""
     together: dict[Expression, list[tuple[str, Expression]]] = {}
-    for one in comparisons:
-        together.setdefault(one.row, []).append((one.symbol, one.public))
+    for comparison in comparisons:
+        together.setdefault(comparison.row, []).append((comparison.symbol, comparison.public))
     return min(
-        facts.overlap(Interval(rows=rows, value=value.type, ends=tuple(ends))) for value, ends in together.items()
+        facts.overlap(ComparedRange(rows=rows, value=value.type, ends=tuple(ends))) for value, ends in together.items()
     )

@@ -13,9 +13,9 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope, TableReference, same_name
-from lapwing.query.from_clause.conditions import bound_condition, conjuncts, filtered
+from lapwing.query.from_clause.conditions import bind_condition, conjuncts, filtered
 from lapwing.query.relations.public_rows import PublicFacts, PublicRows
-from lapwing.query.relations.relation import ProtectedRows, Selection, unit_of
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows, unit_of
 from lapwing.query.relations.size import require_bounded_size
 
 
@@ -55,7 +55,7 @@ class Input:
         kept: These rows, by the name that the first of their columns has in the relation.
     """
 
-    selection: Selection
+    selection: FilteredRows
     sources: tuple[TableReference, ...]
     unit_place: int | None = None
     dark: frozenset[str] | None = None
@@ -81,7 +81,7 @@ class KnownSelect:
 
     def is_of(self, node: exp.Expression, named: "Mapping[str, Input | PublicInput]") -> bool:
         """Tell whether a node would be bound to the same: nobody changed it, and its names mean this."""
-        same = self.named.keys() == named.keys() and all(self.named[name] is bound for name, bound in named.items())
+        same = self.named.keys() == named.keys() and all(self.named[name] is input_ for name, input_ in named.items())
         return same and self.node is node and self.digest == hash(node)
 
 
@@ -91,16 +91,16 @@ RowsBinder = Callable[[exp.Select, Sequence[exp.Expression], Scope], Input]
 """Binds WITH, FROM and JOIN of a SELECT, and conditions in the place of its WHERE."""
 
 
-def rows_of(bound: Input | PublicInput, scope: Scope) -> RowScope:
+def rows_of(input_: Input | PublicInput, scope: Scope) -> RowScope:
     """Return the names that expressions over bound rows may use."""
-    return RowScope(text=scope.text, sources=bound.sources if isinstance(bound, Input) else (bound.source,))
+    return RowScope(text=scope.text, sources=input_.sources if isinstance(input_, Input) else (input_.source,))
 
 
-def renamed(bound: Input | PublicInput, name: str) -> Input | PublicInput:
+def renamed(input_: Input | PublicInput, name: str) -> Input | PublicInput:
     """Return rows under another name."""
-    if isinstance(bound, PublicInput):
-        return replace(bound, source=replace(bound.source, name=name))
-    return replace(bound, sources=tuple(replace(source, name=name) for source in bound.sources))
+    if isinstance(input_, PublicInput):
+        return replace(input_, source=replace(input_.source, name=name))
+    return replace(input_, sources=tuple(replace(source, name=name) for source in input_.sources))
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def kept(table: Table, name: str, scope: Scope) -> Input:
     relation = ProtectedRows(table=table, reads=scope.reads)
     columns: dict[str, Expression] = {c.name: c for c in relation.columns if c.cleaned is None}
     sources = (TableReference(name=name, columns=columns, unit=unit_of(table)),)
-    return Input(selection=Selection(relation=relation), sources=sources)
+    return Input(selection=FilteredRows(relation=relation), sources=sources)
 
 
 # ---- the clause ------------------------------------------------------------------------------------------------------
@@ -155,16 +155,16 @@ def _one_table(select: exp.Select, scope: Scope) -> Input | None:
     table = protected_table(item.this, scope)
     if table is None:
         return None
-    bound = kept(table, item.alias or table.name, scope)
+    input_ = kept(table, item.alias or table.name, scope)
     scope.nowhere.only(select.args["from_"], "this")
     scope.nowhere.only(item, "this", "alias")
     scope.nowhere.only(item.this, "this", "quoted")
     scope.nowhere.alias_of(item)
     if where is None:
-        return bound
+        return input_
     scope.nowhere.only(where, "this")
-    rows = rows_of(bound, scope)
+    rows = rows_of(input_, scope)
     for node in conjuncts(where.this, scope.nowhere):
-        bound = replace(bound, selection=filtered(bound.selection, bound_condition(node, rows, "WHERE")))
-    require_bounded_size(bound.selection, select, scope.nowhere)
-    return bound
+        input_ = replace(input_, selection=filtered(input_.selection, bind_condition(node, rows, "WHERE")))
+    require_bounded_size(input_.selection, select, scope.nowhere)
+    return input_

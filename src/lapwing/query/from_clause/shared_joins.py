@@ -28,7 +28,7 @@ from lapwing.query.from_clause.equalities import all_of, filtered_by_own, pairs_
 from lapwing.query.from_clause.scope import Input, Scope, rows_of
 from lapwing.query.from_clause.unit_joins import check_names
 from lapwing.query.relations.fresh_columns import fresh, with_read
-from lapwing.query.relations.relation import Selection, tables_of, units_of_row
+from lapwing.query.relations.relation import FilteredRows, tables_of, units_of_row
 from lapwing.query.relations.shared_join import SharedJoin, kinds_of_units
 
 
@@ -70,7 +70,7 @@ def bind_shared_join(
         on=pairs_in_order(pairs),
         apart=tuple(sorted(set(apart.values()))),
     )
-    found = replace(bound, selection=Selection(relation=relation), sources=_sources(bound, other, relation))
+    found = replace(bound, selection=FilteredRows(relation=relation), sources=_sources(bound, other, relation))
     return replace(found, selection=filtered(found.selection, all_of(rest, rows_of(found, scope))))
 
 

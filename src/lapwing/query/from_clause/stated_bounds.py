@@ -5,7 +5,7 @@ column in the question stands for its value clamped to those bounds. On the rows
 the value, so the question means what it says. What is proven rests on the clamp, which is computed row by row, and
 never on WHERE: a wrong reading of WHERE could only make an answer wrong, not a price.
 
-Only what would be refused for want of bounds is read in this way (`implicit_bounds.bound_otherwise`).
+Only what would be refused for want of bounds is read in this way (`implicit_bounds.bind_otherwise`).
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,9 @@ def stated_bounds(value: Expression, conditions: list[Operation]) -> tuple[Fract
     lows, highs = [], []
     for condition in conditions:
         first, *others = condition.arguments
-        constants = [one.value for one in others if isinstance(one, Literal) and isinstance(one.value, Fraction)]
+        constants = [
+            other.value for other in others if isinstance(other, Literal) and isinstance(other.value, Fraction)
+        ]
         if first != value or len(constants) != len(others) or not constants:
             continue
         if condition.function in ("equal", "member", "greater", "greater_equal"):

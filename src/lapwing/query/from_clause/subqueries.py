@@ -43,7 +43,7 @@ from lapwing.query.relations.fresh_columns import fresh, with_read
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.once_a_unit import once_a_unit
 from lapwing.query.relations.public_rows import PublicRows
-from lapwing.query.relations.relation import Selection, units_of_row
+from lapwing.query.relations.relation import FilteredRows, units_of_row
 from lapwing.query.relations.set_operations import DistinctRows
 from lapwing.query.relations.size import MOST_NESTED, MOST_VIEWS, require_bounded_size
 from lapwing.query.text.parse import parse
@@ -68,10 +68,10 @@ def bind_composed(select: exp.Select, scope: Scope, *, sharing: bool) -> tuple[I
 
 def _composed(select: exp.Select, scope: Scope) -> tuple[Input, Scope]:
     first, scope = _first(select, scope)
-    bound = _from(select, first, _conditions(select, scope), scope)
-    if bound.dark is not None:
-        check_aggregates(select, rows_of(bound, scope), bound.dark)
-    return bound, scope
+    input_ = _from(select, first, _conditions(select, scope), scope)
+    if input_.dark is not None:
+        check_aggregates(select, rows_of(input_, scope), input_.dark)
+    return input_, scope
 
 
 def _first(select: exp.Select, scope: Scope) -> tuple[Input | PublicInput, Scope]:
@@ -104,8 +104,8 @@ def _from(select: exp.Select, first: Input | PublicInput, where: Sequence[exp.Ex
     if not select.args.get("joins"):
         return _joined_from(select, first, where, scope)
     place = (id(select), *where, scope.sharing)
-    bound = _once(select, place, scope, lambda: _joined_from(select, first, where, scope))
-    return cast(Input, bound)
+    input_ = _once(select, place, scope, lambda: _joined_from(select, first, where, scope))
+    return cast(Input, input_)
 
 
 def _joined_from(
@@ -123,13 +123,13 @@ def _joined_from(
         def asked(part: exp.Expression, rows: Input) -> Input:
             return bind_where([part], rows, scope, subquery=unnamed, item=_item, several=_joined_rows)
 
-        bound, where = bind_listed(select, first, joins, where, scope, _item, asked)
+        input_, where = bind_listed(select, first, joins, where, scope, _item, asked)
     else:
         place = (id(select), "joins", scope.sharing)
-        bound = cast(Input, _once(select, place, scope, lambda: _joined(select, first, joins, scope)))
-    bound = bind_where(where, bound, scope, subquery=unnamed, item=_item, several=_joined_rows)
-    require_bounded_size(bound.selection, select, scope.nowhere)
-    return bound
+        input_ = cast(Input, _once(select, place, scope, lambda: _joined(select, first, joins, scope)))
+    input_ = bind_where(where, input_, scope, subquery=unnamed, item=_item, several=_joined_rows)
+    require_bounded_size(input_.selection, select, scope.nowhere)
+    return input_
 
 
 def _begins_with_public(first: Input | PublicInput, joins: Sequence[exp.Expression], scope: Scope) -> bool:
@@ -139,12 +139,12 @@ def _begins_with_public(first: Input | PublicInput, joins: Sequence[exp.Expressi
 
 def _joined(select: exp.Select, first: Input | PublicInput, joins: list[exp.Expression], scope: Scope) -> Input:
     """Bind joins that say what they join on, one after the other."""
-    bound = (
+    input_ = (
         _mirrored(select, first, joins.pop(0) if joins else None, scope) if isinstance(first, PublicInput) else first
     )
     for join in joins:
-        bound = bind_join(join, bound, _item(join.this, scope), scope)
-    return bound
+        input_ = bind_join(join, input_, _item(join.this, scope), scope)
+    return input_
 
 
 def _mirrored(select: exp.Select, first: PublicInput, join: exp.Expression | None, scope: Scope) -> Input:
@@ -220,9 +220,9 @@ def _item(node: exp.Expression, scope: Scope) -> Input | PublicInput:
     scope.nowhere.only(node, "this", "alias")
     scope.nowhere.only(node.this, "this", "quoted")
     name = scope.nowhere.alias_of(node)
-    for known, bound in scope.named.items():
+    for known, input_ in scope.named.items():
         if same_name(node.this, known):
-            return renamed(bound, name or known)
+            return renamed(input_, name or known)
     table = protected_table(node.this, scope)
     if table is not None:
         return kept(table, name or table.name, scope)
@@ -250,18 +250,18 @@ def _names_in_from(scope: Scope) -> list[str]:
 
 
 def _with_names(
-    node: exp.Expression, bound: Input | PublicInput, names: Sequence[exp.Expression], scope: Scope
+    node: exp.Expression, input_: Input | PublicInput, names: Sequence[exp.Expression], scope: Scope
 ) -> Input | PublicInput:
     """Rename the columns of a subquery: (SELECT …) AS s (a, b)."""
-    source = bound.source if isinstance(bound, PublicInput) else bound.sources[0]
+    source = input_.source if isinstance(input_, PublicInput) else input_.sources[0]
     old = list(source.columns)
-    if isinstance(bound, Input) and source.unit is not None and source.unit not in source.columns:
-        if bound.unit_place is None:
+    if isinstance(input_, Input) and source.unit is not None and source.unit not in source.columns:
+        if input_.unit_place is None:
             reason = "The subquery shows all columns, the privacy unit somewhere among them"
             raise scope.nowhere.refusal(
                 node, RefusalCause.STAR_NOT_SUPPORTED, reason, "Name the columns in its SELECT list."
             )
-        old.insert(bound.unit_place, source.unit)
+        old.insert(input_.unit_place, source.unit)
     for name in names:
         scope.nowhere.only(name, "this", "quoted")
     new = [str(name.name) for name in names]
@@ -275,7 +275,7 @@ def _with_names(
     called = dict(zip(old, new, strict=True))
     columns = {called[name]: value for name, value in source.columns.items()}
     shown = replace(source, columns=columns, unit=called.get(source.unit or ""))
-    return replace(bound, source=shown) if isinstance(bound, PublicInput) else replace(bound, sources=(shown,))
+    return replace(input_, source=shown) if isinstance(input_, PublicInput) else replace(input_, sources=(shown,))
 
 
 def _public(table: PublicTable, name: str, scope: Scope) -> PublicInput:
@@ -341,7 +341,7 @@ def _once(
         place: Which part of the node. Its identity tells it from others, because the node is held.
     """
     tables = {table.name.casefold() for table in node.find_all(exp.Table)} if scope.named else set[str]()
-    named = {known: bound for known, bound in scope.named.items() if known.casefold() in tables}
+    named = {known: input_ for known, input_ in scope.named.items() if known.casefold() in tables}
     known = scope.known.get(place)
     if known is None or not known.is_of(node, named):
         known = scope.known[place] = KnownSelect(node=node, digest=hash(node), named=named, bound=bind())
@@ -385,28 +385,28 @@ def _without_duplicates(node: exp.Expression, union: Input, scope: Scope) -> Inp
     """Bind UNION, which is UNION ALL made distinct."""
     (source,) = union.sources
     shown = SelectList(columns=source.columns, unit=source.unit, unit_place=union.unit_place)
-    bound, shown = _distinct(node, union, shown, rows_of(union, scope), "UNION")
-    return replace(bound, sources=(replace(source, columns=shown.columns),))
+    input_, shown = _distinct(node, union, shown, rows_of(union, scope), "UNION")
+    return replace(input_, sources=(replace(source, columns=shown.columns),))
 
 
 _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "distinct", "qualify", "windows", "with_")
 
 
-def _public_subquery(node: exp.Select, bound: PublicInput, name: str, scope: Scope) -> PublicInput:
+def _public_subquery(node: exp.Select, input_: PublicInput, name: str, scope: Scope) -> PublicInput:
     """Bind a SELECT over one public table: columns, what is computed of them, and a condition."""
     scope.nowhere.only(node, "expressions", "from_", "where", "distinct", "with_")
-    rows = rows_of(bound, scope)
+    rows = rows_of(input_, scope)
     columns: dict[str, Expression] = {}
     for shown, expression in bind_list(node, rows).columns.items():
         if node.args.get("distinct") is not None and not isinstance(expression, ColumnReference):
             reason = "DISTINCT in a subquery over a public table takes only its columns"
             raise rows.refusal(node, RefusalCause.DISTINCT_NOT_SUPPORTED, reason, "Leave it out, or name columns.")
         columns[shown] = expression
-    where = conjunction(bound.rows.where, condition(node.args.get("where"), rows, "WHERE"))
+    where = conjunction(input_.rows.where, condition(node.args.get("where"), rows, "WHERE"))
     if where is not None:
         with rows.pointing(node):
             require_small(where)
-    chosen = replace(bound.rows, where=where)
+    chosen = replace(input_.rows, where=where)
     if node.args.get("distinct") is not None:
         rows.only(node.args["distinct"])
         distinct = tuple(column for column in chosen.columns if column in columns.values())
@@ -415,49 +415,49 @@ def _public_subquery(node: exp.Select, bound: PublicInput, name: str, scope: Sco
 
 
 def _protected_subquery(node: exp.Select, first: Input | PublicInput, name: str, scope: Scope) -> Input:
-    bound = _from(node, first, _conditions(node, scope), scope)
-    rows = rows_of(bound, scope)
+    input_ = _from(node, first, _conditions(node, scope), scope)
+    rows = rows_of(input_, scope)
     node = with_units_as_they_are(with_row_numbers(node, rows), rows)
     if is_aggregated(node):
-        selection, rows = bind_aggregates(node, bound.selection, rows, scope.catalog)
+        selection, rows = bind_aggregates(node, input_.selection, rows, scope.catalog)
         having = condition(node.args.get("having"), with_aliases(node.args.get("having"), node, rows), "HAVING")
-        bound = Input(selection=filtered(selection, having), sources=())
+        input_ = Input(selection=filtered(selection, having), sources=())
     elif node.args.get("having") is not None:
         raise rows.refusal(
             node.args["having"], RefusalCause.HAVING_WITHOUT_GROUP_BY, "HAVING without GROUP BY", "Write WHERE."
         )
     windows, definitions = windows_in(node), definitions_in(node, rows)
     if windows:
-        selection, rows = bind_windows(windows, definitions, bound.selection, rows)
-        bound = replace(bound, selection=selection)
+        selection, rows = bind_windows(windows, definitions, input_.selection, rows)
+        input_ = replace(input_, selection=selection)
     qualify = condition(node.args.get("qualify"), with_aliases(node.args.get("qualify"), node, rows), "QUALIFY")
-    bound = replace(bound, selection=filtered(bound.selection, qualify))
+    input_ = replace(input_, selection=filtered(input_.selection, qualify))
     shown = bind_list(node, rows)
     if node.args.get("distinct") is not None:
         rows.only(node.args["distinct"])
-        bound, shown = _distinct(node, bound, shown, rows)
-    require_bounded_size(bound.selection, node, scope.nowhere)
-    if units_of_row(bound.selection.relation) > 1:  # none of them is the unit
+        input_, shown = _distinct(node, input_, shown, rows)
+    require_bounded_size(input_.selection, node, scope.nowhere)
+    if units_of_row(input_.selection.relation) > 1:  # none of them is the unit
         shown = replace(shown, unit=None, unit_place=None)
     source = TableReference(name=name, columns=shown.columns, unit=shown.unit)
-    return Input(selection=bound.selection, sources=(source,), unit_place=shown.unit_place)
+    return Input(selection=input_.selection, sources=(source,), unit_place=shown.unit_place)
 
 
 def _distinct(
-    node: exp.Expression, bound: Input, shown: SelectList, rows: RowScope, name: str = "DISTINCT"
+    node: exp.Expression, input_: Input, shown: SelectList, rows: RowScope, name: str = "DISTINCT"
 ) -> tuple[Input, SelectList]:
     if shown.unit is None:
         reason = f"{name} without the privacy unit would merge the rows of different units"
         remedy = "Add the privacy unit to the SELECT list, or ask for COUNT(DISTINCT x)."
         raise rows.refusal(node, RefusalCause.MIXES_UNITS, reason, remedy)
     expressions = tuple(sorted(dict.fromkeys(shown.columns.values()), key=str))
-    named = fresh("d", [expression.type for expression in expressions], bound.selection.relation)
+    named = fresh("d", [expression.type for expression in expressions], input_.selection.relation)
     named, further = with_read(named, expressions)
     every, values = (*named, *further), (*expressions, *further.values())
     key = shown.columns.get(shown.unit)
-    distinct = DistinctRows(source=bound.selection, columns=every, expressions=values)
+    distinct = DistinctRows(source=input_.selection, columns=every, expressions=values)
     units = bool(values) and all(value == key or isinstance(value, Literal) for value in expressions)
     relation: Relation = once_a_unit(distinct) if units else distinct
     places = dict(zip(expressions, named, strict=True))
     columns: dict[str, Expression] = {name: places[value] for name, value in shown.columns.items()}
-    return replace(bound, selection=Selection(relation=relation)), replace(shown, columns=columns)
+    return replace(input_, selection=FilteredRows(relation=relation)), replace(shown, columns=columns)

@@ -13,7 +13,7 @@ from lapwing.query.expressions.expression import ColumnReference, Expression, Li
 from lapwing.query.expressions.rows import TableReference
 from lapwing.query.from_clause.scope import Input, PublicInput, Scope
 from lapwing.query.relations.fresh_columns import fresh
-from lapwing.query.relations.relation import Selection, table_of
+from lapwing.query.relations.relation import FilteredRows, table_of
 from lapwing.query.relations.set_operations import Part, Union
 
 
@@ -126,7 +126,7 @@ def united(node: exp.Expression, parts: Sequence[Input | PublicInput], name: str
     columns, read = [column for column, _ in pairs], [column for _, column in pairs if column is not None]
     relation = Union(parts=tuple(sorted(flat, key=str)), columns=(*columns, *read))
     source = TableReference(name=name, columns=dict(zip(first.columns, columns, strict=True)), unit=first.unit)
-    return Input(selection=Selection(relation=relation), sources=(source,), unit_place=inputs[0].unit_place)
+    return Input(selection=FilteredRows(relation=relation), sources=(source,), unit_place=inputs[0].unit_place)
 
 
 def _flat(parts: Sequence[Part]) -> list[Part]:

@@ -19,7 +19,7 @@ from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Type, describe
-from lapwing.query.from_clause.conditions import bound_condition
+from lapwing.query.from_clause.conditions import bind_condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ def without_filter(node: exp.Expression, rows: RowScope) -> tuple[exp.Expression
         return node, None
     rows.only(node, "this", "expression")
     rows.only(node.expression, "this")
-    return node.this, bound_condition(node.expression.this, rows, "FILTER")
+    return node.this, bind_condition(node.expression.this, rows, "FILTER")
 
 
 BoundCall = tuple[str, tuple[Expression, ...], Type]

@@ -35,7 +35,7 @@ from lapwing.query.from_clause.equalities import (
 from lapwing.query.from_clause.scope import Input, Scope, rows_of
 from lapwing.query.relations.fresh_columns import fresh, with_read
 from lapwing.query.relations.identity import Origin, at_most_one, names_unit, origin, refers, same_unit
-from lapwing.query.relations.relation import Selection, table_of
+from lapwing.query.relations.relation import FilteredRows, table_of
 from lapwing.query.relations.shared_join import kinds_of_units
 from lapwing.query.relations.unit_join import UnitJoin, UnitJoinKind
 
@@ -49,7 +49,7 @@ MOST_NAMED: Final = 3
 def bind_unit_join(
     node: exp.Expression,
     kind: UnitJoinKind,
-    bound: Input,
+    input_: Input,
     other: Input,
     conditions: Sequence[exp.Expression],
     scope: Scope,
@@ -62,52 +62,54 @@ def bind_unit_join(
     Raises:
         QueryRefused: If none does, or the rows are not of the same units.
     """
-    rows = rows_of(bound, scope)
-    check_units(node, bound, other, rows, _to_meet(kind, bound, other))
+    rows = rows_of(input_, scope)
+    check_units(node, input_, other, rows, _to_meet(kind, input_, other))
     theirs = rows_of(other, scope)
     rest = [part for part in conditions if not compares_units(part, rows, theirs)]
     pairs, others = separated(rest, rows, theirs)
-    if len(rest) == len(conditions) and not is_linked(pairs, bound, other, scope):
-        raise not_of_one_unit(node, kind, bound, other, scope)
-    return paired(kind, bound, other, pairs, others, scope)
+    if len(rest) == len(conditions) and not is_linked(pairs, input_, other, scope):
+        raise not_of_one_unit(node, kind, input_, other, scope)
+    return paired(kind, input_, other, pairs, others, scope)
 
 
-def not_of_one_unit(node: exp.Expression, kind: UnitJoinKind, bound: Input, other: Input, scope: Scope) -> QueryRefused:
+def not_of_one_unit(
+    node: exp.Expression, kind: UnitJoinKind, input_: Input, other: Input, scope: Scope
+) -> QueryRefused:
     """Return the refusal of a join of which nothing says that its rows are of one unit."""
-    rows, further = rows_of(bound, scope), _to_meet(kind, bound, other)
-    check_units(node, bound, other, rows, further)
-    reason, ways = unlinked(bound, other, scope)
+    rows, further = rows_of(input_, scope), _to_meet(kind, input_, other)
+    check_units(node, input_, other, rows, further)
+    reason, ways = unlinked(input_, other, scope)
     return rows.refusal(node, RefusalCause.UNLINKED_TABLES, reason, ways + further)
 
 
-def _to_meet(kind: UnitJoinKind, bound: Input, other: Input) -> str:
+def _to_meet(kind: UnitJoinKind, input_: Input, other: Input) -> str:
     """Return the remedy that rows of different units meet, in an inner join of rows that are no units themselves."""
-    alone = any(table_of(side.selection.relation).unit_is_row for side in (bound, other))
+    alone = any(table_of(side.selection.relation).unit_is_row for side in (input_, other))
     return f" {TO_MEET}" if kind == "inner" and not alone else ""
 
 
-def connects(bound: Input, other: Input, conditions: Sequence[exp.Expression], scope: Scope) -> bool:
+def connects(input_: Input, other: Input, conditions: Sequence[exp.Expression], scope: Scope) -> bool:
     """Tell whether conditions say that rows of two inputs are of one unit."""
-    rows, theirs = rows_of(bound, scope), rows_of(other, scope)
-    if kinds_of_units(bound.selection.relation) != kinds_of_units(other.selection.relation):
+    rows, theirs = rows_of(input_, scope), rows_of(other, scope)
+    if kinds_of_units(input_.selection.relation) != kinds_of_units(other.selection.relation):
         return False
     rest = [part for part in conditions if not compares_units(part, rows, theirs)]
-    return len(rest) < len(conditions) or is_linked(separated(rest, rows, theirs)[0], bound, other, scope)
+    return len(rest) < len(conditions) or is_linked(separated(rest, rows, theirs)[0], input_, other, scope)
 
 
-def is_linked(pairs: Pairs, bound: Input, other: Input, scope: Scope) -> bool:
+def is_linked(pairs: Pairs, input_: Input, other: Input, scope: Scope) -> bool:
     """Tell whether the catalog links what equalities compare, so that they imply one unit, or refers by it."""
-    ours, theirs = bound.selection.relation, other.selection.relation
+    ours, theirs = input_.selection.relation, other.selection.relation
     origins = [(origin(left, ours), origin(right, theirs)) for left, right in pairs]
     return same_unit(origins, scope.catalog) or refers(origins, scope.catalog)
 
 
-def unlinked(bound: Input, other: Input, scope: Scope) -> tuple[str, str]:
+def unlinked(input_: Input, other: Input, scope: Scope) -> tuple[str, str]:
     """Return why rows are not joined, and what to write."""
     reason = "A join between protected rows pairs rows of one unit with each other"
-    ours, theirs = (next(((s.name, s.unit) for s in side.sources if s.unit), None) for side in (bound, other))
+    ours, theirs = (next(((s.name, s.unit) for s in side.sources if s.unit), None) for side in (input_, other))
     by_unit = [f"{'.'.join(ours)} = {'.'.join(theirs)}"] if ours is not None and theirs is not None else []
-    columns = product(_naming(bound, scope).items(), _naming(other, scope).items())
+    columns = product(_naming(input_, scope).items(), _naming(other, scope).items())
     linking = (
         f"{here} = {there}" for (here, left), (there, right) in columns if same_unit([(left, right)], scope.catalog)
     )
@@ -117,12 +119,12 @@ def unlinked(bound: Input, other: Input, scope: Scope) -> tuple[str, str]:
     return reason, f"Join ON {' or ON '.join(ways[:MOST_NAMED])}, with further conditions beside it."
 
 
-def _naming(bound: Input, scope: Scope) -> dict[str, Origin]:
+def _naming(input_: Input, scope: Scope) -> dict[str, Origin]:
     """Return the columns that say whose row it is, each by itself, under the names that the text may use."""
-    relation = bound.selection.relation
+    relation = input_.selection.relation
     origins = {
         f"{source.name}.{name}": come
-        for source in bound.sources
+        for source in input_.sources
         for name, value in source.columns.items()
         if (come := origin(value, relation)) is not None
     }
@@ -131,15 +133,15 @@ def _naming(bound: Input, scope: Scope) -> dict[str, Origin]:
 
 def paired(
     kind: UnitJoinKind,
-    bound: Input,
+    input_: Input,
     other: Input,
     pairs: Pairs,
     rest: Sequence[exp.Expression],
     scope: Scope,
 ) -> Input:
     """Join rows with those of their unit that are equal in pairs of expressions, and for which conditions hold."""
-    other, rest = filtered_by_own(other, rest, rows_of(bound, scope), rows_of(other, scope))
-    result, combined = _joined(kind, bound, other, pairs, scope)
+    other, rest = filtered_by_own(other, rest, rows_of(input_, scope), rows_of(other, scope))
+    result, combined = _joined(kind, input_, other, pairs, scope)
     where = all_of(rest, combined)
     if kind == "inner":
         return replace(result, selection=filtered(result.selection, where))
@@ -147,24 +149,24 @@ def paired(
 
 
 def join_using(
-    node: exp.Expression, kind: UnitJoinKind, bound: Input, other: Input, names: Sequence[exp.Expression], scope: Scope
+    node: exp.Expression, kind: UnitJoinKind, input_: Input, other: Input, names: Sequence[exp.Expression], scope: Scope
 ) -> Input:
     """Join on columns of one name, the unit or a linked key among them, which the result has once."""
-    rows, theirs = rows_of(bound, scope), rows_of(other, scope)
-    check_units(node, bound, other, rows)
+    rows, theirs = rows_of(input_, scope), rows_of(other, scope)
+    check_units(node, input_, other, rows)
     columns = list(map(column_called, names))
     shared = [column for column in columns if not (rows.is_unit(column) and theirs.is_unit(column))]
     pairs = [equal(as_read(rows.column(column)), as_read(theirs.column(column))) for column in shared]
-    if len(shared) == len(columns) and not is_linked(pairs, bound, other, scope):
-        _, remedy = unlinked(bound, other, scope)
+    if len(shared) == len(columns) and not is_linked(pairs, input_, other, scope):
+        _, remedy = unlinked(input_, other, scope)
         raise rows.refusal(
             node, RefusalCause.UNLINKED_TABLES, "USING names neither the privacy unit nor a linked key", remedy
         )
-    result, _ = _joined(kind, bound, other, pairs, scope)
+    result, _ = _joined(kind, input_, other, pairs, scope)
     gone = {name.name.casefold() for name in names}
     sources = tuple(
         source
-        if source in bound.sources
+        if source in input_.sources
         else replace(source, unit=None, columns={n: e for n, e in source.columns.items() if n.casefold() not in gone})
         for source in result.sources
     )
@@ -176,13 +178,13 @@ def _asking(result: Input, where: Expression | None) -> Input:
     relation = result.selection.relation
     if isinstance(relation, UnitJoin):
         relation = replace(relation, condition=where)
-    return replace(result, selection=Selection(relation=relation))
+    return replace(result, selection=FilteredRows(relation=relation))
 
 
-def compared(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> Input:
+def compared(node: exp.Expression, input_: Input, other: Input, scope: Scope) -> Input:
     """Bind INTERSECT and EXCEPT of distinct rows with rows of the same columns, in which NULL is a value."""
-    check_units(node, bound, replace(other, sources=(replace(other.sources[0], name=""),)), rows_of(bound, scope))
-    result, combined = _joined("semi" if isinstance(node, exp.Intersect) else "anti", bound, other, [], scope)
+    check_units(node, input_, replace(other, sources=(replace(other.sources[0], name=""),)), rows_of(input_, scope))
+    result, combined = _joined("semi" if isinstance(node, exp.Intersect) else "anti", input_, other, [], scope)
     ours, theirs = combined.sources
     where: Expression | None = None
     for name, value in ours.columns.items():
@@ -191,9 +193,9 @@ def compared(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> 
     return _asking(result, where)
 
 
-def check_units(node: exp.Expression, bound: Input, other: Input, rows: RowScope, further: str = "") -> None:
+def check_units(node: exp.Expression, input_: Input, other: Input, rows: RowScope, further: str = "") -> None:
     """Refuse to join rows that are not of the same units, or are units themselves."""
-    table, second = (table_of(side.selection.relation) for side in (bound, other))
+    table, second = (table_of(side.selection.relation) for side in (input_, other))
     if table.units != second.units:
         reason = f"{table.name} and {second.name} are not joined, because they have different units"
         link = "link the tables in the catalog, if the units are the same"
@@ -202,12 +204,12 @@ def check_units(node: exp.Expression, bound: Input, other: Input, rows: RowScope
         raise rows.refusal(
             node, RefusalCause.ROWS_ARE_UNITS, "Rows that are privacy units themselves are not joined with one another"
         )
-    check_names(node, bound, other, rows)
+    check_names(node, input_, other, rows)
 
 
-def check_names(node: exp.Expression, bound: Input, other: Input, rows: RowScope) -> None:
+def check_names(node: exp.Expression, input_: Input, other: Input, rows: RowScope) -> None:
     """Refuse to join two tables of one name."""
-    names = {source.name.casefold() for source in bound.sources}
+    names = {source.name.casefold() for source in input_.sources}
     twice = next((source.name for source in other.sources if source.name.casefold() in names), None)
     if twice is not None:
         raise rows.refusal(node, RefusalCause.DUPLICATE_NAME, f"Two tables are called '{twice}'", "Rename one with AS.")
@@ -235,33 +237,33 @@ def _is_unit(node: exp.Expression, rows: RowScope, others: RowScope) -> bool:
         return named
 
 
-def marked(bound: Input) -> tuple[Input, ColumnReference]:
+def marked(input_: Input) -> tuple[Input, ColumnReference]:
     """Return a semi-join as a mark join, which keeps all rows, and the column that says which it would have kept.
 
     Whether a row is kept is TRUE or FALSE, as that of EXISTS; of IN it is FALSE where SQL has NULL, too.
     """
-    relation = bound.selection.relation
+    relation = input_.selection.relation
     if not isinstance(relation, UnitJoin) or relation.kind != "semi":
         raise TypeError(f"{relation.construct} is no semi-join")
     (mark,) = fresh("m", [BOOLEAN], relation, relation.other.relation)
-    return replace(bound, selection=Selection(relation=replace(relation, kind="mark", mark=mark))), mark
+    return replace(input_, selection=FilteredRows(relation=replace(relation, kind="mark", mark=mark))), mark
 
 
-def _joined(kind: UnitJoinKind, bound: Input, other: Input, pairs: Pairs, scope: Scope) -> tuple[Input, RowScope]:
+def _joined(kind: UnitJoinKind, input_: Input, other: Input, pairs: Pairs, scope: Scope) -> tuple[Input, RowScope]:
     """Return the join, and the rows that conditions on a pair may name."""
     shown = shown_of(other)
-    added = fresh("j", [value.type for value in shown], bound.selection.relation, other.selection.relation)
+    added = fresh("j", [value.type for value in shown], input_.selection.relation, other.selection.relation)
     added, further = with_read(added, shown)
     ours, theirs = (frozenset(side) for side in zip(*pairs, strict=True)) if pairs else (frozenset(), frozenset())
     relation = UnitJoin(
         kind=kind,
-        source=bound.selection,
+        source=input_.selection,
         other=other.selection,
         shown=(*shown, *further.values()),
         added=(*added, *further),
         on=pairs_in_order(pairs),
         matches=1 if at_most_one(other.selection, theirs, scope.catalog) else other.selection.rows_per_unit,
-        matched=1 if at_most_one(bound.selection, ours, scope.catalog) else bound.selection.rows_per_unit,
+        matched=1 if at_most_one(input_.selection, ours, scope.catalog) else input_.selection.rows_per_unit,
     )
     places = dict(zip(shown, added, strict=True))
     unit_too = kind != "left"  # in a LEFT JOIN it may be NULL
@@ -273,7 +275,7 @@ def _joined(kind: UnitJoinKind, bound: Input, other: Input, pairs: Pairs, scope:
         )
         for source in other.sources
     )
-    both = (*bound.sources, *sources)
-    kept = both if kind in ("inner", "left") else bound.sources
-    result = replace(bound, selection=Selection(relation=relation), sources=kept)
+    both = (*input_.sources, *sources)
+    kept = both if kind in ("inner", "left") else input_.sources
+    result = replace(input_, selection=FilteredRows(relation=relation), sources=kept)
     return result, RowScope(text=scope.text, sources=both)

@@ -22,10 +22,10 @@ from lapwing.query.from_clause.unit_aggregates import UnitCall, bind_call
 from lapwing.query.from_clause.window_frames import bind_frame, settled
 from lapwing.query.from_clause.window_functions import WINDOW_FUNCTIONS, function_of, name_in_plan
 from lapwing.query.relations.fresh_columns import fresh
-from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.relation import FilteredRows
 from lapwing.query.relations.windowed import PASSING, SortTerm, Window, Windowed
 
-Definitions = Mapping[str, "Written"]
+Definitions = Mapping[str, "WindowText"]
 
 
 def windows_in(select: exp.Select) -> list[exp.Window]:
@@ -46,8 +46,8 @@ def _find(node: exp.Expression, windows: list[exp.Window]) -> None:
 
 
 def bind_windows(
-    nodes: Sequence[exp.Window], definitions: Definitions, selection: Selection, rows: RowScope
-) -> tuple[Selection, RowScope]:
+    nodes: Sequence[exp.Window], definitions: Definitions, selection: FilteredRows, rows: RowScope
+) -> tuple[FilteredRows, RowScope]:
     """Return a selection's rows with the windows as further columns, and the rows that may be named afterwards.
 
     Args:
@@ -69,7 +69,7 @@ def bind_windows(
     places = dict(zip(windows, added, strict=True))
     prepared = {**rows.prepared, **{id(node): places[window] for node, window in zip(nodes, bound, strict=True)}}
     relation = Windowed(source=selection, windows=(*windows, *further.values()), added=(*added, *further))
-    return Selection(relation=relation), RowScope(
+    return FilteredRows(relation=relation), RowScope(
         text=rows.text, sources=rows.sources, prepared=prepared, lost=rows.lost
     )
 
@@ -78,7 +78,7 @@ def bind_windows(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WindowText:
     """What is written of a window in parentheses, after OVER or in the WINDOW clause."""
 
     partition: Sequence[exp.Expression] = ()
@@ -88,7 +88,7 @@ class Written:
 
 def definitions_in(select: exp.Select, rows: RowScope) -> Definitions:
     """Return the windows of the WINDOW clause by name; each may build on those before it."""
-    definitions: dict[str, Written] = {}
+    definitions: dict[str, WindowText] = {}
     for node in select.args.get("windows") or []:
         rows.only(node, "this", "partition_by", "order", "spec", "alias")
         name = node.this
@@ -101,9 +101,9 @@ def definitions_in(select: exp.Select, rows: RowScope) -> Definitions:
     return definitions
 
 
-def _written(node: exp.Window, definitions: Definitions, rows: RowScope) -> Written:
+def _written(node: exp.Window, definitions: Definitions, rows: RowScope) -> WindowText:
     """Return what a window says, together with the one that it names; SQL lets it add an order and a frame."""
-    own = Written(
+    own = WindowText(
         partition=node.args.get("partition_by") or (), order=node.args.get("order"), spec=node.args.get("spec")
     )
     alias = node.args.get("alias")
@@ -120,13 +120,13 @@ def _written(node: exp.Window, definitions: Definitions, rows: RowScope) -> Writ
     if changes:
         reason = f"OVER ({alias.name} …) changes what the window '{alias.name}' says"
         raise rows.refusal(node, RefusalCause.WINDOW_NOT_SUPPORTED, reason, "Write the window out.")
-    return Written(partition=base.partition, order=own.order or base.order, spec=own.spec or base.spec)
+    return WindowText(partition=base.partition, order=own.order or base.order, spec=own.spec or base.spec)
 
 
 # ---- a window -------------------------------------------------------------------------------------------------------
 
 
-def _window(node: exp.Window, written: Written, most: int, rows: RowScope) -> Window:
+def _window(node: exp.Window, written: WindowText, most: int, rows: RowScope) -> Window:
     rows.only(node, "this", "partition_by", "order", "over", "spec", "alias")
     if node.args.get("over") not in (None, "OVER"):
         raise rows.refusal(

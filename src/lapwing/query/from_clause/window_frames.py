@@ -89,8 +89,8 @@ def _end(
         raise rows.refusal(node, RefusalCause.INVALID_FRAME, "A frame of this kind is not supported", _EXAMPLE)
     if unit == "range":
         return sign * _distance(end, order[0].value, node, rows)
-    bound = bind_expression(end, rows)
-    number = bound.value if isinstance(bound, Literal) else None
+    expression = bind_expression(end, rows)
+    number = expression.value if isinstance(expression, Literal) else None
     if not isinstance(number, Fraction) or number.denominator != 1 or number < 0:
         raise rows.refusal(node, RefusalCause.INVALID_FRAME, "A frame in ROWS takes whole numbers", _EXAMPLE)
     if number >= most and (sign < 0) == (which == 0):
@@ -179,8 +179,8 @@ def _distance(end: exp.Expression, value: Expression, node: exp.Window, rows: Ro
 
 
 def _constant(node: exp.Expression, rows: RowScope) -> Fraction | None:
-    bound = bind_expression(node, rows)
-    value = bound.value if isinstance(bound, Literal) else None
+    expression = bind_expression(node, rows)
+    value = expression.value if isinstance(expression, Literal) else None
     return value if isinstance(value, Fraction) else None
 
 

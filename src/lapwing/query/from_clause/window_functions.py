@@ -90,14 +90,14 @@ def _ntile(call: UnitCall) -> BoundCall:
 
 
 def _whole(node: exp.Expression, call: UnitCall, what: str, least: int, most: int) -> Literal:
-    bound = bind_expression(node, call.rows)
-    number = bound.value if isinstance(bound, Literal) else None
+    expression = bind_expression(node, call.rows)
+    number = expression.value if isinstance(expression, Literal) else None
     if not isinstance(number, Fraction) or number.denominator != 1 or not least <= number <= most:
         limit = f"at most {most}" if least == 0 else f"from {least} to {most}"
         raise call.rows.refusal(
             call.node, RefusalCause.INVALID_ARGUMENT, f"{call.name} takes a whole number of {what}, {limit}"
         )
-    return cast(Literal, bound)
+    return cast(Literal, expression)
 
 
 # ---- values of other rows -------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ class RowKinds:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rows:
+class _KindOfRows:
     """The rows of a kind: all, or those in which `whole` is NULL, or is not.
 
     Args:
@@ -104,7 +104,7 @@ def row_kinds(measures: Sequence[RowMeasure], *, products: bool = False) -> Iter
     for rows, nulls in ((None, (False,)), *((where, (False, True)) for where in seen)):
         kinds = []
         for null in nulls:
-            of = _Rows(whole=rows, null=null, products=products)
+            of = _KindOfRows(whole=rows, null=null, products=products)
             each = ((group, [measures[place] for place in group]) for group in places)
             kinds.append(
                 tuple(on_curves(points[g], own[0], of) if g in points else _points(own, of) for g, own in each)
@@ -127,7 +127,7 @@ def _with_products(
     return merged, {tuple(own): points for where, own in alike.items() if (points := found[where])}
 
 
-def on_curves(points: tuple[Point, ...], one: RowMeasure, rows: _Rows) -> tuple[Point, ...]:
+def on_curves(points: tuple[Point, ...], one: RowMeasure, rows: _KindOfRows) -> tuple[Point, ...]:
     """Return what a row of a kind adds to sums that are NULL where one of them is."""
     none = (0,) * len(points[0])
     if rows.know(cast(Sum, one).argument):
@@ -140,8 +140,8 @@ def _of_products(group: Sequence[Sum]) -> tuple[Point, ...] | None:
     written = [factors_of(measure.argument) for measure in group]
     if len(group) < 2 or all(len(factors) < 2 for factors in written):
         return None
-    squared = {one for factors in written for one in _bases(factors) if _bases(factors).count(one) > 1}
-    corners = {one: corners_of(one, one in squared) for factors in written for one in _bases(factors)}
+    squared = {base for factors in written for base in _bases(factors) if _bases(factors).count(base) > 1}
+    corners = {base: corners_of(base, base in squared) for factors in written for base in _bases(factors)}
     if prod(map(len, corners.values())) > _MOST_POINTS or not all(corners.values()):
         return None
     found = dict[Point, None]()
@@ -214,13 +214,13 @@ def _linear(expression: Expression) -> tuple[Expression, Fraction, Fraction]:
     return expression, Fraction(1), Fraction(0)
 
 
-def _points(group: Sequence[RowMeasure], rows: _Rows) -> tuple[Point, ...]:
+def _points(group: Sequence[RowMeasure], rows: _KindOfRows) -> tuple[Point, ...]:
     """Return what a row of a kind adds to the measures of a group: its ends, and 0 where they may be NULL."""
     each = [_ends(measure, rows) for measure in group]
     return tuple(dict.fromkeys(zip(*each, strict=True)))
 
 
-def _ends(measure: RowMeasure, rows: _Rows) -> tuple[int, ...]:
+def _ends(measure: RowMeasure, rows: _KindOfRows) -> tuple[int, ...]:
     """Return what a measure gets at the low end of its expression, at the high one, and where it is NULL if it may be.
 
     Where it is not known whether it is NULL, a third end says so; where it is known, that end is another one again. Of
@@ -241,7 +241,7 @@ def _ends(measure: RowMeasure, rows: _Rows) -> tuple[int, ...]:
     return (first, last, 0 if missing else first)
 
 
-def _range(expression: Expression, rows: _Rows) -> tuple[Fraction | None, Fraction | None, bool]:
+def _range(expression: Expression, rows: _KindOfRows) -> tuple[Fraction | None, Fraction | None, bool]:
     """Return the bounds of an expression in rows of a kind, and whether it may be NULL; no bounds if it is NULL."""
     if rows.null and rows.know(expression):
         return None, None, True

@@ -15,7 +15,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from lapwing.catalog.public import PublicTable
-from lapwing.query.classify.kinds import Kind, Kinds, items_of, tables_of_with, visible_in
+from lapwing.query.classify.kinds import Kinds, RelationKind, items_of, tables_of_with, visible_in
 from lapwing.query.expressions.conversion import fixed
 from lapwing.query.expressions.expression import Literal
 from lapwing.query.expressions.rows import is_column, same_name
@@ -46,7 +46,7 @@ def with_determined_keys(select: exp.Select, within: Scope) -> exp.Select | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
+class _NamedRelation:
     """One relation of FROM: its name there, its columns if the catalog knows them, and its public table."""
 
     name: str
@@ -62,7 +62,7 @@ class _Grouped:
         joins = [None, *(select.args.get("joins") or ())]
         named = zip(items_of(select), joins, strict=True)
         # Groups of rows of units whose key is NULL are in no answer: what may be NULL is no key that nobody wrote.
-        self._drops_null = Kind.PROTECTED in Kinds(within).in_from(select, visible_in(select))
+        self._drops_null = RelationKind.PROTECTED in Kinds(within).in_from(select, visible_in(select))
         self._items = [_item(node, join, visible, within) for node, join in named]
 
     def determined(self) -> list[exp.Expression]:
@@ -149,18 +149,20 @@ class _Grouped:
         return found
 
 
-def _item(node: exp.Expression, join: exp.Join | None, visible: Sequence[exp.Expression], within: Scope) -> _Item:
+def _item(
+    node: exp.Expression, join: exp.Join | None, visible: Sequence[exp.Expression], within: Scope
+) -> _NamedRelation:
     name = node.alias_or_name.casefold()
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-        return _Item(name, None, None, join)
+        return _NamedRelation(name, None, None, join)
     identifier = node.this
     if any(same_name(identifier, str(table.alias)) for table in visible):
-        return _Item(name, None, None, join)
+        return _NamedRelation(name, None, None, join)
     protected = protected_table(identifier, within)
     public = next((table for table in within.catalog.public_tables if same_name(identifier, table.name)), None)
     table = protected or public
     columns = None if table is None else frozenset(column.name.casefold() for column in table.columns)
-    return _Item(name, columns, None if protected is not None else public, join)
+    return _NamedRelation(name, columns, None if protected is not None else public, join)
 
 
 def _shared_by(join: exp.Join | None) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lapwing.query.classify.kinds import Kind, Kinds, Tables, visible_in
+from lapwing.query.classify.kinds import Kinds, RelationKind, Tables, visible_in
 from lapwing.query.from_clause.listed_values import has_only
 
 MOST_SIDES: Final = 4
@@ -89,7 +89,7 @@ def _told_apart(value: exp.Expression) -> exp.Expression:
 
 def _mixes_units(select: exp.Expression, kinds: Kinds, visible: Tables) -> bool:
     """Tell whether a SELECT shows rows of units and does not say whose they are."""
-    if not isinstance(select, exp.Select) or kinds.of(select, visible) is not Kind.PROTECTED:
+    if not isinstance(select, exp.Select) or kinds.of(select, visible) is not RelationKind.PROTECTED:
         return False
     return not kinds.shows_unit(select, visible)
 

@@ -8,7 +8,7 @@ of the catalog. MIN and MAX are the same however often a value is there, and pas
 
 from sqlglot import exp
 
-from lapwing.query.classify.kinds import Kind, Kinds, visible_in
+from lapwing.query.classify.kinds import Kinds, RelationKind, visible_in
 from lapwing.query.expressions.rows import is_column
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.from_clause.scope import Scope
@@ -34,7 +34,7 @@ def with_extremes_of_rows(select: exp.Select, within: Scope) -> exp.Select | Non
     values = _keys(inner)
     names = ("", str(item.alias).casefold())
     known = all(is_column(c) and c.table.casefold() in names and c.name.casefold() in values for c in columns)
-    if not known or Kinds(within).of(inner, visible_in(inner)) is not Kind.RELEASED:
+    if not known or Kinds(within).of(inner, visible_in(inner)) is not RelationKind.RELEASED:
         return None
     return _of_rows(select, values)
 

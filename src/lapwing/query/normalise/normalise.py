@@ -13,7 +13,7 @@ from sqlglot import exp
 from lapwing.query.from_clause.scope import Scope
 from lapwing.query.normalise.determined_keys import with_determined_keys
 from lapwing.query.normalise.extremes_of_keys import with_extremes_of_rows
-from lapwing.query.normalise.other_spellings import respelled
+from lapwing.query.normalise.other_spellings import rewritten
 from lapwing.query.normalise.public_constants import with_public_constants
 from lapwing.query.normalise.public_groups import with_public_groups
 from lapwing.query.normalise.released_lists import with_released_lists
@@ -26,7 +26,7 @@ Rule = Callable[[Parsed, Scope], exp.Select | None]
 
 
 def _spellings(parsed: Parsed, within: Scope) -> exp.Select | None:
-    return respelled(parsed.select, parsed.arguments.keys(), within)
+    return rewritten(parsed.select, parsed.arguments.keys(), within)
 
 
 def _public_groups(parsed: Parsed, within: Scope) -> exp.Select | None:

@@ -36,7 +36,7 @@ _SCHEMAS: Final = ("main", "public", "dbo")
 """That tables are in by default, in DuckDB, PostgreSQL and SQL Server."""
 
 
-def respelled(select: exp.Select, kept: Collection[int], within: Scope) -> exp.Select | None:
+def rewritten(select: exp.Select, kept: Collection[int], within: Scope) -> exp.Select | None:
     """Return a SELECT in other words; None if all of it is written as it is known.
 
     Args:
@@ -64,7 +64,7 @@ def respelled(select: exp.Select, kept: Collection[int], within: Scope) -> exp.S
                 other.meta.update(node.meta)
             if other is not node:
                 node.replace(other)
-    return (respelled(new, kept, within) or new) if changed else None
+    return (rewritten(new, kept, within) or new) if changed else None
 
 
 def _may_be_respelled(node: exp.Expr) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused, RefusalCause
-from lapwing.query.classify.kinds import Kind, Kinds, stands_in_from, visible_in
+from lapwing.query.classify.kinds import Kinds, RelationKind, stands_in_from, visible_in
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.from_clause.scope import PublicInput, Scope
 from lapwing.query.from_clause.subqueries import unnamed
@@ -77,7 +77,7 @@ def _is_alternative(node: exp.Expression, kinds: Kinds | None) -> bool:
         return under_or
     if kinds is None or not isinstance(select, exp.Select) or isinstance(select.parent, exp.Exists):
         return True
-    return Kind.PROTECTED not in kinds.in_from(select, visible_in(select))
+    return RelationKind.PROTECTED not in kinds.in_from(select, visible_in(select))
 
 
 def _value(node: exp.Expression, within: Scope) -> exp.Expression | None:

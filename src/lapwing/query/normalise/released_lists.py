@@ -11,7 +11,7 @@ come before or after them.
 
 from sqlglot import exp
 
-from lapwing.query.classify.kinds import Kind, Kinds, tables_of_with
+from lapwing.query.classify.kinds import Kinds, RelationKind, tables_of_with
 from lapwing.query.classify.released_joins import commutes, compared, only_key
 from lapwing.query.from_clause.scope import Scope
 
@@ -22,7 +22,7 @@ def with_released_lists(select: exp.Select, within: Scope) -> exp.Select | None:
     if not any(isinstance(join.this, exp.Subquery) for join in joins) or not all(map(commutes, joins)):
         return None
     kinds, new = Kinds(within), select.copy()
-    if Kind.PROTECTED not in kinds.in_from(select):  # a join of results is read as it stands
+    if RelationKind.PROTECTED not in kinds.in_from(select):  # a join of results is read as it stands
         return None
     for join in list(new.args["joins"]):
         member = _member(join, new, kinds)
@@ -40,7 +40,7 @@ def _member(join: exp.Join, select: exp.Select, kinds: Kinds) -> exp.In | None:
     if not isinstance(item, exp.Subquery) or not item.alias or join.args.get("side"):
         return None
     query, key = item.this, only_key(item.this)
-    if key is None or kinds.of(query, tables_of_with(select)) is not Kind.RELEASED:
+    if key is None or kinds.of(query, tables_of_with(select)) is not RelationKind.RELEASED:
         return None
     outer = compared(join, item.alias, key)
     if outer is None or not _is_unread(item, join, select, key if join.args.get("using") else ""):

@@ -10,7 +10,7 @@ join is one of the SELECT itself then, whose conditions and aggregates say what 
 
 from sqlglot import exp
 
-from lapwing.query.classify.kinds import Kind, Kinds, visible_in
+from lapwing.query.classify.kinds import Kinds, RelationKind, visible_in
 from lapwing.query.expressions.rows import is_column
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.listed_values import has_only
@@ -32,7 +32,7 @@ def with_joins_of_subquery(select: exp.Select, within: Scope) -> exp.Select | No
     if values is None or not inner.args.get("joins"):
         return None
     kinds = Kinds(within).in_from(inner, visible_in(inner))
-    if Kind.PROTECTED not in kinds or Kind.RELEASED not in kinds:
+    if RelationKind.PROTECTED not in kinds or RelationKind.RELEASED not in kinds:
         return None
     return _merged(select, str(item.alias).casefold(), values)
 

@@ -10,7 +10,7 @@ from lapwing.query.expressions.expression import Expression, Operation, walk
 from lapwing.query.measures.measures import Measure, argument_of
 from lapwing.query.plan.plan import Question
 from lapwing.query.relations.node import Relation
-from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.relation import FilteredRows
 
 MEASURES: Final[Mapping[type[Measure], str]] = MappingProxyType({kind: kind.construct for kind in get_args(Measure)})
 PRIVATE_KEYS: Final = "private keys"
@@ -99,7 +99,7 @@ def _constructs(question: Question) -> Iterator[str]:
         yield from (node.function for node in walk(expression) if isinstance(node, Operation))
 
 
-def relations_of(selection: Selection) -> Iterator[Relation]:
+def relations_of(selection: FilteredRows) -> Iterator[Relation]:
     """Yield all relations that a selection is made from, each as often as it is there."""
     yield selection.relation
     for source in selection.relation.sources:
@@ -115,7 +115,7 @@ def expressions_of(question: Question) -> Iterator[Expression]:
             yield from values
 
 
-def _conditions(selection: Selection) -> Iterator[Expression | None]:
+def _conditions(selection: FilteredRows) -> Iterator[Expression | None]:
     yield selection.where
     if selection.relation.public is not None:
         yield selection.relation.public.where

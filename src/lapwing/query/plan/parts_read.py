@@ -33,9 +33,9 @@ from lapwing.query.expressions.normal_forms import FALSE, TRUE
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures.measures import constant
 from lapwing.query.plan.plan import Question
-from lapwing.query.relations.node import Definition, Relation
+from lapwing.query.relations.node import ColumnDefinition, Relation
 from lapwing.query.relations.public_rows import PublicRows
-from lapwing.query.relations.relation import ProtectedRows, Selection
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 
 Names = Mapping[Constant, str]
 
@@ -53,7 +53,7 @@ def parts_read(question: Question) -> frozenset[str] | None:
     return parts if parts and len(parts) < len(names) else None
 
 
-def _of_selection(selection: Selection, names: Names) -> frozenset[str] | None:
+def _of_selection(selection: FilteredRows, names: Names) -> frozenset[str] | None:
     below = [_of_selection(source, names) for source in selection.relation.sources]
     own = None
     if selection.where is not None:
@@ -76,18 +76,18 @@ def _part_columns(relation: Relation) -> frozenset[str]:
     return frozenset(column.name for column in relation.columns if _is_part(relation.definitions(column), below))
 
 
-def _is_part(definitions: Sequence[Definition], below: Mapping[int, frozenset[str]]) -> bool:
+def _is_part(definitions: Sequence[ColumnDefinition], below: Mapping[int, frozenset[str]]) -> bool:
     """Tell whether a column is a part's column in all that it is made of.
 
     Args:
         below: The part's columns of each source, by its identity.
     """
     return bool(definitions) and all(
-        one.exact
-        and isinstance(one.value, ColumnReference)
-        and not isinstance(one.relation, PublicRows)
-        and one.value.name in below[id(one.relation)]
-        for one in definitions
+        definition.exact
+        and isinstance(definition.value, ColumnReference)
+        and not isinstance(definition.relation, PublicRows)
+        and definition.value.name in below[id(definition.relation)]
+        for definition in definitions
     )
 
 

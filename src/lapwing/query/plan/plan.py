@@ -24,7 +24,7 @@ from lapwing.query.plan.combined_keys import CombinedKeys, number_of_cells
 from lapwing.query.relations.contribution import PriceRequest
 from lapwing.query.relations.per_unit import FirstGroups
 from lapwing.query.relations.relation import (
-    Selection,
+    FilteredRows,
     declared_columns_of,
     pruned,
     table_of,
@@ -50,7 +50,7 @@ class Question:
         wider: the question with the cells of earlier versions, if they had more.
     """
 
-    selection: Selection
+    selection: FilteredRows
     keys: tuple[Key, ...]
     measures: tuple[Measure, ...]
     fewest_units: int = 1
@@ -144,7 +144,7 @@ class Question:
         return declared_columns_of(self.selection, frozenset().union(*map(columns_of, outer)))
 
 
-def without_unread(selection: Selection, keys: Sequence[Key], measures: Sequence[Measure]) -> Selection:
+def without_unread(selection: FilteredRows, keys: Sequence[Key], measures: Sequence[Measure]) -> FilteredRows:
     """Return a selection whose joins show only what a question reads."""
     read = [*(key.expression for key in keys), *map(argument_of, measures)]
     return pruned(selection, frozenset[str]().union(*map(columns_of, read)))
@@ -170,7 +170,7 @@ class Plan:
     order: tuple[OutputOrder, ...] = ()
     limit: int | None = None
     offset: int = 0
-    asked: PriceRequest = field(default_factory=PriceRequest)
+    price_request: PriceRequest = field(default_factory=PriceRequest)
     explain: bool = False
     searches: "tuple[Search, ...]" = ()
     unsettled: frozenset[Measure] = frozenset()

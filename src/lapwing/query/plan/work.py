@@ -31,7 +31,7 @@ from lapwing.query.plan.traversal import expressions_of
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
 from lapwing.query.relations.public_join import PublicJoin
-from lapwing.query.relations.relation import ProtectedRows, Selection
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 from lapwing.query.relations.set_operations import DistinctRows, Union
 from lapwing.query.relations.unit_join import UnitJoin
 from lapwing.query.relations.windowed import Window, Windowed
@@ -371,7 +371,7 @@ class _Estimate:
         each = 1.5 if longest <= INLINE else 3 + longest / 25
         return max(longest, len((key.other or "").encode())) * A_TEXT_BYTE + each * min(LOOKED_THROUGH, len(key.values))
 
-    def _selected(self, selection: Selection) -> float:
+    def _selected(self, selection: FilteredRows) -> float:
         """Return the work of the rows of a selection: the condition is asked of all rows of the relation."""
         relation = selection.relation
         total = sum(map(self._selected, relation.sources)) + self._made(relation)

@@ -8,7 +8,7 @@ from lapwing.catalog.model import Budget
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.exact.arrays import integer_array
 from lapwing.privacy.amounts import grid_up
-from lapwing.privacy.measures import MEASURES
+from lapwing.privacy.measures import PRIVACY_MEASURES
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import MeasureValue, NoisyCells
 from lapwing.query.derivation.known_mean import KnownMean
@@ -65,7 +65,9 @@ def at_error_of_means(
     """
 
     def quote(amount: Fraction) -> Quote:
-        return at_loss(plan, tuple(bounds), MEASURES[budget.measure].from_amount(grid_up(amount)), budget, Fraction(0))
+        return at_loss(
+            plan, tuple(bounds), PRIVACY_MEASURES[budget.measure].from_amount(grid_up(amount)), budget, Fraction(0)
+        )
 
     def is_enough(amount: Fraction) -> bool:
         terms = {term.measure: term for term in quote(amount).terms}

@@ -10,7 +10,7 @@ from lapwing.query.pricing.error_price import at_error
 from lapwing.query.pricing.joint_price import calibrate_sources, with_searches
 from lapwing.query.pricing.missing_price import no_single_price
 from lapwing.query.pricing.quote import Quote, at_loss, bounds_of, request
-from lapwing.query.pricing.selections import delta_for_keys
+from lapwing.query.pricing.selection_mechanisms import delta_for_keys
 
 
 def calibrate(
@@ -32,8 +32,8 @@ def calibrate(
         InvalidParameter: Unless exactly one of epsilon and error is given, positive and finite.
         QueryRefused: Where an error is not a public fact, or private keys cannot be selected.
     """
-    epsilon = _given_once(epsilon, plan.asked.epsilon, "epsilon")
-    delta = _given_once(delta, plan.asked.delta, "delta")
+    epsilon = _given_once(epsilon, plan.price_request.epsilon, "epsilon")
+    delta = _given_once(delta, plan.price_request.delta, "delta")
     if plan.composition is not None or plan.constants:
         return calibrate_sources(plan, budget, epsilon=epsilon, delta=delta, error=error, assuming_count=assuming_count)
     if (epsilon is None) == (error is None):

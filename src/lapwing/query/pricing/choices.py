@@ -43,10 +43,10 @@ from lapwing.mechanisms.first_of_thresholds import FirstOfThresholds, Threshold
 from lapwing.mechanisms.largest_cells import LargestCells
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.noisy_sums import sum_half_width
+from lapwing.mechanisms.private_selection import ReportNoisyMax
 from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
 from lapwing.mechanisms.quantiles_of_counts import LARGEST_SCALE, QuantilesOfCounts, Way, scale_for
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
-from lapwing.mechanisms.selection import ReportNoisyMax
 from lapwing.mechanisms.top_k import TopK
 from lapwing.mechanisms.trees import spreads
 from lapwing.privacy.measures import Loss
@@ -80,7 +80,7 @@ def with_choices(priced: Quote, plan: Plan, neighbouring: str) -> Quote:
     Guarantee:
         No measure loses more than before.
     """
-    if plan.asked.numbers:
+    if plan.price_request.numbers:
         return priced
     if is_ranking(plan):
         return replace(priced, terms=(_largest(priced.terms[0], plan, priced.loss.kind, neighbouring),))
@@ -136,7 +136,7 @@ def _quantiles(term: NoisyMeasure, shares: tuple[Fraction, ...], kind: str, plan
     candidate = SensitivityBound(sensitivity=rows, reason=rows_at_most(plan.question.selection.rows_per_unit))
 
     def chosen(mechanism: QuantileOfCounts | QuantilesOfCounts) -> NoisyMeasure:
-        return NoisyMeasure(measure=measure, candidate=candidate, mechanism=mechanism, instead=term.mechanism)
+        return NoisyMeasure(measure=measure, candidate=candidate, mechanism=mechanism, noisy_alternative=term.mechanism)
 
     grouped = bool(plan.question.keys)
     if len(shares) == 1:
@@ -202,7 +202,7 @@ def is_ranking(plan: Plan) -> bool:
         and not (question.private_keys or question.sets or question.choosing)
         and question.units_of_row == 1
         and not any(isinstance(value, WindowValue) or measures_of(value) for value in shown)
-        and plan.asked == PriceRequest(epsilon=plan.asked.epsilon, delta=plan.asked.delta)
+        and plan.price_request == PriceRequest(epsilon=plan.price_request.epsilon, delta=plan.price_request.delta)
         and (question.cells or 0) > 1
     )
 
@@ -215,7 +215,9 @@ def _largest(term: NoisyMeasure, plan: Plan, kind: str, neighbouring: str) -> No
     count, least = min(plan.limit or 1, cells), not plan.order[0].descending
     mechanism = LargestCells.for_loss(term.loss(kind), moved, count=count, least=least, cells=cells)
     candidate = SensitivityBound(sensitivity=moved, reason=bound.reason)
-    choice = NoisyMeasure(measure=term.measure, candidate=candidate, mechanism=mechanism, instead=term.mechanism)
+    choice = NoisyMeasure(
+        measure=term.measure, candidate=candidate, mechanism=mechanism, noisy_alternative=term.mechanism
+    )
     return choice if mechanism.half_width(CONFIDENCE) < apart(term.mechanism, mechanism) else term
 
 
@@ -251,9 +253,9 @@ def notes_on_choices(terms: Sequence[NoisyMeasure]) -> tuple[str, ...]:
 def _note_on_largest(term: NoisyMeasure) -> str | None:
     """Say how the largest cells were found, and how far from them those that are shown may be; None if by noise."""
     mechanism, step = term.mechanism, term.measure.step
-    if not isinstance(mechanism, LargestCells) or term.instead is None:
+    if not isinstance(mechanism, LargestCells) or term.noisy_alternative is None:
         return None
-    widths = (mechanism.half_width(CONFIDENCE), apart(term.instead, mechanism))
+    widths = (mechanism.half_width(CONFIDENCE), apart(term.noisy_alternative, mechanism))
     near, sorted_near = (f"{float(h * step):,.10g}" for h in widths)
     law = "the exponential mechanism" if (mechanism.law, mechanism.count) == (TopK.name, 1) else mechanism.law
     best = "the smallest" if mechanism.least else "the largest"
@@ -282,7 +284,7 @@ def thresholds_of(plan: Plan) -> dict[NumberMeasure, tuple[int, bool]]:
         return {}
     if (plan.having, plan.qualify, plan.composition) != (None, None, None) or question.units_of_row > 1:
         return {}
-    if plan.asked != PriceRequest(epsilon=plan.asked.epsilon, delta=plan.asked.delta):
+    if plan.price_request != PriceRequest(epsilon=plan.price_request.epsilon, delta=plan.price_request.delta):
         return {}
     paired = len(case.arguments) - len(case.arguments) % 2
     conditions, shown = case.arguments[:paired:2], (*case.arguments[1:paired:2], *case.arguments[paired:])
@@ -334,7 +336,9 @@ def _first(priced: Quote, plan: Plan, conditions: Mapping[NumberMeasure, tuple[i
     if all(law.half_width(CONFIDENCE) >= numbers[measure] for measure, law in law_of.items()):
         return priced
     terms = tuple(
-        NoisyMeasure(measure=measure, candidate=bounds[measure], mechanism=law_of[measure], instead=term.mechanism)
+        NoisyMeasure(
+            measure=measure, candidate=bounds[measure], mechanism=law_of[measure], noisy_alternative=term.mechanism
+        )
         for term in priced.terms
         if not isinstance(measure := term.measure, Distribution)
     )

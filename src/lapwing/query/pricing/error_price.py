@@ -8,7 +8,7 @@ from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.combined_noise import CombinedNoise, strays
-from lapwing.privacy.measures import MEASURES, Loss, PureDP
+from lapwing.privacy.measures import PRIVACY_MEASURES, Loss, PureDP
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import MeasureValue, measures_of
 from lapwing.query.derivation.known_mean import KnownMean
@@ -41,7 +41,7 @@ def at_error(
             cause=RefusalCause.ERROR_NOT_PUBLIC,
             remedy="Give epsilon instead.",
         )
-    if plan.asked.shares or plan.asked.selection is not None:
+    if plan.price_request.shares or plan.price_request.selection is not None:
         raise InvalidParameter("An aggregate of the query says its own epsilon; give epsilon, and not error.")
     if plan.question.private_keys:
         raise QueryRefused(
@@ -72,7 +72,7 @@ def at_error(
         )
     if means and assuming_count is not None:
         return at_error_of_means(plan, bounds, budget, error, assuming_count)
-    measure_kind = MEASURES[budget.measure]
+    measure_kind = PRIVACY_MEASURES[budget.measure]
     terms = []
     for measure, candidates in zip(plan.question.measures, bounds, strict=True):
         shown = [output.value for output in plan.outputs if measure in measures_of(output.value)]

@@ -7,7 +7,7 @@ from fractions import Fraction
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import Number, grid_down, positive
-from lapwing.privacy.measures import MEASURES, Loss
+from lapwing.privacy.measures import PRIVACY_MEASURES, Loss
 from lapwing.query.aggregates.approximate_bounds import SHARE
 from lapwing.query.aggregates.truncation import THRESHOLD_SHARE
 from lapwing.query.plan.composition import plans_asked
@@ -16,7 +16,7 @@ from lapwing.query.plan.search import Search
 from lapwing.query.pricing.joint_error import at_error_each
 from lapwing.query.pricing.missing_price import no_single_price
 from lapwing.query.pricing.quote import Quote, at_loss, at_price, bounds_of, request
-from lapwing.query.pricing.selections import delta_for_keys
+from lapwing.query.pricing.selection_mechanisms import delta_for_keys
 from lapwing.query.relations.contribution import PriceRequest
 from lapwing.query.sensitivity.stability import SensitivityBound
 
@@ -38,7 +38,8 @@ def calibrate_together(
     """
     leaves = [leaf for plan in plans for leaf in plans_asked(plan)]
     if any(
-        plan.asked != PriceRequest(weights=plan.asked.weights, numbers=plan.asked.numbers) for plan in (*plans, *leaves)
+        plan.price_request != PriceRequest(weights=plan.price_request.weights, numbers=plan.price_request.numbers)
+        for plan in (*plans, *leaves)
     ):
         raise InvalidParameter("A query of a batch states a cost of its own. Leave it out: the batch has one cost.")
     loss = request(epsilon, budget)
@@ -70,7 +71,7 @@ def free_quote(plan: Plan, budget: Budget) -> Quote:
         PureDP(0) for all neighbours, which is no loss in any measure. No leaf of the plan touches data
         (`plans_asked`). So its answer is a function of the text, the catalog and public files.
     """
-    nothing = MEASURES[budget.measure].from_amount(Fraction(0))
+    nothing = PRIVACY_MEASURES[budget.measure].from_amount(Fraction(0))
 
     def of_leaf(plan: Plan) -> Quote:
         raise InvalidParameter("a query of public rows asks for private ones; this is a bug in Lapwing")
@@ -101,7 +102,7 @@ def _together(leaves: Sequence[Plan]) -> dict[Asked, Plan]:
 
 def of_numbers(plan: Plan) -> Plan:
     """Return a plan whose numbers get noise, and of which nothing is chosen in their place."""
-    return replace(plan, asked=replace(plan.asked, numbers=True))
+    return replace(plan, price_request=replace(plan.price_request, numbers=True))
 
 
 def asked_by(plan: Plan) -> Asked:
@@ -133,9 +134,14 @@ def calibrate_sources(
         return free_quote(plan, budget)
     if epsilon is None:
         quotes = at_error_each(plan, error, budget, assuming_count)
-        return composed_of(plan, lambda leaf: quotes[id(leaf)], MEASURES[budget.measure].from_amount(Fraction(0)))
+        return composed_of(
+            plan, lambda leaf: quotes[id(leaf)], PRIVACY_MEASURES[budget.measure].from_amount(Fraction(0))
+        )
     return calibrate_together(
-        [replace(plan, asked=replace(plan.asked, epsilon=None, delta=None))], budget, epsilon=epsilon, delta=delta
+        [replace(plan, price_request=replace(plan.price_request, epsilon=None, delta=None))],
+        budget,
+        epsilon=epsilon,
+        delta=delta,
     )[0]
 
 
@@ -146,7 +152,7 @@ def calibrate_found(plan: Plan, budget: Budget, priced: Quote) -> Quote:
     """
     if not plans_asked(plan):
         return free_quote(plan, budget)
-    if all(term.instead is None for term in priced.terms):
+    if all(term.noisy_alternative is None for term in priced.terms):
         plan = of_numbers(plan)  # nor does it become a choice, which others that read the numbers do not make
     return at_loss(plan, bounds_of(plan.question, budget), priced.loss, budget, priced.delta)
 

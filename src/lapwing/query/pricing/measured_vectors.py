@@ -6,10 +6,10 @@ of N rows with values x_i in [l, h] the planner measures N and Σ (x_i − (l + 
 rest is arithmetic: SUM = Σ (x_i − m) + m·N, with m = (l + h)/2. A count of the rows with a condition is the sum of an
 x_i in {0, 1}. Where a middle is no whole number of steps, Σ (2x_i − (l + h)) is measured, in half steps.
 
-Guarantee. What is measured is a question like any other (`Vector.bought`): measures of the same rows by the same keys,
-each with its noise, and what they lose together is no more than the price (`row_price`, by what one row adds to all of
-them). What is shown is post-processing. Nothing here is trusted for privacy: an error here may make an answer wrong,
-and not less private.
+Guarantee. What is measured is a question like any other (`MeasuredVector.bought`): measures of the same rows by the
+same keys, each with its noise, and what they lose together is no more than the price (`row_price`, by what one row adds
+to all of them). What is shown is post-processing. Nothing here is trusted for privacy: an error here may make an answer
+wrong, and not less private.
 
 The split. Let d sums be asked for whose values are one-sided, and let N take the share p of the price, each centred sum
 (1 − p)/d. In units of a row's range normal noise of N has a variance of 1/p, of a centred sum of d/(4(1 − p)), so that
@@ -55,7 +55,7 @@ from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, product, total
 from lapwing.mechanisms.additive import CellMechanism, NoiseLaw
-from lapwing.mechanisms.combined_noise import CombinedNoise, PublicNumber
+from lapwing.mechanisms.combined_noise import CombinedNoise, NoNoise
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
@@ -94,7 +94,7 @@ _NO_MEANS: Final[Mapping[Sum, Count]] = {}
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vector:
+class MeasuredVector:
     """What is measured in the place of the numbers of a question.
 
     Args:
@@ -133,7 +133,7 @@ class Vector:
             if term.measure in apart
             else CombinedNoise(weights=weights, laws=bare, amount=each)
             if any(weights)
-            else PublicNumber()
+            else NoNoise()
             for term, weights in zip(terms, self.weights, strict=True)
         )
 
@@ -184,7 +184,7 @@ def as_vector(priced: Quote, numbers: Quote, plan: Plan, budget: Budget) -> Quot
     Args:
         numbers: The quote of noise on every number, if some are chosen instead.
     """
-    if all(term.instead is None for term in priced.terms):
+    if all(term.noisy_alternative is None for term in priced.terms):
         return with_vector(priced, plan, budget)
     vector = with_vector(numbers, plan, budget).vector
     return priced if vector is None else replace(priced, vector=replace(vector, before=priced, is_bought=False))
@@ -192,10 +192,15 @@ def as_vector(priced: Quote, numbers: Quote, plan: Plan, budget: Budget) -> Quot
 
 def with_vector(priced: Quote, plan: Plan, budget: Budget) -> Quote:
     """Return a quote that measures the numbers of a question as one vector, if that errs less; else it as it is."""
-    unlike = plan.asked.shares or plan.asked.weights or plan.asked.selection is not None or plan.unsettled
+    unlike = (
+        plan.price_request.shares
+        or plan.price_request.weights
+        or plan.price_request.selection is not None
+        or plan.unsettled
+    )
     if unlike or priced.question.choosing or priced.question.units_of_row > 1 or plan.constants:
         return priced
-    return vector_of(priced, budget, plan.asked, _means_by_hand(plan))
+    return vector_of(priced, budget, plan.price_request, _means_by_hand(plan))
 
 
 def vector_of(
@@ -217,7 +222,7 @@ def vector_of(
     pure = isinstance(priced.loss, PureDP)
     # Of counts and sums alone, all that follows from the other rows of a unit is in `rows_of`.
     shape = (priced.terms, priced.loss, never, rows_of, people, *means.items())
-    alone = len(eligible) == len(question.measures) and priced.selecting is None
+    alone = len(eligible) == len(question.measures) and priced.key_selection is None
     known = CHOSEN.get(shape) if alone else None  # at once: another thread may forget all of them
     if known is not None:
         return known.for_question(priced, rows_of)
@@ -236,7 +241,7 @@ def vector_of(
 
 
 def _best_of(
-    ways: Sequence["_Way"],
+    ways: Sequence["_Computation"],
     priced: Quote,
     asked: PriceRequest,
     budget: Budget,
@@ -297,7 +302,7 @@ def public_rows(question: Question) -> int | None:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Way:
+class _Computation:
     """A way to compute the numbers of a question from others; no price changes it.
 
     Args:
@@ -338,7 +343,7 @@ def _ways(
     pure: bool,
     known: bool = False,
     as_asked: bool = False,
-) -> tuple[_Way, ...]:
+) -> tuple[_Computation, ...]:
     """Return the ways to measure counts and sums. Many questions ask for the same numbers, so they are remembered.
 
     Args:
@@ -352,18 +357,20 @@ def _ways(
     return tuple(_way(rows, shares, rows_of, pure) for rows, shares in each)
 
 
-def _way(rows: Rows, shares: Shares, rows_of: RowsOfQuestion, pure: bool) -> _Way:
+def _way(rows: Rows, shares: Shares, rows_of: RowsOfQuestion, pure: bool) -> _Computation:
     steps = {measure: share / max(1, most_moved(measure)) ** (1 if pure else 2) for measure, share in shares.items()}
     amount = rows_of.amount(cast(Mapping[Count | Sum, Fraction], steps), squared=not pure)
     losses = {measure: float(step / amount) if amount else 0.0 for measure, step in steps.items()}
     weights = {number: [(part, float(times)) for part, times in row.items()] for number, row in rows.items()}
-    return _Way(rows=rows, steps=steps, together=amount, rows_of=rows_of, weights=weights, losses=losses)
+    return _Computation(rows=rows, steps=steps, together=amount, rows_of=rows_of, weights=weights, losses=losses)
 
 
 # ---- what it costs, and what it gains --------------------------------------------------------------------------------
 
 
-def quote_of(priced: Quote, request: PriceRequest, budget: Budget, way: _Way, people: int | None) -> Quote | None:
+def quote_of(
+    priced: Quote, request: PriceRequest, budget: Budget, way: _Computation, people: int | None
+) -> Quote | None:
     """Return the quote of a vector at the same price; None if the noise of its measures is not all of one kind.
 
     Args:
@@ -390,13 +397,13 @@ def quote_of(priced: Quote, request: PriceRequest, budget: Budget, way: _Way, pe
     try:
         bought = replace(bought, loss=loss, rows=rows_of)
         bought = with_one_noise(bought, request, narrowest) if delta else bought
-        vector = Vector(before=priced, bought=bought, weights=weights, constants=constants)
+        vector = MeasuredVector(before=priced, bought=bought, weights=weights, constants=constants)
         laws = vector.laws([term.mechanism for term in bought.terms])
     except InvalidParameter:
         return None
     pairs = zip(priced.terms, laws, strict=True)
     terms = tuple(replace(term, mechanism=cast(CellMechanism, law)) for term, law in pairs)
-    return replace(priced, terms=terms, selecting=bought.selecting, vector=vector)
+    return replace(priced, terms=terms, key_selection=bought.key_selection, vector=vector)
 
 
 @lru_cache(maxsize=256)
@@ -437,7 +444,9 @@ def _means_by_hand(plan: Plan) -> Mapping[Sum, Count]:
     return {total: count for total, count in found.items() if total not in alone}
 
 
-def best_first(ways: Sequence[_Way], priced: Quote, means: Mapping[Sum, Count]) -> Sequence[_Way] | None:
+def best_first(
+    ways: Sequence[_Computation], priced: Quote, means: Mapping[Sum, Count]
+) -> Sequence[_Computation] | None:
     """Return the ways that gain, the best first, by their noise in floating point; None where that is not foreseen."""
     question, kind, loss = priced.question, priced.loss.kind, float(priced.loss.amount)
     law = DiscreteLaplace if kind == PureDP.kind else RoundedGaussian
@@ -449,7 +458,7 @@ def best_first(ways: Sequence[_Way], priced: Quote, means: Mapping[Sum, Count]) 
     ):
         return None
     own = {term.measure: term.mechanism.standard_deviation for term in priced.terms}
-    gains, per_number = list[tuple[float, _Way]](), float(_each(priced))
+    gains, per_number = list[tuple[float, _Computation]](), float(_each(priced))
     for way in ways:
         if not all(way.losses.values()):
             return None
@@ -479,7 +488,9 @@ def _of_row(weights: Sequence[tuple[Measure, float]], parts: Deviations) -> floa
     return hypot(*(weight * parts[part] for part, weight in weights), rounding)
 
 
-def _gain(way: _Way, own: Deviations, now: Deviations, parts: Deviations, means: Mapping[Sum, Count]) -> float | None:
+def _gain(
+    way: _Computation, own: Deviations, now: Deviations, parts: Deviations, means: Mapping[Sum, Count]
+) -> float | None:
     """Return the sum of the logarithms of what a way gains, below 0; None where a number errs by more.
 
     Args:
@@ -500,12 +511,12 @@ def _gain(way: _Way, own: Deviations, now: Deviations, parts: Deviations, means:
     return gain
 
 
-def _exact_gain(way: _Way, priced: Quote, found: Quote, means: Mapping[Sum, Count]) -> float | None:
+def _exact_gain(way: _Computation, priced: Quote, found: Quote, means: Mapping[Sum, Count]) -> float | None:
     """Return the same of two quotes, by their mechanisms; None also where the interval of a number is wider."""
     pairs = zip(priced.terms, found.terms, strict=True)
     if any(now.half_width(CONFIDENCE) > _WORSE * bare.half_width(CONFIDENCE) for bare, now in pairs):
         return None
-    bought = cast(Vector, found.vector).bought
+    bought = cast(MeasuredVector, found.vector).bought
     own, now, parts = (
         {term.measure: term.mechanism.standard_deviation for term in quote.terms} for quote in (priced, found, bought)
     )

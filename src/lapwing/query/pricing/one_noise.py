@@ -25,7 +25,7 @@ from lapwing.mechanisms.thresholding import CountThresholding
 from lapwing.query.measures.distinct_counts import CountUnits
 from lapwing.query.measures.measures import Count, Measure
 from lapwing.query.plan.plan import Question
-from lapwing.query.pricing.selections import KeySelectionQuote
+from lapwing.query.pricing.selection_mechanisms import KeySelectionQuote
 from lapwing.query.relations.contribution import PriceRequest
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def with_one_noise(priced: "Quote", asked: PriceRequest, narrowest: Narrowest) -
     Args:
         narrowest: Returns the mechanism that errs least, for a kind of ledger, an amount of loss, and sensitivities.
     """
-    counted, selecting = count_of_units(priced.question), priced.selecting
+    counted, selecting = count_of_units(priced.question), priced.key_selection
     if (
         counted is None
         or selecting is None
@@ -73,7 +73,9 @@ def with_one_noise(priced: "Quote", asked: PriceRequest, narrowest: Narrowest) -
     if not _needs_no_more(both, selecting.mechanism):
         return priced
     instead = (selecting, term.mechanism)
-    chosen = KeySelectionQuote(mechanism=both, loss=priced.loss.nothing(), delta=selecting.delta, instead=instead)
+    chosen = KeySelectionQuote(
+        mechanism=both, loss=priced.loss.nothing(), delta=selecting.delta, noisy_alternative=instead
+    )
     return _with(priced, place, law, chosen)
 
 
@@ -82,16 +84,16 @@ def with_two_noises(priced: "Quote") -> "Quote | None":
 
     An answer that was bought so is as good as what the price buys now: it stays free.
     """
-    counted, selecting = count_of_units(priced.question), priced.selecting
-    if counted is None or selecting is None or selecting.instead is None:
+    counted, selecting = count_of_units(priced.question), priced.key_selection
+    if counted is None or selecting is None or selecting.noisy_alternative is None:
         return None
-    chosen, law = selecting.instead
+    chosen, law = selecting.noisy_alternative
     return _with(priced, priced.question.measures.index(counted), law, chosen)
 
 
 def _with(priced: "Quote", place: int, law: CellMechanism, selecting: KeySelectionQuote) -> "Quote":
     changed = replace(priced.terms[place], mechanism=law)
-    return replace(priced, terms=(*priced.terms[:place], changed, *priced.terms[place + 1 :]), selecting=selecting)
+    return replace(priced, terms=(*priced.terms[:place], changed, *priced.terms[place + 1 :]), key_selection=selecting)
 
 
 def _needs_no_more(one: KeySelection, other: KeySelection) -> bool:

@@ -21,7 +21,7 @@ from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.amounts import Number, positive
 from lapwing.privacy.calibration import loss_for
-from lapwing.privacy.measures import MEASURES, Loss
+from lapwing.privacy.measures import PRIVACY_MEASURES, Loss
 from lapwing.query.aggregates.order_statistics import check_nodes
 from lapwing.query.derivation.derive import FunctionCall
 from lapwing.query.derivation.noisy_trees import rank_error
@@ -29,11 +29,11 @@ from lapwing.query.measures.distribution import Distribution
 from lapwing.query.measures.measures import Measure
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.pricing.one_noise import with_one_noise
-from lapwing.query.pricing.selections import ChoiceQuote, KeySelectionQuote, choosing, selecting
+from lapwing.query.pricing.selection_mechanisms import ChoiceQuote, KeySelectionQuote, choosing, key_selection_for
 from lapwing.query.sensitivity.stability import SensitivityBound, of_question
 
 if TYPE_CHECKING:
-    from lapwing.query.pricing.measured_vectors import Vector
+    from lapwing.query.pricing.measured_vectors import MeasuredVector
     from lapwing.query.pricing.row_price import RowsOfQuestion
 
 CONFIDENCE = Fraction(95, 100)
@@ -51,17 +51,17 @@ NORMAL_UP_TO = {"gdp": Fraction(1), "zcdp": Fraction(1, 8)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyMeasure:
-    """A measure with its bound and its mechanism; `instead` is, of what is chosen (`choices`), noise of its price."""
+    """A measure, its bound and mechanism; `noisy_alternative` is, of what is chosen (`choices`), noise of its price."""
 
     measure: Measure
     candidate: SensitivityBound
     mechanism: CellMechanism
-    instead: CellMechanism | None = None
+    noisy_alternative: CellMechanism | None = None
 
     @property
     def accepted(self) -> tuple[CellMechanism, ...]:
         """Of what was bought before, what is as good as this: its mechanism's, or noise on numbers."""
-        return (self.mechanism,) if self.instead is None else (self.mechanism, self.instead)
+        return (self.mechanism,) if self.noisy_alternative is None else (self.mechanism, self.noisy_alternative)
 
     def loss(self, kind: str) -> Loss:
         """Return what releasing this measure loses."""
@@ -93,11 +93,11 @@ class Quote:
     question: Question
     terms: tuple[NoisyMeasure, ...]
     loss: Loss
-    selecting: KeySelectionQuote | None = None
+    key_selection: KeySelectionQuote | None = None
     searches: tuple["Quote", ...] = ()
     choosing: ChoiceQuote | None = None
     sources: tuple["Quote", ...] = ()
-    vector: "Vector | None" = None
+    vector: "MeasuredVector | None" = None
     rows: "RowsOfQuestion | None" = None
 
     def lost(self, terms: tuple[NoisyMeasure, ...]) -> Loss:
@@ -109,7 +109,7 @@ class Quote:
     @property
     def delta(self) -> Fraction:
         """The delta of the selection of private keys; 0 if there are none."""
-        return Fraction(0) if self.selecting is None else self.selecting.delta
+        return Fraction(0) if self.key_selection is None else self.key_selection.delta
 
     @property
     def together(self) -> Loss:
@@ -117,7 +117,7 @@ class Quote:
         return self.loss.from_amount(sum((search.loss.amount for search in self.searches), self.loss.amount))
 
     def __post_init__(self) -> None:
-        spent = self.loss.nothing() if self.selecting is None else self.selecting.loss
+        spent = self.loss.nothing() if self.key_selection is None else self.key_selection.loss
         spent = spent if self.choosing is None else spent + self.choosing.loss
         # A vector's own quote is checked as here.
         spent = spent + self.lost(self.terms) if self.vector is None else self.vector.bought.loss
@@ -150,7 +150,7 @@ def at_loss(
         from lapwing.query.pricing.choices import with_choices  # here: of few questions is anything chosen
 
         priced = with_choices(priced, plan, budget.neighbouring)
-    priced = with_one_noise(priced, plan.asked, narrowest) if delta else priced
+    priced = with_one_noise(priced, plan.price_request, narrowest) if delta else priced
     if len(priced.terms) > 1 or plan.question.table.people is not None:
         from lapwing.query.pricing.measured_vectors import as_vector  # here: it takes several numbers
 
@@ -160,7 +160,7 @@ def at_loss(
 
 def shares_of(plan: Plan, loss: Loss, budget: Budget, *, selects: bool) -> tuple[Fraction, ...]:
     """Return the part of a loss's amount that each measure gets, then that of the selection of keys if there is one."""
-    if not (selects or plan.asked.shares or plan.asked.weights) and loss.amount:  # as mostly: evenly
+    if not (selects or plan.price_request.shares or plan.price_request.weights) and loss.amount:  # as mostly: evenly
         return (loss.amount / max(1, among := len(plan.question.measures)),) * among
     from lapwing.query.pricing.said_shares import said_shares  # here: few questions say any
 
@@ -181,9 +181,9 @@ def at_price(
 
     parts = zip(question.measures, bounds, shares, strict=False)  # after them that of the selection of keys
     terms = tuple(_best(measured, found, measure.from_amount(share)) for measured, found, share in parts)
-    keys = selecting(measure.from_amount(shares[-1]), delta, question) if delta else None
+    keys = key_selection_for(measure.from_amount(shares[-1]), delta, question) if delta else None
     spent = measure.from_amount(sum(shares, Fraction(0)))
-    return Quote(question=question, terms=terms, loss=spent, selecting=keys)
+    return Quote(question=question, terms=terms, loss=spent, key_selection=keys)
 
 
 def _best(measure: Measure, found: tuple[SensitivityBound, ...], part: Loss) -> NoisyMeasure:
@@ -205,7 +205,7 @@ def narrowest(kind: str, amount: Fraction, sensitivities: tuple[Sensitivity, ...
 
     Remembered, as many questions have the same bounds and price: public facts, all of them.
     """
-    part = MEASURES[kind].from_amount(amount)
+    part = PRIVACY_MEASURES[kind].from_amount(amount)
     kinds = MECHANISMS[kind][:1] if amount <= NORMAL_UP_TO.get(kind, Fraction(0)) else MECHANISMS[kind]
     options = [
         (place, mechanism.for_loss(part, sensitivity))

@@ -41,7 +41,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
-from lapwing.privacy.measures import MEASURES, Loss, PureDP
+from lapwing.privacy.measures import PRIVACY_MEASURES, Loss, PureDP
 from lapwing.query.measures.measures import Count, Sum
 from lapwing.query.measures.row_kinds import Point, RowKinds, RowMeasure, row_kinds
 from lapwing.query.plan.plan import Question
@@ -79,7 +79,7 @@ class RowsOfQuestion:
         """Return what releasing some measures loses: of rows, with noise of one kind, together; of others, added up."""
         law = DiscreteLaplace if kind == PureDP.kind else RoundedGaussian
         units: dict[RowMeasure, Fraction] = {}
-        total = MEASURES[kind].from_amount(Fraction(0))
+        total = PRIVACY_MEASURES[kind].from_amount(Fraction(0))
         for term in terms:
             if is_of_rows(term.measure) and isinstance(term.mechanism, law):
                 units[term.measure] = term.mechanism.loss(_ONE_STEP, kind).amount

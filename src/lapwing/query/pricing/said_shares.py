@@ -7,7 +7,7 @@ from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.privacy.measures import Loss
 from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.quote import request
-from lapwing.query.relations.contribution import Share
+from lapwing.query.relations.contribution import EpsilonShare
 
 
 def said_shares(plan: Plan, loss: Loss, budget: Budget, *, selects: bool) -> tuple[Fraction, ...]:
@@ -19,11 +19,11 @@ def said_shares(plan: Plan, loss: Loss, budget: Budget, *, selects: bool) -> tup
     Raises:
         QueryRefused: If aggregates say more than the price, or leave nothing of it.
     """
-    said = [plan.asked.shares.get(measure) for measure in plan.question.measures]
-    weights = [plan.asked.weights.get(measure, Fraction(1)) for measure in plan.question.measures]
+    said = [plan.price_request.shares.get(measure) for measure in plan.question.measures]
+    weights = [plan.price_request.weights.get(measure, Fraction(1)) for measure in plan.question.measures]
     if selects:
-        chosen = plan.asked.selection
-        said, weights = [*said, None if chosen is None else Share(epsilon=chosen)], [*weights, Fraction(1)]
+        chosen = plan.price_request.selection
+        said, weights = [*said, None if chosen is None else EpsilonShare(epsilon=chosen)], [*weights, Fraction(1)]
     fixed = [None if share is None else request(share.epsilon, budget).amount / share.among for share in said]
     rest = loss.amount - sum(amount for amount in fixed if amount is not None)
     others = sum(weight for weight, amount in zip(weights, fixed, strict=True) if amount is None)

@@ -18,12 +18,12 @@ from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.measures.measures import Count, Key, Measure, Sum
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
-from lapwing.query.relations.relation import Selection, table_of
-from lapwing.query.text.privacy_options import NamedArguments, Options
+from lapwing.query.relations.relation import FilteredRows, table_of
+from lapwing.query.text.privacy_options import NamedArguments, PrivacyOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class EpsilonShare:
     """An epsilon that an aggregate may take, and among how many measures it is divided evenly."""
 
     epsilon: Fraction
@@ -44,13 +44,13 @@ class PriceRequest:
 
     epsilon: Fraction | None = None
     delta: Fraction | None = None
-    shares: Mapping[Measure, Share] = field(default_factory=dict)
+    shares: Mapping[Measure, EpsilonShare] = field(default_factory=dict)
     selection: Fraction | None = None
     weights: Mapping[Measure, Fraction] = field(default_factory=dict)
     numbers: bool = False
 
 
-def with_limits(selection: Selection, keys: Sequence[Key], options: Options) -> Selection:
+def with_limits(selection: FilteredRows, keys: Sequence[Key], options: PrivacyOptions) -> FilteredRows:
     """Return a selection of which each unit has as much as a question's options allow.
 
     Of a unit's rows the limit is kept first, and of what is left the one of its groups: each keeps rows by the unit's
@@ -59,20 +59,20 @@ def with_limits(selection: Selection, keys: Sequence[Key], options: Options) -> 
     most_rows, most_groups = options.max_rows_contributed, options.max_groups_contributed
     if most_rows is not None and most_rows < selection.rows_per_unit:
         _require_marked(selection, options, "max_rows_contributed")
-        selection = Selection(relation=FirstRows(source=selection, most=most_rows))
+        selection = FilteredRows(relation=FirstRows(source=selection, most=most_rows))
     if most_groups is not None and most_groups < selection.rows_per_unit and keys:
         _require_marked(selection, options, "max_groups_contributed")
-        selection = Selection(relation=FirstGroups(source=selection, keys=tuple(keys), most=most_groups))
+        selection = FilteredRows(relation=FirstGroups(source=selection, keys=tuple(keys), most=most_groups))
     return selection
 
 
-def _require_marked(selection: Selection, options: Options, name: str) -> None:
+def _require_marked(selection: FilteredRows, options: PrivacyOptions, name: str) -> None:
     if table_of(selection.relation).unit_is_row:
         reason = "The privacy unit is the row, and what a join or a union makes of one row bears no mark of it"
         raise _refused(options, name, RefusalCause.INAPPLICABLE_OPTION, reason, "Leave it out, or join and unite less.")
 
 
-def check_options(options: Options, keys: Sequence[Key], rows: RowScope) -> None:
+def check_options(options: PrivacyOptions, keys: Sequence[Key], rows: RowScope) -> None:
     """Refuse options that do not fit the question."""
     column = options.privacy_unit_column
     if column is not None:
@@ -156,7 +156,7 @@ def per_group(measure: Count | Sum, named: NamedArguments | None) -> Count | Sum
     return replace(measure, clamp=clamp)
 
 
-def require_units(selection: Selection) -> None:
+def require_units(selection: FilteredRows) -> None:
     """Refuse to bound what a unit adds in all where rows are units: what a join makes of one bears no mark of it."""
     if table_of(selection.relation).unit_is_row:
         raise QueryRefused(
@@ -167,7 +167,7 @@ def require_units(selection: Selection) -> None:
 
 
 def _refused(
-    options: Options, name: str, cause: RefusalCause, reason: str, remedy: str, curator_remedy: str = ""
+    options: PrivacyOptions, name: str, cause: RefusalCause, reason: str, remedy: str, curator_remedy: str = ""
 ) -> QueryRefused:
     position = options.positions.get(name)
     return QueryRefused(reason, cause=cause, remedy=remedy, curator_remedy=curator_remedy, position=position)

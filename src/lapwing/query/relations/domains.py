@@ -12,9 +12,9 @@ from lapwing.query.expressions.expression import ColumnReference, Constant, Expr
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Real, Type
 from lapwing.query.measures.measures import Domain, declared_values
 from lapwing.query.relations.images import MAX_VALUES, image, range_of
-from lapwing.query.relations.node import Definition, Relation
+from lapwing.query.relations.node import ColumnDefinition, Relation
 from lapwing.query.relations.public_rows import PublicFacts, PublicRows
-from lapwing.query.relations.relation import ProtectedRows, Selection
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 
 
 def values_of(expression: Expression, relation: Relation, facts: PublicFacts) -> Domain | None:
@@ -29,7 +29,7 @@ def values_of(expression: Expression, relation: Relation, facts: PublicFacts) ->
     return found if found is not None and found.listed else None
 
 
-def listed_by(selection: Selection, expression: Expression) -> Domain | None:
+def listed_by(selection: FilteredRows, expression: Expression) -> Domain | None:
     """Return the constants among which an expression is in all rows of a selection, as the text says; None if not.
 
     Rows for which it is another value are not selected, so that no cell but these has any.
@@ -114,7 +114,7 @@ def _of_column(column: ColumnReference, relation: Relation, facts: PublicFacts) 
     return parts[0] if len(parts) == 1 else _of_parts(parts) if parts else None
 
 
-def _defined(definition: Definition, facts: PublicFacts) -> Domain | None:
+def _defined(definition: ColumnDefinition, facts: PublicFacts) -> Domain | None:
     """Return the values of what a column is made of."""
     if not isinstance(definition.relation, PublicRows):
         return _known(definition.value, definition.relation, facts)

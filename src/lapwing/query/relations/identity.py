@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 from lapwing.catalog.model import Catalog, Table
 from lapwing.catalog.reference import Reference
 from lapwing.query.expressions.expression import ColumnReference, Expression
-from lapwing.query.relations.node import Definition, Relation
+from lapwing.query.relations.node import ColumnDefinition, Relation
 from lapwing.query.relations.public_rows import PublicRows
-from lapwing.query.relations.relation import ProtectedRows, Selection, unscaled
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows, unscaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def origin(value: Expression, relation: Relation) -> Origin | None:
     return origins.pop() if len(origins) == 1 else None
 
 
-def _below(definition: Definition) -> Origin | None:
+def _below(definition: ColumnDefinition) -> Origin | None:
     if not definition.exact or isinstance(definition.relation, PublicRows):
         return None
     below = origin(definition.value, definition.relation)
@@ -122,7 +122,9 @@ def refers(pairs: Iterable[tuple[Origin | None, Origin | None]], catalog: Catalo
             for one, other in ((left, right), (right, left)):
                 rows = (one.table.name, other.table.name, one.way, other.way)
                 compared.setdefault(rows, set()).add((one.column, other.column))
-    allowed = [(one.table, one.to, on) for one in catalog.references for on in _ways_of(one, catalog)]
+    allowed = [
+        (reference.table, reference.to, on) for reference in catalog.references for on in _ways_of(reference, catalog)
+    ]
     return any(
         (table, to) == (here, there) and columns.issuperset(on)
         for (table, to, _, _), columns in compared.items()
@@ -143,14 +145,14 @@ def _ways_of(reference: Reference, catalog: Catalog) -> Iterator[Sequence[tuple[
 
 def names_unit(origins: Iterable[Origin | None], catalog: Catalog) -> bool:
     """Tell whether the values of columns that come from these settle whose row it is, in every row."""
-    settled = [one for one in origins if one is not None and not one.unmatched]
+    settled = [origin for origin in origins if origin is not None and not origin.unmatched]
     return same_unit([(one, one) for one in settled], catalog)
 
 
 # ---- rows of a unit -------------------------------------------------------------------------------------------------
 
 
-def at_most_one(selection: Selection, values: frozenset[Expression], catalog: Catalog) -> bool:
+def at_most_one(selection: FilteredRows, values: frozenset[Expression], catalog: Catalog) -> bool:
     """Tell whether no two rows of a unit are equal in these expressions, none of which is NULL.
 
     By induction: the rows of a table differ in its key; a group and a distinct row are there once, and a row number

@@ -10,14 +10,14 @@ from typing import ClassVar, Self
 
 from lapwing.query.expressions.expression import ColumnReference, Expression, columns_of
 from lapwing.query.relations.public_rows import PublicRows
-from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.relation import FilteredRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneSource:
     """A relation made from one selection."""
 
-    source: Selection
+    source: FilteredRows
 
     row_by_row: ClassVar[bool] = False
     meets: ClassVar[bool] = False
@@ -30,7 +30,7 @@ class OneSource:
             self.source.require_one_unit()
 
     @property
-    def sources(self) -> tuple[Selection, ...]:
+    def sources(self) -> tuple[FilteredRows, ...]:
         """The selection."""
         return (self.source,)
 
@@ -44,7 +44,7 @@ class OneSource:
         """None: it reads no public rows."""
         return None
 
-    def rebuilt(self, sources: Sequence[Selection]) -> Self:
+    def rebuilt(self, sources: Sequence[FilteredRows]) -> Self:
         """Return the same of another selection."""
         return replace(self, source=sources[0])
 
@@ -63,8 +63,8 @@ class TwoSources:
         on: Pairs of an expression over the source and one over the other side.
     """
 
-    source: Selection
-    other: Selection
+    source: FilteredRows
+    other: FilteredRows
     shown: tuple[Expression, ...]
     added: tuple[ColumnReference, ...]
     on: tuple[tuple[Expression, Expression], ...]
@@ -81,7 +81,7 @@ class TwoSources:
         self.other.require_one_unit()
 
     @property
-    def sources(self) -> tuple[Selection, ...]:
+    def sources(self) -> tuple[FilteredRows, ...]:
         """Both sides."""
         return (self.source, self.other)
 
@@ -96,7 +96,7 @@ class TwoSources:
         condition = () if self.condition is None else (self.condition,)
         return (*(left for left, _ in self.on), *condition), (*self.shown, *(right for _, right in self.on))
 
-    def rebuilt(self, sources: Sequence[Selection]) -> Self:
+    def rebuilt(self, sources: Sequence[FilteredRows]) -> Self:
         """Return the same of other sides."""
         return replace(self, source=sources[0], other=sources[1])
 

@@ -10,14 +10,14 @@ from lapwing.query.relations.public_rows import PublicRows
 from lapwing.query.relations.row_numbers import Admitted
 
 if TYPE_CHECKING:
-    from lapwing.query.relations.relation import Selection
+    from lapwing.query.relations.relation import FilteredRows
 
 
 class Relation(Protocol):
     """A node: rows made from the rows of its sources."""
 
     @property
-    def sources(self) -> "tuple[Selection, ...]":
+    def sources(self) -> "tuple[FilteredRows, ...]":
         """What it is made from; the text begins with the first."""
         ...
 
@@ -75,7 +75,7 @@ class Relation(Protocol):
         """The expressions that it computes over each of its sources."""
         ...
 
-    def rebuilt(self, sources: "Sequence[Selection]") -> Self:
+    def rebuilt(self, sources: "Sequence[FilteredRows]") -> Self:
         """Return the same node made from other sources."""
         ...
 
@@ -83,7 +83,7 @@ class Relation(Protocol):
         """Return the node without those columns of its second source that are not read of it."""
         ...
 
-    def definitions(self, column: ColumnReference) -> "tuple[Definition, ...]":
+    def definitions(self, column: ColumnReference) -> "tuple[ColumnDefinition, ...]":
         """Return what a column of it is made of; nothing if its values are new, or those of the table."""
         ...
 
@@ -93,7 +93,7 @@ class Relation(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class ColumnDefinition:
     """What a column is made of: an expression over a source.
 
     Args:

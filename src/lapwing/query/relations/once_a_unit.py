@@ -14,7 +14,7 @@ was bought so is found under the plan of then (`rows_of_then`): it counts the sa
 from dataclasses import replace
 
 from lapwing.query.relations.per_unit import PerUnit, UnitAggregate
-from lapwing.query.relations.relation import ProtectedRows, Selection
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 from lapwing.query.relations.set_operations import DistinctRows
 
 
@@ -24,7 +24,7 @@ def once_a_unit(rows: DistinctRows) -> PerUnit:
     return PerUnit(source=rows.source, groups=(), aggregates=parts, columns=rows.columns, once=True)
 
 
-def rows_of_then(selection: Selection) -> Selection | None:
+def rows_of_then(selection: FilteredRows) -> FilteredRows | None:
     """Return a selection as earlier versions planned it; None if they planned it as it is."""
     relation = selection.relation
     if isinstance(relation, ProtectedRows):

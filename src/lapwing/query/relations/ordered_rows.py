@@ -22,7 +22,7 @@ from itertools import pairwise, permutations
 from math import comb
 
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, columns_of
-from lapwing.query.relations.relation import ProtectedRows, Selection
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 from lapwing.query.relations.set_operations import Union
 from lapwing.query.relations.unit_join import UnitJoin
 
@@ -34,11 +34,11 @@ _MOST_SIDES = 5
 class _Side:
     """One side of nested inner joins, and what its rows' columns are called in the join."""
 
-    selection: Selection
+    selection: FilteredRows
     columns: Mapping[str, Expression]
 
 
-def most_tuples(selection: Selection) -> int | None:
+def most_tuples(selection: FilteredRows) -> int | None:
     """Return the most rows of a unit that conditions on pairs leave; None where they say nothing."""
     if not (isinstance(selection.relation, UnitJoin) and selection.relation.tells_pairs):
         return None
@@ -76,7 +76,7 @@ def most_tuples(selection: Selection) -> int | None:
     return max(1, most)
 
 
-def told_apart(selection: Selection) -> Selection:
+def told_apart(selection: FilteredRows) -> FilteredRows:
     """Return the rows of a query, of which a unit has only those that conditions on pairs, and outer joins, leave.
 
     The rows of a subquery stay as they are, because the text of a plan may depend on their number.
@@ -84,12 +84,12 @@ def told_apart(selection: Selection) -> Selection:
     return _told(selection, tells=True)
 
 
-def with_all_pairs(selection: Selection) -> Selection:
+def with_all_pairs(selection: FilteredRows) -> FilteredRows:
     """Return the rows of a query as earlier versions took them: of a unit as many as there are pairs."""
     return _told(selection, tells=False)
 
 
-def _told(selection: Selection, *, tells: bool) -> Selection:
+def _told(selection: FilteredRows, *, tells: bool) -> FilteredRows:
     match selection.relation:
         case UnitJoin() as join:
             return replace(selection, relation=replace(join, tells_pairs=tells))
@@ -98,7 +98,7 @@ def _told(selection: Selection, *, tells: bool) -> Selection:
     return selection
 
 
-def _sides(selection: Selection) -> Iterator[_Side]:
+def _sides(selection: FilteredRows) -> Iterator[_Side]:
     """Yield the sides of nested inner joins."""
     relation = selection.relation
     if not (isinstance(relation, UnitJoin) and relation.kind == "inner"):
@@ -109,7 +109,7 @@ def _sides(selection: Selection) -> Iterator[_Side]:
     yield _Side(relation.other, {column.name: value for column, value in shown})
 
 
-def _conditions(selection: Selection) -> Iterator[Operation]:
+def _conditions(selection: FilteredRows) -> Iterator[Operation]:
     """Yield what is true of every row of nested inner joins: the parts of their conditions."""
     relation, waiting = selection.relation, [selection.where]
     if not (isinstance(relation, UnitJoin) and relation.kind == "inner"):

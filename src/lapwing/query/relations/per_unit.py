@@ -21,7 +21,7 @@ from lapwing.query.measures.measures import Key
 from lapwing.query.relations.fresh_columns import named, telling
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import OneSource
-from lapwing.query.relations.node import Definition
+from lapwing.query.relations.node import ColumnDefinition
 from lapwing.query.relations.row_numbers import Admitted
 
 UnitFunction = Choice["count", "count_distinct", "sum", "average", "least", "greatest", "all", "any"]
@@ -88,16 +88,16 @@ class PerUnit(OneSource):
         """The groups, and what is aggregated."""
         return ((*self.groups, *(part.argument for part in self.aggregates if part.argument is not None)),)
 
-    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[ColumnDefinition, ...]:
         """Return the group that a column is, or the argument of an aggregate that passes a value on."""
         if column not in self.columns:
             return ()
         place, below = self.columns.index(column), self.source.relation
         if place < len(self.groups):
-            return (Definition(self.groups[place], below),)
+            return (ColumnDefinition(self.groups[place], below),)
         part = self.aggregates[place - len(self.groups)]
         passing = part.function in PASSING and part.argument is not None
-        return (Definition(part.argument, below, exact=False),) if passing and part.argument is not None else ()
+        return (ColumnDefinition(part.argument, below, exact=False),) if passing and part.argument is not None else ()
 
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
         """Tell whether the groups are among the expressions: a group is there once."""
@@ -125,9 +125,9 @@ class ChosenRows(OneSource):
         """The source's columns."""
         return self.source.relation.columns
 
-    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[ColumnDefinition, ...]:
         """Return the source's column, which it hands on."""
-        return (Definition(column, self.source.relation),)
+        return (ColumnDefinition(column, self.source.relation),)
 
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
         """Tell it of the source: a choice of rows makes no two of one."""

@@ -13,7 +13,7 @@ from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import OneSource
-from lapwing.query.relations.node import Definition
+from lapwing.query.relations.node import ColumnDefinition
 from lapwing.query.relations.public_rows import PublicRows
 from lapwing.query.relations.row_numbers import Admitted
 
@@ -83,11 +83,11 @@ class PublicJoin(OneSource):
         condition = () if self.condition is None else (self.condition,)
         return ((*(left for left, _ in self.on), *condition),)
 
-    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[ColumnDefinition, ...]:
         """Return the public column, or the source's."""
         if column in self.added:
-            return (Definition(self.other.columns[self.added.index(column)], self.other),)
-        return (Definition(column, self.source.relation),)
+            return (ColumnDefinition(self.other.columns[self.added.index(column)], self.other),)
+        return (ColumnDefinition(column, self.source.relation),)
 
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
         """Tell it of the source: a join to at most one public row makes no two rows of one."""

@@ -91,7 +91,7 @@ class Combinations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class ComparedRange:
     """Of every public row, the values of which some comparisons are true.
 
     Args:
@@ -119,7 +119,7 @@ class PublicFacts(Protocol):
         """Return the most rows that share one combination of values; of no columns, the number of rows."""
         ...
 
-    def overlap(self, wanted: Interval) -> int:
+    def overlap(self, wanted: ComparedRange) -> int:
         """Return the most public rows in whose intervals one value is."""
         ...
 
@@ -152,7 +152,7 @@ class _NothingPublic:
     def multiplicity(self, table: PublicTable, columns: Sequence[str]) -> int:
         raise LookupError(table.name)
 
-    def overlap(self, wanted: Interval) -> int:
+    def overlap(self, wanted: ComparedRange) -> int:
         raise LookupError(wanted.rows.table.name)
 
     def combinations(self, wanted: Combinations, limit: int) -> tuple[tuple[Constant, ...], ...] | None:

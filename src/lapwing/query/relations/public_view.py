@@ -27,7 +27,7 @@ from lapwing.query.expressions.expression import ColumnReference, Expression, Li
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Type
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.public_rows import JoinedRows, PublicRows
-from lapwing.query.relations.relation import ProtectedRows, Selection
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 
 if TYPE_CHECKING:
     from lapwing.query.relations.public_join import PublicJoin
@@ -57,14 +57,14 @@ class PublicView:
     clamped: Values
 
 
-def public_view(selection: Selection, kept: Mapping[str, PublicRows]) -> PublicView:
+def public_view(selection: FilteredRows, kept: Mapping[str, PublicRows]) -> PublicView:
     """Read what is public of the rows of a selection.
 
     Args:
         kept: By the first of their columns, the rows that a join to public rows keeps whatever ON says: that they match
             nobody is to show.
     """
-    reader = _Reader(kept=kept)
+    reader = _RelationReader(kept=kept)
     values = reader.selection(selection)
     return PublicView(
         tables=tuple(replace(t, on=tuple(over(part, reader.same) for part in t.on)) for t in reader.tables),
@@ -116,7 +116,7 @@ def _any(parts: Sequence[Expression]) -> Expression:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _RelationReader:
     """Reads relations from the bottom up; `same` are the variables for which others stand."""
 
     kept: Mapping[str, PublicRows]
@@ -127,7 +127,7 @@ class _Reader:
     clamped: dict[str, Expression] = field(default_factory=dict)
     variables: int = 0
 
-    def selection(self, selection: Selection) -> Values:
+    def selection(self, selection: FilteredRows) -> Values:
         values = self._relation(selection.relation)
         if selection.where is not None:
             self.conditions.append(over(selection.where, values))

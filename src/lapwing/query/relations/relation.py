@@ -26,7 +26,7 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import as_read
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, column_type, columns_of
-from lapwing.query.relations.node import Definition, Relation
+from lapwing.query.relations.node import ColumnDefinition, Relation
 from lapwing.query.relations.row_numbers import Admitted, admitted, both
 
 Declared = frozenset[tuple[str, str]]
@@ -67,7 +67,7 @@ class ProtectedRows:
         """Return the most rows of one unit: none of its columns numbers them."""
         return self.table.max_rows_per_unit
 
-    def rebuilt(self, sources: "Sequence[Selection]") -> Self:
+    def rebuilt(self, sources: "Sequence[FilteredRows]") -> Self:
         """Return the table: it is made from nothing."""
         return self
 
@@ -75,7 +75,7 @@ class ProtectedRows:
         """Return the table."""
         return self
 
-    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[ColumnDefinition, ...]:
         """Return nothing: its columns are declared."""
         return ()
 
@@ -94,7 +94,7 @@ def _declared(table: Table, reads: bool) -> tuple[ColumnReference, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class FilteredRows:
     """The rows of a relation for which a condition is true."""
 
     relation: Relation
@@ -119,7 +119,7 @@ class Selection:
         require_one_unit(self.relation)
 
 
-def _rows_within(selection: Selection, numbers: Admitted) -> int:
+def _rows_within(selection: FilteredRows, numbers: Admitted) -> int:
     most = selection.relation.rows_within(both(numbers, admitted(selection.where)))
     if selection.where is None or len(selection.relation.sources) == 1:
         return most
@@ -198,7 +198,7 @@ def unscaled(value: Expression) -> Expression:
     return value.arguments[0] if isinstance(value, Operation) and value.function == "rescale" else value
 
 
-def declared_columns_of(selection: Selection, read: frozenset[str]) -> Declared:
+def declared_columns_of(selection: FilteredRows, read: frozenset[str]) -> Declared:
     """Return the declared columns on which a selection, and the columns read of it, rest."""
     relation, read = selection.relation, read | columns_of(selection.where)
     if isinstance(relation, ProtectedRows):
@@ -208,7 +208,7 @@ def declared_columns_of(selection: Selection, read: frozenset[str]) -> Declared:
     return Declared().union(*(declared_columns_of(source, below) for source, below in pairs))
 
 
-def pruned(selection: Selection, read: frozenset[str]) -> Selection:
+def pruned(selection: FilteredRows, read: frozenset[str]) -> FilteredRows:
     """Return a selection whose joins show only what is read, of which its own condition is a part.
 
     There is less to carry then, and one plan however much a subquery shows. What is left out is no part of any row that

@@ -21,8 +21,8 @@ from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
 from lapwing.query.relations.fresh_columns import named, telling
 from lapwing.query.relations.inputs import OneSource
-from lapwing.query.relations.node import Definition
-from lapwing.query.relations.relation import Selection, pruned
+from lapwing.query.relations.node import ColumnDefinition
+from lapwing.query.relations.relation import FilteredRows, pruned
 from lapwing.query.relations.row_numbers import Admitted, named_in
 from lapwing.query.relations.unit_join import UnitJoin
 
@@ -54,10 +54,10 @@ class DistinctRows(OneSource):
         """The expressions whose values are made distinct."""
         return (self.expressions,)
 
-    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[ColumnDefinition, ...]:
         """Return the column's expression."""
         pairs = zip(self.columns, self.expressions, strict=True)
-        return tuple(Definition(value, self.source.relation) for own, value in pairs if own == column)
+        return tuple(ColumnDefinition(value, self.source.relation) for own, value in pairs if own == column)
 
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
         """Tell whether all columns are among the expressions: a distinct row is there once."""
@@ -68,7 +68,7 @@ class DistinctRows(OneSource):
 class Part:
     """One part of a union: rows, and what each column is in them."""
 
-    source: Selection
+    source: FilteredRows
     expressions: tuple[Expression, ...]
 
     def __post_init__(self) -> None:
@@ -104,7 +104,7 @@ class Union:
         return f"({' UNION ALL '.join(map(str, self.parts))} AS {', '.join(map(str, self.columns))})"
 
     @property
-    def sources(self) -> tuple[Selection, ...]:
+    def sources(self) -> tuple[FilteredRows, ...]:
         """The rows of the parts."""
         return tuple(part.source for part in self.parts)
 
@@ -137,7 +137,7 @@ class Union:
         """What the columns are in each part."""
         return tuple(part.expressions for part in self.parts)
 
-    def rebuilt(self, sources: Sequence[Selection]) -> Self:
+    def rebuilt(self, sources: Sequence[FilteredRows]) -> Self:
         """Return the union of the same of other rows."""
         pairs = zip(self.parts, sources, strict=True)
         return replace(self, parts=tuple(replace(part, source=source) for part, source in pairs))
@@ -148,21 +148,21 @@ class Union:
         parts = tuple(replace(part, expressions=tuple(part.expressions[i] for i in kept)) for part in self.parts)
         return replace(self, parts=parts, columns=tuple(self.columns[i] for i in kept))
 
-    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[ColumnDefinition, ...]:
         """Return what the column is in each part."""
         if column not in self.columns:
             return ()
         place = self.columns.index(column)
-        return tuple(Definition(part.expressions[place], part.source.relation) for part in self.parts)
+        return tuple(ColumnDefinition(part.expressions[place], part.source.relation) for part in self.parts)
 
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
         """Return False: two parts may have the same row."""
         return False
 
 
-def _is_part_of(some: Selection, every: Selection) -> bool:
+def _is_part_of(some: FilteredRows, every: FilteredRows) -> bool:
     """Tell whether rows are those of a selection for which more is true, whatever columns are read of either."""
-    below = (pruned(Selection(relation=one.relation), frozenset()) for one in (some, every))
+    below = (pruned(FilteredRows(relation=one.relation), frozenset()) for one in (some, every))
     return len(set(below)) == 1 and _parts(every.where) <= _parts(some.where)
 
 

@@ -14,7 +14,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.inputs import TwoSources
-from lapwing.query.relations.node import Definition, Relation
+from lapwing.query.relations.node import ColumnDefinition, Relation
 from lapwing.query.relations.relation import of_several_units, table_of
 from lapwing.query.relations.row_numbers import Admitted
 
@@ -64,11 +64,11 @@ class SharedJoin(TwoSources):
         """
         raise of_several_units()
 
-    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[ColumnDefinition, ...]:
         """Return what is shown of the other side, or the source's column."""
         if column in self.added:
-            return (Definition(self.shown[self.added.index(column)], self.other.relation),)
-        return (Definition(column, self.source.relation),)
+            return (ColumnDefinition(self.shown[self.added.index(column)], self.other.relation),)
+        return (ColumnDefinition(column, self.source.relation),)
 
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
         """Return False: a row may meet any number of others."""

@@ -14,7 +14,7 @@ from lapwing.errors import RefusalCause
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.weight import require_small, weight
 from lapwing.query.relations.node import Relation
-from lapwing.query.relations.relation import Selection, tables_of, units_of_row
+from lapwing.query.relations.relation import FilteredRows, tables_of, units_of_row
 
 MOST_COLUMNS = 400
 MOST_RELATIONS = 100
@@ -27,7 +27,7 @@ COLUMN = 3
 """A column that is computed is printed so often: it is kept inside its bounds."""
 
 
-def require_bounded_size(selection: Selection, node: exp.Expression, rows: RowScope) -> None:
+def require_bounded_size(selection: FilteredRows, node: exp.Expression, rows: RowScope) -> None:
     """Refuse rows that are made of too much, or of which one unit may have too many."""
     relation = selection.relation
     if _size(relation) > MOST_RELATIONS or _nesting(relation) > MOST_NESTED:
@@ -63,7 +63,7 @@ def _nesting(relation: Relation) -> int:
     return 1 + max((_nesting(source.relation) for source in relation.sources), default=0)
 
 
-def _weights(selection: Selection) -> Iterator[int]:
+def _weights(selection: FilteredRows) -> Iterator[int]:
     relation = selection.relation
     if selection.where is not None:
         yield weight(selection.where)

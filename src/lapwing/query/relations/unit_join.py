@@ -19,7 +19,7 @@ from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import TwoSources
-from lapwing.query.relations.node import Definition
+from lapwing.query.relations.node import ColumnDefinition
 from lapwing.query.relations.row_numbers import Admitted, named_in
 
 UnitJoinKind = Choice["inner", "left", "semi", "anti", "mark"]
@@ -88,14 +88,14 @@ class UnitJoin(TwoSources):
             both = max(own, both - 1)
         return min(own * max(1, min(self.matches, other)), both)
 
-    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[ColumnDefinition, ...]:
         """Return what is shown of the other side, or the source's column."""
         if column == self.mark:
             return ()
         if column not in self.added:
-            return (Definition(column, self.source.relation, way=(0,)),)
+            return (ColumnDefinition(column, self.source.relation, way=(0,)),)
         value = self.shown[self.added.index(column)]
-        return (Definition(value, self.other.relation, way=(1,), unmatched=self.kind == "left"),)
+        return (ColumnDefinition(value, self.other.relation, way=(1,), unmatched=self.kind == "left"),)
 
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
         """Tell whether a side is settled that meets no other row: the right one of a LEFT JOIN only where it is there.

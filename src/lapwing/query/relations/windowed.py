@@ -30,7 +30,7 @@ from lapwing.query.expressions.types import Type
 from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import OneSource
-from lapwing.query.relations.node import Definition
+from lapwing.query.relations.node import ColumnDefinition
 from lapwing.query.relations.row_numbers import Admitted, count
 
 POSITIONAL = {"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
@@ -161,14 +161,14 @@ class Windowed(OneSource):
         parts = ((*w.arguments, *w.partition, *(term.value for term in w.order)) for w in self.windows)
         return (tuple(value for part in parts for value in part),)
 
-    def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
+    def definitions(self, column: ColumnReference) -> tuple[ColumnDefinition, ...]:
         """Return the source's column, or the argument of a window that passes a value on, and nothing else."""
         below = self.source.relation
         if column not in self.added:
-            return (Definition(column, below),)
+            return (ColumnDefinition(column, below),)
         window = self.windows[self.added.index(column)]
         passed = window.arguments[:1] if window.function in PASSING and len(window.arguments) < 3 else ()
-        return tuple(Definition(value, below, exact=False) for value in passed)
+        return tuple(ColumnDefinition(value, below, exact=False) for value in passed)
 
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
         """Tell it of the source, whose rows it has; or by a number that no other row of a unit, or of its part, has.

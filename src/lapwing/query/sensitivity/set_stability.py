@@ -18,11 +18,11 @@ and A ∪ B; for A ∖ B k under add_remove and 2k under replace_one. ∎
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.normal_forms import FALSE
 from lapwing.query.measures.set_counts import CountOfSets
-from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.relation import FilteredRows
 from lapwing.query.relations.set_operations import Union
 
 
-def moved(measure: CountOfSets, selection: Selection) -> tuple[int, int]:
+def moved(measure: CountOfSets, selection: FilteredRows) -> tuple[int, int]:
     """Return by how much at most the rows of a unit lower a number, and raise it: d and u above."""
     everywhere, relation = frozenset(range(len(measure.sides))), selection.relation
     if not isinstance(relation, Union):
@@ -42,7 +42,7 @@ def _is_never(side: Expression, union: Union, place: int) -> bool:
     return bool(made) and made[place].value == FALSE
 
 
-def of_sets(measure: CountOfSets, selection: Selection, *, replace_one: bool) -> tuple[int, str]:
+def of_sets(measure: CountOfSets, selection: FilteredRows, *, replace_one: bool) -> tuple[int, str]:
     """Return how far one unit moves the one cell of a count, and why."""
     lowered, raised = moved(measure, selection)
     most = lowered + raised if replace_one else max(lowered, raised)

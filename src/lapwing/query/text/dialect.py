@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.text.positions import position_at, refused_at
-from lapwing.query.text.privacy_options import NamedArguments, Options, read_named_arguments, read_options
+from lapwing.query.text.privacy_options import NamedArguments, PrivacyOptions, read_named_arguments, read_options
 
 WORDS: Final = frozenset({"DIFFERENTIAL_PRIVACY", "OPTIONS"})
 """Those without which, and without `=>`, nothing is said about privacy."""
@@ -39,7 +39,7 @@ class Cut:
     """A statement's tokens without what is said about privacy, and that."""
 
     tokens: list[Token]
-    options: Options
+    options: PrivacyOptions
     calls: tuple[NamedCall, ...]
 
 
@@ -117,14 +117,14 @@ def _read(tokens: Sequence[Token], text: str) -> _Script:
 # ---- options --------------------------------------------------------------------------------------------------------
 
 
-def _options(script: _Script) -> tuple[list[int], Options]:
+def _options(script: _Script) -> tuple[list[int], PrivacyOptions]:
     """Return the tokens of the clauses after SELECT, if there are any, and what they say.
 
     Several stand at SELECTs that are released together, as those of a UNION ALL; they say the same, and their prices
     add up.
     """
     main = next((i for i in range(len(script.tokens)) if _is_select(script, i) and script.scopes[i] is None), None)
-    clauses: dict[int, tuple[range, Options]] = {}
+    clauses: dict[int, tuple[range, PrivacyOptions]] = {}
     for i in range(len(script.tokens)):
         if _is_select(script, i) and script.kind(i + 1) == TokenType.WITH:
             if not script.is_word(i + 2, _WORD):
@@ -139,7 +139,7 @@ def _options(script: _Script) -> tuple[list[int], Options]:
                 i, RefusalCause.MISPLACED_OPTION, "An option clause stands in the wrong place", _CLAUSE
             )
     if not clauses:
-        return [], Options()
+        return [], PrivacyOptions()
     _, options = next(iter(clauses.values()))
     for i, (_, other) in clauses.items():
         if replace(other, positions=options.positions) != options:
@@ -159,10 +159,10 @@ def _is_select(script: _Script, i: int) -> bool:
     return script.kind(i) == TokenType.SELECT
 
 
-def _clause(script: _Script, start: int) -> tuple[range, Options]:
+def _clause(script: _Script, start: int) -> tuple[range, PrivacyOptions]:
     opening = start + 3
     if not (script.is_word(start + 2, "OPTIONS") and script.kind(opening) == TokenType.L_PAREN):
-        return range(start, start + 2), Options(written=True)
+        return range(start, start + 2), PrivacyOptions(written=True)
     items = script.items(opening)
     return range(start, script.closings[opening] + 1), read_options(script.read(items), script.text)
 
@@ -247,7 +247,7 @@ def placed(select: exp.Select, calls: Sequence[NamedCall], text: str) -> dict[in
     return {call.name.start: call.arguments for call in calls}
 
 
-def require_released(select: exp.Select, arguments: Iterable[int], options: Options, text: str) -> None:
+def require_released(select: exp.Select, arguments: Iterable[int], options: PrivacyOptions, text: str) -> None:
     """Refuse named arguments and option clauses of other SELECTs than the one that is released.
 
     Args:

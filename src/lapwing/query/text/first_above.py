@@ -33,7 +33,7 @@ _ENDS = frozenset(
 )
 
 
-class _Question(NamedTuple):
+class _AboveAggregate(NamedTuple):
     """An aggregate, the text after FROM with the words it is made of, and the condition of WHERE."""
 
     aggregate: str
@@ -83,7 +83,7 @@ def _number(bound: Number) -> str:
     return f"{written:f}"
 
 
-def _read(text: str) -> _Question:
+def _read(text: str) -> _AboveAggregate:
     try:
         tokens = DuckDB().tokenize(text.rstrip().rstrip(";")) if isinstance(text, str) else []
     except SqlglotError:
@@ -103,7 +103,7 @@ def _read(text: str) -> _Question:
     if not rows or (wheres and not where):
         raise InvalidParameter(f"'{text}' is not such a question. {_ONE}.")
     words = tuple(token.text.casefold() for token in rows)
-    return _Question(_slice(text, aggregate), _slice(text, rows), words, _slice(text, where) if where else "")
+    return _AboveAggregate(_slice(text, aggregate), _slice(text, rows), words, _slice(text, where) if where else "")
 
 
 def _without_name(tokens: Sequence[Token]) -> Sequence[Token]:

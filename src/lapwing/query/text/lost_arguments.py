@@ -41,7 +41,7 @@ _SAID: Final = (exp.Literal, exp.Identifier, exp.Var, exp.Placeholder)
 
 
 @dataclass(slots=True)
-class _Item:
+class _ArgumentText:
     """What stands between two commas: its words, whose argument it is, and what that is an argument of.
 
     Args:
@@ -79,7 +79,7 @@ def require_all_arguments(nodes: Sequence[exp.Expr], tokens: Sequence[Token], te
         raise _refused(item, places, text)
 
 
-def _refused(item: _Item, places: Set[int], text: str) -> QueryRefused:
+def _refused(item: _ArgumentText, places: Set[int], text: str) -> QueryRefused:
     """Return the refusal of what is not in the tree: because of the function around it, or as one argument too many."""
     for around in (item.name, item.around):
         name = around.text.upper() if around is not None else ""
@@ -107,21 +107,21 @@ def _loose(node: exp.Expr) -> str | None:
     return str(node.this).casefold() if isinstance(node, _SAID) else None
 
 
-def _items(tokens: Sequence[Token]) -> list[_Item]:
+def _items(tokens: Sequence[Token]) -> list[_ArgumentText]:
     """Return the items of all parentheses that hold words, but for those that hold other parentheses or an INTERVAL."""
-    found: list[_Item] = []
-    opened: list[_Item] = []
+    found: list[_ArgumentText] = []
+    opened: list[_ArgumentText] = []
     previous: Token | None = None
     for token in tokens:
         if token.token_type == TokenType.L_PAREN:
             around = opened[-1].name if opened else None
-            opened.append(_Item(name=previous if _is_call(previous) else None, around=around, words=[]))
+            opened.append(_ArgumentText(name=previous if _is_call(previous) else None, around=around, words=[]))
         elif opened and token.token_type in (TokenType.COMMA, TokenType.R_PAREN):
             item = opened.pop()
             if item.words and not item.kept and not (_is_length(item) and token.token_type == TokenType.R_PAREN):
                 found.append(item)
             if token.token_type == TokenType.COMMA:
-                opened.append(_Item(name=item.name, around=item.around, words=[]))
+                opened.append(_ArgumentText(name=item.name, around=item.around, words=[]))
             elif opened and (item.words or item.kept):
                 opened[-1].kept = True
         elif opened and token.token_type in _WORDS:
@@ -132,7 +132,7 @@ def _items(tokens: Sequence[Token]) -> list[_Item]:
     return found
 
 
-def _is_length(item: _Item) -> bool:
+def _is_length(item: _ArgumentText) -> bool:
     """Tell whether it is the 10 of VARCHAR(10), which means nothing, in DuckDB as here."""
     return item.name is not None and item.name.token_type in _TEXTS and item.words[0].token_type == TokenType.NUMBER
 

@@ -169,7 +169,9 @@ def _ends_name(colon: Token, text: str) -> bool:
 # ---- from values to the tree ----------------------------------------------------------------------------------------
 
 
-def bound(placeholders: Sequence[Placeholder], parameters: Parameters, text: str) -> dict[str, exp.Expression]:
+def bind_parameters(
+    placeholders: Sequence[Placeholder], parameters: Parameters, text: str
+) -> dict[str, exp.Expression]:
     """Return the constant that belongs in the place of every mark.
 
     Raises:

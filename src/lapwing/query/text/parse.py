@@ -25,7 +25,7 @@ from lapwing.query.text.explained import explained
 from lapwing.query.text.lost_arguments import require_all_arguments
 from lapwing.query.text.parameters import Parameters
 from lapwing.query.text.positions import WRITTEN, refused_at
-from lapwing.query.text.privacy_options import NamedArguments, Options
+from lapwing.query.text.privacy_options import NamedArguments, PrivacyOptions
 from lapwing.query.text.syntax_refusals import (
     ALLOWED,
     FLATTER,
@@ -85,7 +85,7 @@ class Parsed:
     """
 
     select: exp.Select
-    options: Options = field(default_factory=Options)
+    options: PrivacyOptions = field(default_factory=PrivacyOptions)
     arguments: Mapping[int, NamedArguments] = field(default_factory=dict)
     explain: bool = False
     moment: datetime | None = None
@@ -125,7 +125,7 @@ def parse(text: str, parameters: Parameters = ()) -> Parsed:
         return Parsed(select=_tree(tokens, text), explain=explain)
     without = cut(tokens, text)
     kept, placeholders = values.placeholders(without.tokens, text)
-    nodes = values.bound(placeholders, parameters, text)
+    nodes = values.bind_parameters(placeholders, parameters, text)
     select = _tree(kept, text)
     values.fill(select, placeholders, nodes, text)
     arguments = placed(select, without.calls, text)

@@ -41,7 +41,7 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class PrivacyOptions:
     """What follows `SELECT WITH DIFFERENTIAL_PRIVACY`; None where nothing is said.
 
     Args:
@@ -95,7 +95,7 @@ Item = Sequence[Token]
 """The tokens between two commas."""
 
 
-def read_options(items: Sequence[Item], text: str) -> Options:
+def read_options(items: Sequence[Item], text: str) -> PrivacyOptions:
     """Read the items of `OPTIONS (…)`.
 
     Raises:
@@ -104,7 +104,7 @@ def read_options(items: Sequence[Item], text: str) -> Options:
     """
     pairs = _that_say_something([_pair(item, text, TokenType.EQ) for item in items], _OPTIONS)
     values = _read(pairs, _OPTIONS, "option")
-    return Options(written=True, positions=_positions(pairs), **values)
+    return PrivacyOptions(written=True, positions=_positions(pairs), **values)
 
 
 def read_named_arguments(items: Sequence[Item], text: str, position: Position) -> NamedArguments:

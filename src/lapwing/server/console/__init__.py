@@ -10,7 +10,7 @@ what. No page imports policies, people, ledgers or sessions on data: a test walk
 
 What the console adds is how a browser is known. `browser_sessions` keeps a random secret in a cookie for a token that
 is never given to anybody: so signing out, a new password, a closed person and a revoked token end it like any other.
-`door` lets each request in: it finds the session, refuses forms that were not sent from a page of this service, and
+`app` lets each request in: it finds the session, refuses forms that were not sent from a page of this service, and
 turns errors into pages. A *page* is a folder: what it does (`__init__`) and how it looks (`page.html`).
 
 All works without scripts; `static/console.js` makes asking quicker. The content security policy lets in this process's

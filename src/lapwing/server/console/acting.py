@@ -10,14 +10,14 @@ from starlette.responses import Response
 
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.decimal_comma import with_point
-from lapwing.server.console.inside import Refusal
-from lapwing.server.console.visits import Visit, go
+from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.visits import PageRequest, redirect
 from lapwing.server.problems import Problem, problem
 
-Again = Callable[[Visit, Problem], Awaitable[Response]]
+Again = Callable[[PageRequest, Problem], Awaitable[Response]]
 
 
-async def act(visit: Visit, change: Awaitable[object], done: str, again: Again) -> Response:
+async def act(visit: PageRequest, change: Awaitable[object], done: str, again: Again) -> Response:
     """Do something, and lead to a page; or show the page again with why it was refused.
 
     Args:
@@ -26,9 +26,9 @@ async def act(visit: Visit, change: Awaitable[object], done: str, again: Again) 
     """
     try:
         await change
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return await again(visit, refusal.document)
-    return go(done)
+    return redirect(done)
 
 
 SCIENTIFIC: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?[eE][+-]?[0-9]{1,2}")
@@ -38,7 +38,7 @@ def decimal_of(text: str) -> str:
     """Return a number with a decimal point, if it was typed with a decimal comma.
 
     Raises:
-        Refusal: If the comma may also divide thousands.
+        ApiRefusal: If the comma may also divide thousands.
 
     >>> decimal_of(" 0,5 "), decimal_of("0,125"), decimal_of("12,5 %"), decimal_of("2.5"), decimal_of("1/3")
     ('0.5', '0.125', '12.5 %', '2.5', '1/3')
@@ -46,14 +46,14 @@ def decimal_of(text: str) -> str:
     try:
         return with_point(text)
     except InvalidParameter as ambiguous:
-        raise Refusal(problem("invalid_parameter", 422, str(ambiguous))) from None
+        raise ApiRefusal(problem("invalid_parameter", 422, str(ambiguous))) from None
 
 
 def default_cost_of(form: Mapping[str, str]) -> dict[str, str | None]:
     """Return the body of a default cost from a form; an empty epsilon is none.
 
     Raises:
-        Refusal: If a number can mean two.
+        ApiRefusal: If a number can mean two.
     """
     return {
         "epsilon": decimal_of(form.get("epsilon", "")) or None,
@@ -65,7 +65,7 @@ def number_of(text: str) -> str:
     """Return a number as the service takes it: as a decimal, where it was written with a comma or a power of ten.
 
     Raises:
-        Refusal: As `decimal_of`.
+        ApiRefusal: As `decimal_of`.
 
     >>> number_of(" 1e-6 "), number_of("1/3"), number_of("2,5")
     ('0.000001', '1/3', '2.5')
@@ -78,7 +78,7 @@ def share_of(text: str) -> str | None:
     """Return a share as the service takes it: exactly, and None for none.
 
     Raises:
-        Refusal: What the service refused, as it says it.
+        ApiRefusal: What the service refused, as it says it.
 
     >>> share_of("20 %"), share_of("0,2"), share_of("1/3"), share_of(" ")
     ('1/5', '0.2', '1/3', None)
@@ -92,6 +92,6 @@ def share_of(text: str) -> str | None:
             raise ValueError
         return str(Fraction(number) / 100)
     except (ValueError, ZeroDivisionError):
-        raise Refusal(
+        raise ApiRefusal(
             problem("invalid_request", 422, "A share is a number from 0 to 1, or a percentage such as 20 %.")
         ) from None

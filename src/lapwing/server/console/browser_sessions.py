@@ -18,7 +18,7 @@ from typing import Final, final
 from lapwing.errors import NotAuthorised, NotFound
 from lapwing.server import credentials
 from lapwing.server.people import Caller, People
-from lapwing.server.store import Store
+from lapwing.server.store import ServiceStore
 
 HOUR: Final = 3600.0
 LONGEST, IDLE = 12 * HOUR, HOUR
@@ -51,7 +51,7 @@ class BrowserSession:
 class BrowserSessions:
     """The sessions of a service's browsers, for all of its processes."""
 
-    def __init__(self, store: Store, people: People, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: ServiceStore, people: People, clock: Callable[[], float] = time.time) -> None:
         self._store, self._people, self._clock = store, people, clock
 
     def begin(self, name: str, proven: str | None) -> BrowserSession:

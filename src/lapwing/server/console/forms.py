@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 from starlette.requests import Request
 
 from lapwing.server.console.browser_sessions import BrowserSession
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.problems import problem
 
 FORM: Final = "application/x-www-form-urlencoded"
@@ -24,23 +24,23 @@ async def form_of(request: Request) -> Mapping[str, str]:
     """Return the fields of a form, each once, with line ends as texts have them; none of what has no body.
 
     Raises:
-        Refusal: What the service refused, as it says it.
+        ApiRefusal: What the service refused, as it says it.
     """
     body = await request.body()
     if not body:
         return {}
     if request.headers.get("content-type", "").partition(";")[0].strip() != FORM:
-        raise Refusal(
+        raise ApiRefusal(
             problem("invalid_request", 415, "This address accepts only forms. Programs can use the API at /v1.")
         )
     try:
         fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
     except ValueError:
-        raise Refusal(
+        raise ApiRefusal(
             problem("invalid_request", 422, "Lapwing cannot read this form. Reload the page and try again.")
         ) from None
     if len(dict(fields)) != len(fields):
-        raise Refusal(
+        raise ApiRefusal(
             problem("invalid_request", 422, "The form has the same field twice. Reload the page and try again.")
         )
     return {name: value.replace("\r\n", "\n") for name, value in fields}
@@ -50,7 +50,7 @@ def require_own(request: Request, form: Mapping[str, str], session: BrowserSessi
     """Refuse a form that no page of this session sent.
 
     Raises:
-        Refusal: What the service refused, as it says it.
+        ApiRefusal: What the service refused, as it says it.
     """
     if not (is_from_here(request) and session.sent(form.get(FIELD, ""))):
         raise foreign()
@@ -64,6 +64,6 @@ def is_from_here(request: Request) -> bool:
     return origin is None or urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower()
 
 
-def foreign() -> Refusal:
+def foreign() -> ApiRefusal:
     """Return the refusal of a form that came from elsewhere."""
-    return Refusal(problem("not_authorised", 403, FOREIGN))
+    return ApiRefusal(problem("not_authorised", 403, FOREIGN))

@@ -25,7 +25,7 @@ JSON: Final = "application/json"
 
 
 @final
-class Refusal(Exception):
+class ApiRefusal(Exception):
     """What the service refused, as it says it."""
 
     def __init__(self, document: Problem) -> None:
@@ -35,7 +35,7 @@ class Refusal(Exception):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class ApiReply:
     """What the service answered."""
 
     status: int
@@ -71,7 +71,7 @@ class Api:
         """Return the document at a path below `/v1`.
 
         Raises:
-            Refusal: What the service refused, as it says it.
+            ApiRefusal: What the service refused, as it says it.
         """
         return (await self.send("GET", *path, query=query)).document
 
@@ -82,21 +82,21 @@ class Api:
         body: object = None,
         query: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Reply:
+    ) -> ApiReply:
         """Send a request to a path below `/v1`.
 
         Raises:
-            Refusal: What the service refused, as it says it.
+            ApiRefusal: What the service refused, as it says it.
         """
         if any("/" in part or part in ("", ".", "..") for part in path):
-            raise Refusal(problem("not_found", 404, "This address does not exist."))
+            raise ApiRefusal(problem("not_found", 404, "This address does not exist."))
         return await self._sent("/".join(("", "v1", *path)), method, body=body, query=query, headers=headers)
 
     async def metrics(self) -> str:
         """Return what the service counts.
 
         Raises:
-            Refusal: What the service refused, as it says it.
+            ApiRefusal: What the service refused, as it says it.
         """
         return (await self._sent("/metrics", "GET")).content.decode()
 
@@ -108,7 +108,7 @@ class Api:
         body: object = None,
         query: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Reply:
+    ) -> ApiReply:
         content = b"" if body is None else json.dumps(body).encode()
         sent = {"accept": JSON, "content-type": JSON, "content-length": str(len(content)), **(headers or {})}
         asked = {name: value for name, value in (query or {}).items() if value is not None}
@@ -131,7 +131,7 @@ class Api:
         }
         return await self._answered(scope, content)
 
-    async def _answered(self, scope: MutableMapping[str, Any], content: bytes) -> Reply:
+    async def _answered(self, scope: MutableMapping[str, Any], content: bytes) -> ApiReply:
         told, status, headers, parts = False, 0, dict[str, str](), list[bytes]()
 
         async def receive() -> Message:
@@ -151,9 +151,9 @@ class Api:
 
         with suppress(Exception):  # what nobody expected is logged and answered before it is raised again
             await self.application(scope, receive, send)
-        reply = Reply(status=status, headers=headers, content=b"".join(parts))
+        reply = ApiReply(status=status, headers=headers, content=b"".join(parts))
         if status >= 400:
-            raise Refusal(reply.document)
+            raise ApiRefusal(reply.document)
         if not status:
             raise RuntimeError("The service sent no response.")
         return reply

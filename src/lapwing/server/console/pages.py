@@ -29,9 +29,9 @@ from lapwing.server.console import (
     teams,
     versions,
 )
-from lapwing.server.console.visits import Page
+from lapwing.server.console.visits import ConsolePage
 
-PAGES: Final[tuple[Page, ...]] = (
+PAGES: Final[tuple[ConsolePage, ...]] = (
     *home.PAGES,
     *data.PAGES,
     *ask.PAGES,

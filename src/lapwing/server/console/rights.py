@@ -6,9 +6,9 @@ from typing import Any, Final, Protocol, final
 from starlette.responses import Response
 
 from lapwing.server.console.acting import act
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem
 
 DAYS: Final = "30"
@@ -17,7 +17,7 @@ DAYS: Final = "30"
 class PageOfName(Protocol):
     """What shows the page of a name."""
 
-    async def __call__(self, visit: Visit, refused: Problem | None = None, issued: Any = None) -> Response:
+    async def __call__(self, visit: PageRequest, refused: Problem | None = None, issued: Any = None) -> Response:
         """Show it, with a refusal, or with a token that was made just now."""
         ...
 
@@ -36,23 +36,23 @@ class RightsForms:
     show: PageOfName
 
     @property
-    def pages(self) -> tuple[Page, ...]:
+    def pages(self) -> tuple[ConsolePage, ...]:
         """Return where the forms are sent."""
         of_name = f"{self.here}/{{name}}"
         return (
-            Page(method="POST", path=f"{of_name}/role", handle=self.give_role),
-            Page(method="POST", path=f"{of_name}/token", handle=self.make_token),
-            Page(method="POST", path=f"{of_name}/end-token", handle=self.end_token),
+            ConsolePage(method="POST", path=f"{of_name}/role", handle=self.give_role),
+            ConsolePage(method="POST", path=f"{of_name}/token", handle=self.make_token),
+            ConsolePage(method="POST", path=f"{of_name}/end-token", handle=self.end_token),
         )
 
-    async def give_role(self, visit: Visit) -> Response:
+    async def give_role(self, visit: PageRequest) -> Response:
         """Make a name the curator or auditor of a data set, or no longer."""
         name, dataset, role = visit.part("name"), visit.form.get("dataset", ""), visit.form.get("role")
         method, body = ("PUT", {"role": role}) if role else ("DELETE", None)
         giving = visit.api.send(method, "people", name, "datasets", dataset, body=body)
         return await act(visit, giving, f"{self.here}/{segment(name)}?done=changed", self.show)
 
-    async def make_token(self, visit: Visit) -> Response:
+    async def make_token(self, visit: PageRequest) -> Response:
         """Make a token, and show it this once."""
         name, form = visit.part("name"), visit.form
         body: dict[str, Any] = {"label": form.get("label", ""), "days": days_of(form.get("days", DAYS))}
@@ -61,11 +61,11 @@ class RightsForms:
             body["scopes"] = scopes
         try:
             reply = await visit.api.send("POST", "people", name, "tokens", body=body)
-        except Refusal as refusal:
+        except ApiRefusal as refusal:
             return await self.show(visit, refusal.document)
         return await self.show(visit, issued=reply.document)
 
-    async def end_token(self, visit: Visit) -> Response:
+    async def end_token(self, visit: PageRequest) -> Response:
         """End a token."""
         name = visit.part("name")
         ending = visit.api.send("DELETE", "people", name, "tokens", visit.form.get("token", ""))

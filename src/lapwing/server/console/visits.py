@@ -15,7 +15,7 @@ from lapwing.server.people import Caller
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class PageRequest:
     """A request of somebody who is signed in.
 
     Args:
@@ -62,17 +62,17 @@ class Visit:
         return self.templates.render(template, **common, **facts)
 
 
-def go(path: str) -> Response:
+def redirect(path: str) -> Response:
     """Lead the browser to a page, by GET."""
     return RedirectResponse(path, 303)
 
 
-Handler = Callable[[Visit], Awaitable[Response]]
+Handler = Callable[[PageRequest], Awaitable[Response]]
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class ConsolePage:
     """What answers a method at a path.
 
     Args:

@@ -32,20 +32,20 @@ from typing import Final, final
 from lapwing.errors import LapwingError, ServiceFault
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.deadline.cost import Cost
-from lapwing.server.deadline.departures import Act, Departures, GivenUp, Late, Moved, Passed, tick_from
+from lapwing.server.deadline.departures import Act, Departures, GivenUp, LateEvent, Moved, Passed, tick_from
 from lapwing.server.deadline.pace import TooBusy
 from lapwing.server.deadline.process import (
     Heard,
     Move,
     Opened,
     Order,
-    Outcome,
+    OrderOutcome,
     QuestionProcess,
     Say,
     Wanted,
 )
 from lapwing.server.deadline.turns import Ticket
-from lapwing.server.fair_queue import MOST_EACH, Lines, Task
+from lapwing.server.fair_queue import MOST_EACH, Lines, QueuedWork
 from lapwing.server.log import log
 from lapwing.server.metrics import Metrics
 from lapwing.server.rounds import Rounds
@@ -71,8 +71,8 @@ NoteLate = Callable[[str, str, str], Sequence[str]]
 
 @dataclass(slots=True, eq=False)
 class _Admitted:
-    task: Task[Wanted]
-    outcome: Outcome | None = None
+    task: QueuedWork[Wanted]
+    outcome: OrderOutcome | None = None
     given_up: bool = False
     late: bool = False
     waited: bool = False
@@ -203,10 +203,10 @@ class Admission:
         with self._changed:
             admitted = self._admitted.get(said.number)
             if admitted is None:
-                if isinstance(said, Outcome):  # it was given up
+                if isinstance(said, OrderOutcome):  # it was given up
                     self._note_engine(said, None)
                 return
-            if isinstance(said, Outcome):
+            if isinstance(said, OrderOutcome):
                 self._know(admitted, said)
             elif said.reached == "ready":
                 self._of(admitted).ready(said.number)
@@ -214,7 +214,7 @@ class Admission:
                 admitted.waited = True
                 self._of(admitted).remove(said.number)
 
-    def _note_engine(self, outcome: Outcome, dataset: str | None) -> None:
+    def _note_engine(self, outcome: OrderOutcome, dataset: str | None) -> None:
         """Say that another engine is asked from now on: only when its question leaves, as when it died is private."""
         if outcome.engine is not None:
             log("engine replaced", dataset=dataset, reason=outcome.engine)
@@ -228,9 +228,9 @@ class Admission:
         with self._changed:
             for number, admitted in self._admitted.items():
                 if admitted.outcome is None:
-                    self._know(admitted, Outcome(number=number, error=_gone()))
+                    self._know(admitted, OrderOutcome(number=number, error=_gone()))
 
-    def _know(self, admitted: _Admitted, outcome: Outcome) -> None:
+    def _know(self, admitted: _Admitted, outcome: OrderOutcome) -> None:
         admitted.outcome = outcome
         departures = self._of(admitted)
         if outcome.at_once and not admitted.given_up:
@@ -293,7 +293,7 @@ class Admission:
                         leaving.append(self._admitted.pop(number))
                     elif not self._admitted[number].given_up and self._admitted[number].outcome is None:
                         self.process.send(Say(number=number, said="proceed"))
-                case Late(tick, person):
+                case LateEvent(tick, person):
                     self._write(dataset, tick, person)
                 case Moved(numbers, seconds):
                     self._begins = max(self._begins, self._clock()) + seconds
@@ -362,7 +362,7 @@ class Admission:
         waits = [max(0.0, moment - now) for moment in moments if moment is not None]
         return min(waits + ([] if wait is None else [wait]), default=None)
 
-    def _send(self, task: Task[Wanted], moments: Ticket) -> None:
+    def _send(self, task: QueuedWork[Wanted], moments: Ticket) -> None:
         number, dataset = next(self._numbers), task.work.dataset
         self._admitted[number] = admitted = _Admitted(task)
         if dataset not in self._departures:
@@ -370,7 +370,7 @@ class Admission:
         departures = self._departures[dataset]
         departures.add(number, task.person, (*moments.known_from, moments.leaves))
         if not self.process.send(Order(number=number, wanted=task.work, ticket=moments)):
-            self._know(admitted, Outcome(number=number, error=_gone(), at_once=True))
+            self._know(admitted, OrderOutcome(number=number, error=_gone(), at_once=True))
 
     def _hand_out(self, admitted: _Admitted) -> None:
         task, outcome = admitted.task, admitted.outcome
@@ -389,7 +389,7 @@ class Admission:
         elif outcome.error is None:
             records = outcome.records
             if admitted.late:
-                records = tuple(replace(one, document={**one.document, "delayed": True}) for one in records)
+                records = tuple(replace(record, document={**record.document, "delayed": True}) for record in records)
             task.future.set_result(records)
         else:
             task.future.set_exception(outcome.error)

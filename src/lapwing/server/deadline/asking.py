@@ -24,7 +24,18 @@ from lapwing.server.deadline.cost import require_counted
 from lapwing.server.deadline.engines import Engines
 from lapwing.server.deadline.handed_plan import take_over
 from lapwing.server.deadline.pace import NotStored, Reached, StoredOnly, TicketPace, TooBusy
-from lapwing.server.deadline.process import Bug, Heard, Move, Opened, Order, Outcome, Reach, Say, Sent, Share
+from lapwing.server.deadline.process import (
+    Bug,
+    Heard,
+    Move,
+    Opened,
+    Order,
+    OrderOutcome,
+    ProcessorShare,
+    Reach,
+    Say,
+    Sent,
+)
 from lapwing.server.deadline.speed import Calibration, make_indexes
 from lapwing.server.deadline.turns import Turns
 from lapwing.server.execution import Ask, RepeatedProblem
@@ -49,7 +60,7 @@ def work(
     people: str | None,
     settings: ServiceSettings,
     worker: int | None,
-    share: Share,
+    share: ProcessorShare,
     line: Connection,
 ) -> None:
     """Ask what comes over a line, until it ends; then wait for what is under way.
@@ -251,14 +262,14 @@ def _ask(service: Service, turns: Turns, order: Order, paces: dict[int, TicketPa
         outcome = replace(_outcome(service, order, pace), counted=_COUNTED.outcome, engine=pace.lost)
     except BaseException as error:
         log("bug", kind=type(error).__name__, place=place_of(error))
-        outcome = Outcome(number=order.number, error=Bug())
+        outcome = OrderOutcome(number=order.number, error=Bug())
     finally:
         turns.leave(order.ticket)
         del paces[order.number]
     line.say(outcome)
 
 
-def _outcome(service: Service, order: Order, pace: TicketPace) -> Outcome:
+def _outcome(service: Service, order: Order, pace: TicketPace) -> OrderOutcome:
     wanted, _COUNTED.outcome = order.wanted, None
     caller, body = wanted.caller, wanted.body
     try:
@@ -267,16 +278,16 @@ def _outcome(service: Service, order: Order, pace: TicketPace) -> Outcome:
                 take_over(wanted.plan, known.session, caller.name, body)
             # What comes of it is in the store, where its asker looks.
             charged = service.job_runner.run_at(wanted.job, wanted, pace)
-            return Outcome(number=order.number, at_once=charged is False)
+            return OrderOutcome(number=order.number, at_once=charged is False)
         served = service.datasets.visible(caller, wanted.dataset)
         if wanted.plan is not None:
             take_over(wanted.plan, served.session, caller.name, body)
         records = service.executor.answered(Ask(caller=caller, served=served, body=body, key=wanted.key, pace=pace))
     except RepeatedProblem as known:
-        return Outcome(number=order.number, error=known, at_once=True)
+        return OrderOutcome(number=order.number, error=known, at_once=True)
     except TooBusy as error:
-        return Outcome(number=order.number, error=error, at_once=True)
+        return OrderOutcome(number=order.number, error=error, at_once=True)
     except LapwingError as error:
-        return Outcome(number=order.number, error=error, at_once=was_charged(error) is False)
+        return OrderOutcome(number=order.number, error=error, at_once=was_charged(error) is False)
     free = all(record.document.get("stored") for record in records)
-    return Outcome(number=order.number, records=records, at_once=free)
+    return OrderOutcome(number=order.number, records=records, at_once=free)

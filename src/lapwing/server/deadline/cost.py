@@ -108,7 +108,9 @@ def cost_of(
         QueryRefused: If the deadline would be later than `LONGEST`.
     """
     leaves = [leaf for plan in plans for leaf in plans_asked(plan)]
-    questions = [question for plan in leaves for question in (*(one.question for one in plan.searches), plan.question)]
+    questions = [
+        question for plan in leaves for question in (*(search.question for search in plan.searches), plan.question)
+    ]
     seconds = (
         (speed.question + (0.0 if handed else speed.plan)) * len(questions)
         + speed.part * sum(map(parts, questions))

@@ -56,7 +56,7 @@ class Passed:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Late:
+class LateEvent:
     """An event is to be written down: from a tick on, in seconds of the clock, and whose question was missed first."""
 
     tick: float
@@ -80,11 +80,11 @@ class GivenUp:
     number: int
 
 
-Act = Passed | Late | Moved | GivenUp
+Act = Passed | LateEvent | Moved | GivenUp
 
 
 @dataclass(slots=True, eq=False)
-class _Question:
+class _WaitingQuestion:
     number: int
     person: str
     gates: tuple[float, ...]
@@ -121,7 +121,7 @@ class Departures:
     """What is under way of one data set. Times are seconds of a clock that only grows."""
 
     def __init__(self) -> None:
-        self._questions: dict[int, _Question] = {}
+        self._questions: dict[int, _WaitingQuestion] = {}
         self._due: list[tuple[float, int]] = []  # a heap of the next gates, by the clock of the data set
         self.behind = 0.0
         """Seconds for which the clock of the data set has stood still so far."""
@@ -135,7 +135,7 @@ class Departures:
     def add(self, number: int, person: str, moments: Sequence[float]) -> None:
         """Add a question with the moments of its gates, in order; not while the clock stands still."""
         gates = tuple(moment - self.behind for moment in moments)
-        self._questions[number] = _Question(number, person, gates)
+        self._questions[number] = _WaitingQuestion(number, person, gates)
         heapq.heappush(self._due, (gates[0], number))
 
     def ready(self, number: int, gates: int = 1) -> None:
@@ -186,7 +186,7 @@ class Departures:
 
     def _begin(self, tick: float, person: str) -> list[Act]:
         self._event = _Event(tick, tick - self.behind)
-        return [Late(tick, person), self._moved(LATER[0])]
+        return [LateEvent(tick, person), self._moved(LATER[0])]
 
     def _later(self, event: _Event, punctual: bool) -> list[Act]:
         """Let the clock go on if it may; else wait for the next moment."""
@@ -197,7 +197,7 @@ class Departures:
             if missing and event.level == len(LATER) - 1:
                 event.closing = True
                 event.unwritten += len(missing)
-                acts += [Late(event.moment, question.person) for question in missing]
+                acts += [LateEvent(event.moment, question.person) for question in missing]
             before = event.moment
             event.level += 1
             return [*acts, self._moved(event.moment - before)]
@@ -208,7 +208,7 @@ class Departures:
         self._event = None
         return [*acts, *self._pass(due)]
 
-    def _pass(self, due: Sequence[_Question]) -> list[Act]:
+    def _pass(self, due: Sequence[_WaitingQuestion]) -> list[Act]:
         acts: list[Act] = []
         for question in due:
             question.passed += 1
@@ -220,7 +220,7 @@ class Departures:
                 heapq.heappush(self._due, (question.gates[question.passed], question.number))
         return acts
 
-    def _at(self, gate: float) -> list[_Question]:
+    def _at(self, gate: float) -> list[_WaitingQuestion]:
         """Return the questions that have a gate by then, in the order of admission."""
         found = [question for question in self._questions.values() if question.gates[question.passed] <= gate + _FUZZ]
         return sorted(found, key=lambda question: question.number)

@@ -309,7 +309,7 @@ def serve(line: Connection) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(line,), name="line", daemon=True).start()
-    opened = _Opened()
+    opened = _OpenEngines()
     while True:
         try:
             request: _Request = line.recv()
@@ -334,7 +334,7 @@ def wait_for_end(line: Connection) -> None:
 
 
 @final
-class _Opened:
+class _OpenEngines:
     """The engines of this process, by the number of their catalogs."""
 
     def __init__(self) -> None:

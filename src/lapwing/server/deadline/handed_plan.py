@@ -120,7 +120,7 @@ class _Parts:
 
 def _is_of_texts(values: object) -> bool:
     """Tell whether a tuple has texts alone: equal ones are the same, which 1 and True are not."""
-    return isinstance(values, tuple) and bool(values) and all(type(one) is str for one in values)
+    return isinstance(values, tuple) and bool(values) and all(type(value) is str for value in values)
 
 
 _lock: Final = threading.Lock()

@@ -91,7 +91,7 @@ class Reach:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class OrderOutcome:
     """What came of an order: records, none of a job, or an error.
 
     Args:
@@ -118,31 +118,31 @@ class Opened:
 
 
 Sent = Order | Say | Move
-Heard = Reach | Outcome | Opened
+Heard = Reach | OrderOutcome | Opened
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Share:
+class ProcessorShare:
     """Of the processors: that of the question process, None for all, and how many such processes have it together."""
 
     processors: frozenset[int] | None
     number: int
 
 
-def shares(worker: int, workers: int) -> tuple[Share, frozenset[int] | None]:
+def shares(worker: int, workers: int) -> tuple[ProcessorShare, frozenset[int] | None]:
     """Return what the question process of a worker has of the processors, and which the worker itself has.
 
     Half of the processors, one for each worker at most, are for questions that are timed, so that nothing else which
     the service does slows them down. Where there is one alone, or the system does not say, all share all.
     """
     if not hasattr(os, "sched_getaffinity"):
-        return Share(None, workers), None
+        return ProcessorShare(None, workers), None
     all_ = sorted(os.sched_getaffinity(0))
     own = min(workers, len(all_) // 2)
     if not own:
-        return Share(None, workers), None
-    return Share(frozenset({all_[-1 - worker % own]}), -(-workers // own)), frozenset(all_[:-own])
+        return ProcessorShare(None, workers), None
+    return ProcessorShare(frozenset({all_[-1 - worker % own]}), -(-workers // own)), frozenset(all_[:-own])
 
 
 @final
@@ -153,7 +153,7 @@ class QuestionProcess:
         begin: What it does, given `arguments`, its share and its end of the line.
     """
 
-    def __init__(self, begin: Callable[..., None], arguments: tuple[Any, ...], share: Share) -> None:
+    def __init__(self, begin: Callable[..., None], arguments: tuple[Any, ...], share: ProcessorShare) -> None:
         self._begin, self._arguments, self.share = begin, arguments, share
         self._sending = threading.Lock()
         self._line: Connection | None = None
@@ -271,7 +271,7 @@ class QuestionProcess:
                 log("question process started")
             self._opened = said
             self._ready.set()
-        if isinstance(said, Reach | Outcome | Opened):
+        if isinstance(said, Reach | OrderOutcome | Opened):
             self._told(said)
 
     def _status(self) -> int | None:
@@ -291,7 +291,7 @@ def _send(line: Connection, sent: "SimpleQueue[Sent | None]") -> None:
                 return
 
 
-def _begin(begin: Callable[..., None], arguments: tuple[Any, ...], share: Share, line: Connection) -> None:
+def _begin(begin: Callable[..., None], arguments: tuple[Any, ...], share: ProcessorShare, line: Connection) -> None:
     """Begin in the new process."""
     if share.processors is not None:
         os.sched_setaffinity(0, share.processors)

@@ -45,7 +45,7 @@ from lapwing.query.expressions.types import BOOLEAN, TEXT
 from lapwing.query.plan.composition import plans_asked
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.plan.traversal import expressions_of
-from lapwing.query.relations.relation import ProtectedRows, Selection, public_tables_of
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows, public_tables_of
 from lapwing.query.relations.set_operations import Union
 from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.deadline.cost import most_rows
@@ -191,14 +191,14 @@ def shape(question: Question) -> str:
     return sub(r"[0-9]", "0", texts)
 
 
-def all_met(selection: Selection) -> Selection:
+def all_met(selection: FilteredRows) -> FilteredRows:
     """Return a selection whose conditions are computed, and then hold: each is joined by one that is always true."""
     relation: Any = selection.relation
     if isinstance(relation, Union):
         parts = tuple(replace(part, source=all_met(part.source)) for part in relation.parts)
         relation = replace(relation, parts=parts)
     else:
-        names = [name for name in ("source", "other") if isinstance(getattr(relation, name, None), Selection)]
+        names = [name for name in ("source", "other") if isinstance(getattr(relation, name, None), FilteredRows)]
         relation = replace(relation, **{name: all_met(getattr(relation, name)) for name in names})
     where = selection.where
     columns = [] if where is None else [node for node in walk(where) if isinstance(node, ColumnReference)]

@@ -14,7 +14,7 @@ from lapwing.errors import LapwingError, NotAuthorised, ServiceFault
 from lapwing.server.audit_log import note
 from lapwing.server.openid.provider import Identity, Provider
 from lapwing.server.people import NAME, People
-from lapwing.server.store import Store, now
+from lapwing.server.store import ServiceStore, now
 
 BY: Final = "(identity provider)"
 """In the place of who did it, where no person can have this name."""
@@ -23,11 +23,11 @@ UNSEEN: Final = 3600.0
 
 
 @final
-class Identities:
+class ProviderIdentities:
     """The identities of a service's people."""
 
     def __init__(
-        self, store: Store, people: People, provider: Provider, clock: Callable[[], float] = time.time
+        self, store: ServiceStore, people: People, provider: Provider, clock: Callable[[], float] = time.time
     ) -> None:
         self._store, self._people, self._provider, self._clock = store, people, provider, clock
 

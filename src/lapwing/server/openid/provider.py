@@ -56,7 +56,7 @@ UNREACHABLE: Final = "The identity provider cannot be reached, or does not answe
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class PendingSignIn:
     """A sign-in that was begun: `address` is where the browser goes, the others are for when it comes back."""
 
     address: str
@@ -91,7 +91,7 @@ class Provider:
         self._facts: tuple[float, Mapping[str, Any]] | None = None
         self._keys: tuple[float, KeySet] | None = None
 
-    def begin(self) -> Begun:
+    def begin(self) -> PendingSignIn:
         """Begin a sign-in.
 
         Raises:
@@ -112,7 +112,7 @@ class Provider:
         if "offline_access" in self.settings.scopes:
             asked["prompt"] = "consent"  # without which the standard lets no refresh token be given
         address = _with(self._address("authorization_endpoint"), asked)
-        return Begun(address=address, state=state, nonce=nonce, verifier=verifier)
+        return PendingSignIn(address=address, state=state, nonce=nonce, verifier=verifier)
 
     def require_issuer(self, issuer: str | None) -> None:
         """Refuse an answer of another provider (RFC 9207).

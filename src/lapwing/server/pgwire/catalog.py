@@ -112,7 +112,9 @@ class PublicCatalog:
         self._table("here", {"current_name": text}, [(facts.dataset,)])
         self._table("people", {"oid": number, "name": text, "login": flag},
                     [(10, OWNER, False), (FIRST_OWN - 1, facts.person, True)])  # fmt: skip
-        self._table("databases", {"oid": number, "name": text}, [(hashed(one), one) for one in facts.datasets])
+        self._table(
+            "databases", {"oid": number, "name": text}, [(hashed(dataset), dataset) for dataset in facts.datasets]
+        )
         self._table("relations", {"oid": number, "name": text, "kind": text, "width": "SMALLINT", "comment": text,
                                   "sql": text}, relations)  # fmt: skip
         self._table("columns", {"relation": number, "name": text, "number": "SMALLINT", "type": number,
@@ -144,7 +146,7 @@ class PublicCatalog:
                 name = f"{table.name}_{parent}_fkey"
                 here, there = (", ".join(map(quoted, names)) for names in (pairs.keys(), pairs.values()))
                 shown = f"FOREIGN KEY ({here}) REFERENCES {quoted(parent)}({there})"
-                numbers = [own[one] for one in pairs], [other[one] for one in pairs.values()]
+                numbers = [own[pair] for pair in pairs], [other[pair] for pair in pairs.values()]
                 ends = self._numbers[table.name], self._numbers[parent]
                 found.append((self._number(f"\0{name}"), name, *ends, *numbers, shown))
         return found

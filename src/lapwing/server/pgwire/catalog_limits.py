@@ -86,7 +86,7 @@ def require_small(tree: exp.Expr) -> None:
 
 def _growing(parts: Iterable[exp.Expr]) -> int:
     """Return how many of some values are no constants."""
-    return sum(one.find(exp.Column, exp.Parameter) is not None for one in parts)
+    return sum(part.find(exp.Column, exp.Parameter) is not None for part in parts)
 
 
 def is_array(node: exp.Expr) -> bool:

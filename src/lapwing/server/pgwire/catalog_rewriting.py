@@ -332,7 +332,7 @@ class Rewriter:
         if name == "json_build_object":
             return exp.Anonymous(this="json_object", expressions=node.expressions)
         if name == "array_to_string":
-            if not all(isinstance(one, exp.Literal) for one in node.expressions[1:]):
+            if not all(isinstance(expression, exp.Literal) for expression in node.expressions[1:]):
                 raise NotAnswered("The texts between others are constants here.")
             return short(node)
         if name in _PLAIN or name in _WRITTEN:
@@ -341,7 +341,7 @@ class Rewriter:
 
     def _unchanged(self, node: exp.Anonymous) -> exp.Expr:
         """Return the value that a client gives to a setting which changes nothing here; any other is refused."""
-        name, value = (self._constant(one) for one in node.expressions[:2])
+        name, value = (self._constant(expression) for expression in node.expressions[:2])
         if name is None or value is None or name.lower() not in _WITHOUT_EFFECT:
             raise NotAnswered("Write SET name = value; set_config takes no setting that has an effect here.")
         return exp.Literal.string(value)

@@ -61,7 +61,7 @@ def names_of(text: str) -> exp.Expr:
             break
     if match is None or place != len(text):
         raise NotAnswered("The text is not a name.", "22023")
-    return exp.array(*(exp.Literal.string(one) for one in names))
+    return exp.array(*(exp.Literal.string(name) for name in names))
 
 
 def formatted(node: exp.Format) -> exp.Expr:

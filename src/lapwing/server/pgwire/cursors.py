@@ -6,9 +6,9 @@ A query runs when its cursor is declared, and its result is stored until the cur
 from dataclasses import dataclass, replace
 from typing import Final, final
 
-from lapwing.server.pgwire.refusals import Refusal
-from lapwing.server.pgwire.results import Result
-from lapwing.server.pgwire.statements import Statement, Token, split
+from lapwing.server.pgwire.refusals import StatementRefused
+from lapwing.server.pgwire.results import StatementResult
+from lapwing.server.pgwire.statements import SqlStatement, SqlToken, split
 
 MOST_CURSORS: Final = 16
 """The number of cursors of one connection."""
@@ -21,7 +21,7 @@ _HINT: Final = "Write DECLARE name CURSOR FOR SELECT …, and FETCH 100 FROM nam
 @final
 @dataclass(slots=True)
 class _Cursor:
-    result: Result
+    result: StatementResult
     held: bool
     sent: int = 0
 
@@ -37,49 +37,51 @@ class Cursors:
         """Refuse a cursor that could not be opened, before its query runs.
 
         Raises:
-            Refusal: If there is one of this name, or there are too many.
+            StatementRefused: If there is one of this name, or there are too many.
         """
         if name in self._open:
-            raise Refusal("42P03", f"There is a cursor {name[:64]!r} already.")
+            raise StatementRefused("42P03", f"There is a cursor {name[:64]!r} already.")
         if len(self._open) >= MOST_CURSORS:
-            raise Refusal("54000", f"At most {MOST_CURSORS} cursors are open at once. Close some.")
+            raise StatementRefused("54000", f"At most {MOST_CURSORS} cursors are open at once. Close some.")
 
-    def open(self, name: str, result: Result, *, held: bool) -> None:
+    def open(self, name: str, result: StatementResult, *, held: bool) -> None:
         """Store the result of a cursor. Without HOLD, it ends with the transaction.
 
         Raises:
-            Refusal: If the results of all cursors would be too large.
+            StatementRefused: If the results of all cursors would be too large.
         """
         stored = [result, *(cursor.result for cursor in self._open.values())]
         cells = sum(len(one.rows) * len(one.columns or ()) for one in stored)
         if cells > MOST_CELLS:
             reason = f"The cursors of a connection hold at most {MOST_CELLS:,} values."
-            raise Refusal("54000", reason, "Close some, or send the query without a cursor: its result is stored.")
+            raise StatementRefused(
+                "54000", reason, "Close some, or send the query without a cursor: its result is stored."
+            )
         self._open[name] = _Cursor(result, held)
 
-    def result(self, name: str) -> Result:
+    def result(self, name: str) -> StatementResult:
         """Return the result of a cursor.
 
         Raises:
-            Refusal: If there is none.
+            StatementRefused: If there is none.
         """
         return self._of(name).result
 
-    def portal(self, name: str) -> Result:
+    def portal(self, name: str) -> StatementResult:
         """Return the result of a cursor that a client describes like a portal.
 
         Raises:
-            Refusal: If there is neither a portal nor a cursor of this name.
+            StatementRefused: If there is neither a portal nor a cursor of this name.
         """
         if name not in self._open:
-            raise Refusal("34000", f"There is no portal {name[:64]!r}.")
+            raise StatementRefused("34000", f"There is no portal {name[:64]!r}.")
         return self._open[name].result
 
-    def fetch(self, name: str, most: int) -> Result:
+    def fetch(self, name: str, most: int) -> StatementResult:
         """Return the next rows of a cursor.
 
         Raises:
-            Refusal: If there is none.
+            StatementRefused: If there is none.
         """
         cursor = self._of(name)
         rows = cursor.result.rows[cursor.sent : cursor.sent + most]
@@ -90,7 +92,7 @@ class Cursors:
         """Forget a cursor.
 
         Raises:
-            Refusal: If there is none.
+            StatementRefused: If there is none.
         """
         self._of(name)
         del self._open[name]
@@ -105,33 +107,33 @@ class Cursors:
 
     def _of(self, name: str) -> _Cursor:
         if name not in self._open:
-            raise Refusal("34000", f"There is no cursor {name[:64]!r}.")
+            raise StatementRefused("34000", f"There is no cursor {name[:64]!r}.")
         return self._open[name]
 
 
-def declared(statement: Statement) -> tuple[str, Statement, bool]:
+def declared(statement: SqlStatement) -> tuple[str, SqlStatement, bool]:
     """Return the name and the query of a `DECLARE`, and whether the cursor outlives its transaction.
 
     Raises:
-        Refusal: If it is none.
+        StatementRefused: If it is none.
     """
     tokens = statement.tokens
     place = next((place for place, token in enumerate(tokens) if token.kind == "word" and token.text == "FOR"), 0)
     words = [token.text for token in tokens[2:place]]
     if "CURSOR" not in words:
-        raise Refusal("42601", "This declares no cursor.", _HINT)
+        raise StatementRefused("42601", "This declares no cursor.", _HINT)
     queries = split(statement.text[tokens[place].end - statement.start :])
     if len(queries) != 1:
-        raise Refusal("42601", "A cursor has one query.", _HINT)
+        raise StatementRefused("42601", "A cursor has one query.", _HINT)
     (query,) = queries
     return _name(tokens[1]), replace(query, start=tokens[place].end + query.start), words[-2:] == ["WITH", "HOLD"]
 
 
-def fetched(statement: Statement) -> tuple[str, int]:
+def fetched(statement: SqlStatement) -> tuple[str, int]:
     """Return the name of the cursor of a `FETCH`, and the most rows that it wants.
 
     Raises:
-        Refusal: If it wants others than the next ones.
+        StatementRefused: If it wants others than the next ones.
     """
     words = [word for word in statement.words[1:-1] if word not in ("FROM", "IN", "FORWARD")]
     name = _name(statement.tokens[-1])
@@ -143,14 +145,14 @@ def fetched(statement: Statement) -> tuple[str, int]:
         case [number] if number.isdecimal():
             return name, int(number[:18])
         case _:
-            raise Refusal("0A000", "A cursor goes forward only.", _HINT)
+            raise StatementRefused("0A000", "A cursor goes forward only.", _HINT)
 
 
-def closed(statement: Statement) -> str | None:
+def closed(statement: SqlStatement) -> str | None:
     """Return the name of the cursor of a `CLOSE`; None for all."""
     token = statement.tokens[-1]
     return None if token.kind == "word" and token.text == "ALL" else _name(token)
 
 
-def _name(token: Token) -> str:
+def _name(token: SqlToken) -> str:
     return token.text if token.kind == "quoted" else token.text.lower()

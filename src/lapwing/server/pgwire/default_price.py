@@ -16,7 +16,7 @@ from lapwing.privacy.amounts import written
 from lapwing.privacy.measures import from_record
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.datasets import ServedDataset
-from lapwing.server.default_costs import DefaultCosts, Reservation
+from lapwing.server.default_costs import CostReservation, DefaultCosts
 
 NAMES_A_COST: Final = ("DIFFERENTIAL_PRIVACY", "=>")
 """A query with one of these may name its own cost: then nothing else is taken."""
@@ -47,7 +47,7 @@ class TakenPrice:
         """The sentence of the notice."""
         return f"this is your default cost of ε = {short(self.epsilon)}, because the query names none"
 
-    def reserved(self, is_free: Callable[[], bool]) -> Reservation | None:
+    def reserved(self, is_free: Callable[[], bool]) -> CostReservation | None:
         """Add the cost to the day; None for a query that is free where there is no room.
 
         Raises:
@@ -60,7 +60,7 @@ class TakenPrice:
                 return None
             raise
 
-    def settle(self, reservation: Reservation | None, *, charged: bool) -> None:
+    def settle(self, reservation: CostReservation | None, *, charged: bool) -> None:
         """Take off again what was not charged; add what was, though it seemed to be free.
 
         That happens if data change between the two looks: so the limit can be passed by one such query, and the day

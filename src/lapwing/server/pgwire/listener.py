@@ -29,11 +29,11 @@ from lapwing.server.pgwire.cancel_lines import CancelLines
 from lapwing.server.pgwire.catalog import PublicCatalogs
 from lapwing.server.pgwire.connection_statements import Wire
 from lapwing.server.pgwire.protocol import Protocol
-from lapwing.server.pgwire.refusals import Refusal, fatal
+from lapwing.server.pgwire.refusals import StatementRefused, fatal
 from lapwing.server.pgwire.results import Portal, Prepared
 from lapwing.server.pgwire.session import FLUSHED, WireSession
 from lapwing.server.pgwire.settings import REPORTED, options_of, spelt
-from lapwing.server.pgwire.sign_in import SignIn
+from lapwing.server.pgwire.sign_in import SignInAttempt
 from lapwing.server.pgwire.sign_in_attempts import Attempts
 from lapwing.server.problems import place_of, told
 from lapwing.server.service import Service
@@ -204,14 +204,19 @@ class WireListener:
         """Let somebody sign in; None if the connection ends without."""
         peer = writer.get_extra_info("peername")
         address = str(peer[0])[:100] if peer else ""
-        attempt = SignIn(self._service, wire, address, self._attempts, self._certificate)
+        attempt = SignInAttempt(self._service, wire, address, self._attempts, self._certificate)
         try:
             return await self._attempted(attempt, wire, reader, writer, flush)
         finally:
             attempt.end()
 
     async def _attempted(
-        self, attempt: SignIn, wire: Wire, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flush: Flush
+        self,
+        attempt: SignInAttempt,
+        wire: Wire,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        flush: Flush,
     ) -> WireSession | None:
         while not wire.is_closed:
             event = wire.next_event()
@@ -267,7 +272,7 @@ class WireListener:
         try:
             for name, value in [*options_of(begun.parameters.get("options", "")), *given.items()]:
                 session.settings.put(spelt(name), value)
-        except Refusal as refused:
+        except StatementRefused as refused:
             wire.close(fatal(refused.report.state, refused.report.message, refused.report.hint))
             return None
         wire.output()  # what settings were changed to is said below

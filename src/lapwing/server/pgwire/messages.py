@@ -415,7 +415,10 @@ def parameter_description(types: Sequence[int]) -> bytes:
 
 def row_description(columns: Sequence[Column]) -> bytes:
     """Describe the columns of a result, which are columns of no table."""
-    described = (_text(one.name) + struct.pack(">IhIhih", 0, 0, one.type, one.size, -1, one.format) for one in columns)
+    described = (
+        _text(column.name) + struct.pack(">IhIhih", 0, 0, column.type, column.size, -1, column.format)
+        for column in columns
+    )
     return _framed(b"T", _int16(len(columns)) + b"".join(described))
 
 

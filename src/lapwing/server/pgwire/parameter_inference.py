@@ -57,5 +57,9 @@ def _beside(parameter: exp.Parameter, columns: Mapping[str, int]) -> int:
         return values.INT8
     if not isinstance(outer, exp.Binary | exp.Between | exp.In):
         return 0
-    beside = {columns.get(one.name.lower(), 0) for one in outer.iter_expressions() if isinstance(one, exp.Column)}
+    beside = {
+        columns.get(expression.name.lower(), 0)
+        for expression in outer.iter_expressions()
+        if isinstance(expression, exp.Column)
+    }
     return beside.pop() if len(beside) == 1 else 0

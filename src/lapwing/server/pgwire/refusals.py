@@ -30,7 +30,7 @@ STATES: Final[Mapping[type[errors.LapwingError], str]] = {
 
 
 @final
-class Refusal(Exception):
+class StatementRefused(Exception):
     """A statement is refused."""
 
     def __init__(self, state: str, text: str, hint: str = "") -> None:

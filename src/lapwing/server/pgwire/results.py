@@ -7,8 +7,8 @@ from typing import Any, Final, final
 
 from lapwing.answer.python_values import Cell
 from lapwing.server.pgwire import messages, values
-from lapwing.server.pgwire.refusals import Refusal
-from lapwing.server.pgwire.statements import ARRAYS, Copy, Statement
+from lapwing.server.pgwire.refusals import StatementRefused
+from lapwing.server.pgwire.statements import ARRAYS, Copy, SqlStatement
 
 EXPLAINED: Final = (("column", values.TEXT_TYPE), ("half_width", values.FLOAT8))
 """The columns of what a query would give."""
@@ -26,7 +26,7 @@ EXAMPLES: Final[Mapping[int, object]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class StatementResult:
     """The result of a statement: with columns, if it gives rows; of a COPY, as data."""
 
     tag: str
@@ -41,7 +41,7 @@ class Result:
 class Prepared:
     """A prepared statement, None if it is empty, with the types of its parameters."""
 
-    statement: Statement | None
+    statement: SqlStatement | None
     types: tuple[int, ...] = ()
 
 
@@ -53,7 +53,7 @@ class Portal:
     prepared: Prepared
     values: Sequence[object]
     formats: Sequence[int]
-    result: Result | None = None
+    result: StatementResult | None = None
     sent: int = 0
 
 
@@ -61,10 +61,10 @@ def described(columns: Sequence[tuple[str, int]], formats: Sequence[int]) -> lis
     """Return columns as messages have them, in the formats that a client asked for.
 
     Raises:
-        Refusal: If there are neither none, nor one, nor one for each.
+        StatementRefused: If there are neither none, nor one, nor one for each.
     """
     if len(formats) not in (0, 1, len(columns)):
-        raise Refusal("08P01", f"The result has {len(columns)} columns; {len(formats)} formats came.")
+        raise StatementRefused("08P01", f"The result has {len(columns)} columns; {len(formats)} formats came.")
     kinds = (
         [messages.TEXT] * len(columns) if not formats else list(formats) * (len(columns) if len(formats) == 1 else 1)
     )
@@ -74,7 +74,7 @@ def described(columns: Sequence[tuple[str, int]], formats: Sequence[int]) -> lis
     ]
 
 
-def widened(result: Result) -> Result:
+def widened(result: StatementResult) -> StatementResult:
     """Return a result in which a column of integers is `numeric` where `bigint` does not hold one of them.
 
     This is for a result that is described when it is there. A client that described the query before has seen `bigint`,
@@ -96,7 +96,7 @@ def _is_wide(rows: Sequence[Sequence[values.Shown]], place: int) -> bool:
     return 2**64 < max(sizes, default=0) < MOST_INTEGER
 
 
-def shown(result: Result) -> Sequence[tuple[str, int]] | None:
+def shown(result: StatementResult) -> Sequence[tuple[str, int]] | None:
     """Return the columns that a description of a result has."""
     return None if result.copy is not None else result.columns
 

@@ -39,7 +39,7 @@ _FINAL: Final = re.compile(r"(c=([A-Za-z0-9+/=]+),r=([\x21-\x2b\x2d-\x7e]{1,400}
 
 
 @final
-class Refused(Exception):
+class ExchangeFailed(Exception):
     """The exchange ends without a proof; the text says why, if that is not the proof itself."""
 
 
@@ -90,18 +90,18 @@ class Exchange:
         """Return the answer to the first message of a client.
 
         Raises:
-            Refused: If it is none, or binds the exchange to something else.
+            ExchangeFailed: If it is none, or binds the exchange to something else.
         """
         found = _FIRST.fullmatch(_ascii(data))
         if mechanism not in self.mechanisms or found is None:
-            raise Refused("The client chose a mechanism that was not offered, or its message is not SCRAM.")
+            raise ExchangeFailed("The client chose a mechanism that was not offered, or its message is not SCRAM.")
         self._header, binding, self._bare, nonce = found[1], found[2], found[3], found[4]
         if (mechanism == BOUND) != (binding is not None) or binding not in (None, BINDING):
-            raise Refused(f"The channel can be bound as {BINDING} only, and with {BOUND}.")
+            raise ExchangeFailed(f"The channel can be bound as {BINDING} only, and with {BOUND}.")
         if self._header.startswith("y") and self._binding:
-            raise Refused("The client was made to believe that this server cannot bind the channel.")
+            raise ExchangeFailed("The client was made to believe that this server cannot bind the channel.")
         if not self._header.endswith(",,"):
-            raise Refused("Nobody may sign in to act for another name.")
+            raise ExchangeFailed("Nobody may sign in to act for another name.")
         self._nonce = nonce + self._nonce
         self._first = f"r={self._nonce},s={_text(self._salt)},i={ITERATIONS}"
         return self._first.encode()
@@ -113,20 +113,20 @@ class Exchange:
             verifiers: Of all passwords of the name; only the first `VERIFIERS` count.
 
         Raises:
-            Refused: If it knows none, or the exchange was not between these two.
+            ExchangeFailed: If it knows none, or the exchange was not between these two.
         """
         found = _FINAL.fullmatch(_ascii(data))
         if found is None:
-            raise Refused("The message of the client is not SCRAM.")
+            raise ExchangeFailed("The message of the client is not SCRAM.")
         bound = self._binding if self._header.startswith("p=") else b""
         if found[2] != _text(self._header.encode() + bound):
-            raise Refused("The channel was bound to another certificate.")
+            raise ExchangeFailed("The channel was bound to another certificate.")
         if found[3] != self._nonce:
-            raise Refused("The message of the client belongs to another exchange.")
+            raise ExchangeFailed("The message of the client belongs to another exchange.")
         signed = f"{self._bare},{self._first},{found[1]}".encode()
         place = _known_by(verifiers, base64.b64decode(found[4]), signed)
         if place is None:
-            raise Refused("")
+            raise ExchangeFailed("")
         return place, b"v=" + _text(_mac(verifiers[place].server_key, signed)).encode()
 
 
@@ -153,4 +153,4 @@ def _ascii(data: bytes) -> str:
     try:
         return data.decode("ascii")
     except UnicodeDecodeError:
-        raise Refused("The message of the client is not SCRAM.") from None
+        raise ExchangeFailed("The message of the client is not SCRAM.") from None

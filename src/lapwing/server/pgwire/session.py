@@ -41,20 +41,20 @@ from lapwing.server.pgwire.cursors import declared
 from lapwing.server.pgwire.default_price import TakenPrice, taken_price, was_charged
 from lapwing.server.pgwire.messages import Report
 from lapwing.server.pgwire.parameter_inference import as_texts, column_types, inferred
-from lapwing.server.pgwire.refusals import CATALOG_HINT, ROWS_HINT, STATES, Refusal
+from lapwing.server.pgwire.refusals import CATALOG_HINT, ROWS_HINT, STATES, StatementRefused
 from lapwing.server.pgwire.results import (
     EXAMPLES,
     EXPLAINED,
     Portal,
     Prepared,
-    Result,
+    StatementResult,
     described,
     shown,
     widened,
     with_ends,
 )
-from lapwing.server.pgwire.settings import VERSION_TEXT, Settings
-from lapwing.server.pgwire.statements import Statement, copy_of, parameter_types, split
+from lapwing.server.pgwire.settings import VERSION_TEXT, ConnectionSettings
+from lapwing.server.pgwire.statements import SqlStatement, copy_of, parameter_types, split
 from lapwing.server.pgwire.tools import tool_of
 from lapwing.server.policies import Policies
 from lapwing.server.problems import place_of, told
@@ -92,13 +92,13 @@ class WireSession:
     dataset: str
     catalogs: catalog.PublicCatalogs
     flush: Callable[[], Awaitable[None]]
-    settings: Settings = field(init=False)
+    settings: ConnectionSettings = field(init=False)
     leaves: asyncio.Event = field(default_factory=asyncio.Event)
     hung_up: bool = False
     _own: ConnectionStatements = field(init=False)
 
     def __post_init__(self) -> None:
-        self.settings = Settings(self.wire.say_setting)
+        self.settings = ConnectionSettings(self.wire.say_setting)
         self._own = ConnectionStatements(self.wire, self.settings, self.person, self.dataset)
 
     # ---- events ------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class WireSession:
                 case protocol.Prepare():
                     self.wire.prepared(event, await self._prepared(event))
                 case protocol.BindTo():
-                    self.wire.bound(event, self._bound(event.statement, event.sent))
+                    self.wire.bound(event, self._bind(event.statement, event.sent))
                 case protocol.DescribeStatement():
                     await self._describe_statement(event.statement)
                 case protocol.DescribePortal():
@@ -134,7 +134,7 @@ class WireSession:
     def _fail(self, error: Exception, start: int = 0, text: str = "") -> None:
         """Say why something failed; start: where its statement begins in the text that was sent."""
         match error:
-            case Refusal():
+            case StatementRefused():
                 self.wire.fail(error.report)
             case values.BadValue():
                 self.wire.fail(Report(severity="ERROR", state=error.state, message=str(error)))
@@ -170,8 +170,8 @@ class WireSession:
         try:
             statements = await _read(lambda: split(_short(text)), text)
             if len(statements) > MOST_STATEMENTS:
-                raise Refusal("54000", f"At most {MOST_STATEMENTS} statements come at once.")
-        except Refusal as refused:
+                raise StatementRefused("54000", f"At most {MOST_STATEMENTS} statements come at once.")
+        except StatementRefused as refused:
             self.wire.fail(refused.report)
             self.wire.ready()
             return
@@ -192,7 +192,9 @@ class WireSession:
         if not self.wire.is_closed:
             self.wire.ready()
 
-    async def _send(self, result: Result, rows: Sequence[Sequence[values.Shown]], formats: Sequence[int]) -> None:
+    async def _send(
+        self, result: StatementResult, rows: Sequence[Sequence[values.Shown]], formats: Sequence[int]
+    ) -> None:
         """Send rows, waiting now and then until the client has taken them."""
         columns = result.columns or ()
         types = [type_ for _, type_ in columns]
@@ -215,7 +217,7 @@ class WireSession:
             if self.wire.waiting > FLUSHED:
                 await self.flush()
 
-    def _notify(self, result: Result) -> None:
+    def _notify(self, result: StatementResult) -> None:
         for text in result.notices:
             self.wire.notice(Report(severity="NOTICE", state="00000", message=text))
 
@@ -225,14 +227,14 @@ class WireSession:
         text = _short(event.text)
         statements, types = await _read(lambda: (split(text), parameter_types(text, event.types)), text)
         if len(statements) > 1:
-            raise Refusal("42601", "A prepared statement holds one statement. Send them one by one.")
+            raise StatementRefused("42601", "A prepared statement holds one statement. Send them one by one.")
         if len(types) > MOST_PARAMETERS:
-            raise Refusal("54000", f"A query has at most {MOST_PARAMETERS:,} parameters.")
+            raise StatementRefused("54000", f"A query has at most {MOST_PARAMETERS:,} parameters.")
         if not statements:
             return Prepared(statement=None)
         return Prepared(statement=statements[0], types=await self._typed(statements[0], types))
 
-    async def _typed(self, statement: Statement, types: tuple[int, ...]) -> tuple[int, ...]:
+    async def _typed(self, statement: SqlStatement, types: tuple[int, ...]) -> tuple[int, ...]:
         """Return the types of the parameters of a statement: of a query, from its columns where none is declared."""
         if all(types) or statement.of_catalog or not is_query(statement):
             return as_texts(types)
@@ -246,9 +248,11 @@ class WireSession:
 
         return await run_in_threadpool(found)
 
-    def _bound(self, prepared: Prepared, sent: messages.Bind) -> Portal:
+    def _bind(self, prepared: Prepared, sent: messages.Bind) -> Portal:
         if len(sent.values) != len(prepared.types):
-            raise Refusal("08P01", f"The statement has {len(prepared.types)} parameters; {len(sent.values)} came.")
+            raise StatementRefused(
+                "08P01", f"The statement has {len(prepared.types)} parameters; {len(sent.values)} came."
+            )
         formats = sent.formats or (messages.TEXT,)
         given = [
             values.read(value, type_, formats[number if len(formats) > 1 else 0], number + 1)
@@ -276,10 +280,10 @@ class WireSession:
         columns = await self._columns(portal.prepared, portal.values) if portal.result is None else shown(portal.result)
         self.wire.described(None if columns is None else described(columns, portal.formats))
 
-    async def _portal_result(self, portal: Portal) -> Result:
+    async def _portal_result(self, portal: Portal) -> StatementResult:
         statement = portal.prepared.statement
         if statement is None:
-            return Result(tag="")
+            return StatementResult(tag="")
         several = len(portal.formats) > 1 and not statement.of_catalog
         ends = self.settings.is_on("intervals") and is_query(statement)
         try:
@@ -289,13 +293,13 @@ class WireSession:
             if several and ends:
                 described(result.columns or (), portal.formats)
             return result
-        except Refusal as unsuited:
+        except StatementRefused as unsuited:
             if several and ends and unsuited.report.state == "08P01":
                 detail = "The query was charged and its result is stored. A repeat is free."
                 unsuited.report = replace(unsuited.report, detail=detail)
             raise
         except errors.LapwingError as error:
-            refused = Refusal("", "")
+            refused = StatementRefused("", "")
             refused.report = self._report(error, statement.start, statement.text)
             raise refused from None
 
@@ -334,10 +338,10 @@ class WireSession:
         if self._explains(statement):
             return EXPLAINED
         if self.settings.is_on("intervals"):
-            raise Refusal("0A000", "With lapwing.intervals, a query is described only together with its run.")
+            raise StatementRefused("0A000", "With lapwing.intervals, a query is described only together with its run.")
         return await self._planned(statement, given)
 
-    async def _planned(self, statement: Statement, given: Sequence[object]) -> list[tuple[str, int]]:
+    async def _planned(self, statement: SqlStatement, given: Sequence[object]) -> list[tuple[str, int]]:
         """Return the columns of a query, by its plan: no row is read."""
         body = self._body(statement, given)
         caller, served = await self._found("read")
@@ -352,16 +356,20 @@ class WireSession:
 
     # ---- statements --------------------------------------------------------------------------------------------------
 
-    async def _result(self, statement: Statement, given: Sequence[object]) -> Result:
+    async def _result(self, statement: SqlStatement, given: Sequence[object]) -> StatementResult:
         first = statement.words[0]
         self._require_good(statement)
         if first == "COPY":
             copy = copy_of(statement)
             if copy is None:
                 hint = "Write COPY (SELECT …) TO STDOUT, WITH (FORMAT csv, HEADER) if need be."
-                raise Refusal("0A000", "Only the result of a query can be copied, and only to the client.", hint)
+                raise StatementRefused(
+                    "0A000", "Only the result of a query can be copied, and only to the client.", hint
+                )
             result = await self._asked(copy.query, given)
-            return widened(Result(tag=f"COPY {len(result.rows)}", columns=result.columns, rows=result.rows, copy=copy))
+            return widened(
+                StatementResult(tag=f"COPY {len(result.rows)}", columns=result.columns, rows=result.rows, copy=copy)
+            )
         if is_query(statement):
             return await self._asked(statement, given)
         if first == "DECLARE":
@@ -369,29 +377,31 @@ class WireSession:
             self._own.cursors.require_room(name)
             result = await self._asked(query, given)
             self._own.cursors.open(name, widened(result), held=held)
-            return Result(tag="DECLARE CURSOR", notices=result.notices)
+            return StatementResult(tag="DECLARE CURSOR", notices=result.notices)
         if first == "FETCH":
             await self._require_valid()
         return self._own.carry_out(statement)
 
     async def _require_valid(self) -> None:
         """Refuse further rows of a result if the token has ended since."""
-        if self.service.people.near:
+        if self.service.people.is_local:
             self.service.people.caller_of(self.token)
         else:
             await run_in_threadpool(self.service.people.caller_of, self.token)
 
-    def _require_good(self, statement: Statement) -> None:
+    def _require_good(self, statement: SqlStatement) -> None:
         if self.wire.transaction == "E" and statement.words[0] not in _ENDED:
-            raise Refusal("25P02", "The transaction failed; statements are ignored until it ends. Send ROLLBACK.")
+            raise StatementRefused(
+                "25P02", "The transaction failed; statements are ignored until it ends. Send ROLLBACK."
+            )
 
-    async def _asked(self, statement: Statement, given: Sequence[object]) -> Result:
+    async def _asked(self, statement: SqlStatement, given: Sequence[object]) -> StatementResult:
         """Ask a query, as over HTTP, or show its price; answer one about the catalog from public facts."""
         found = _of_catalog(await self._from_catalog(statement, given))
         if found is not None:
             return found
         if statement.is_empty and not self._explains(statement) and not self.settings.is_on("intervals"):
-            return Result(tag="SELECT 0", columns=await self._planned(statement, given), notices=[NO_ROWS])
+            return StatementResult(tag="SELECT 0", columns=await self._planned(statement, given), notices=[NO_ROWS])
         if self._explains(statement):
             _, served = await self._found("read")
             return await self._explained(self._body(statement, given, await self._taken(statement, served)))
@@ -413,7 +423,7 @@ class WireSession:
             said += await run_in_threadpool(_left, served, self.person, self.service.policies)
         return self._shown_result(record, served, said)
 
-    async def _taken(self, statement: Statement, served: ServedDataset) -> TakenPrice | None:
+    async def _taken(self, statement: SqlStatement, served: ServedDataset) -> TakenPrice | None:
         """Return the default cost that a query takes, where the connection names none."""
         if self.settings.has_price:
             return None
@@ -440,7 +450,7 @@ class WireSession:
         return record
 
     async def _from_catalog(
-        self, statement: Statement, given: Sequence[object], *, runs: bool = True
+        self, statement: SqlStatement, given: Sequence[object], *, runs: bool = True
     ) -> CatalogResult | None:
         """Return the columns, and if it runs the rows, of a statement about the catalog; None of any other.
 
@@ -457,7 +467,7 @@ class WireSession:
                     demanded = statement.of_catalog
                     return known.answer(statement.text, given, self.settings.all(), demanded=demanded, runs=runs)
                 except NotAnswered as error:
-                    raise Refusal(error.state, str(error), CATALOG_HINT) from None
+                    raise StatementRefused(error.state, str(error), CATALOG_HINT) from None
 
         return await run_in_threadpool(answered)
 
@@ -477,7 +487,7 @@ class WireSession:
 
         return self.catalogs.of(self.person, self.dataset, (names, session), facts)
 
-    def _body(self, statement: Statement, given: Sequence[object], taken: TakenPrice | None = None) -> QueryBody:
+    def _body(self, statement: SqlStatement, given: Sequence[object], taken: TakenPrice | None = None) -> QueryBody:
         try:
             return QueryBody(
                 sql=statement.text,
@@ -486,19 +496,21 @@ class WireSession:
                 **(self.settings.prices() | ({} if taken is None else {"epsilon": taken.text})),  # type: ignore[arg-type]
             )
         except ValidationError:
-            raise Refusal("22023", "The query, a parameter or a setting is not one that this service takes.") from None
+            raise StatementRefused(
+                "22023", "The query, a parameter or a setting is not one that this service takes."
+            ) from None
 
-    def _explains(self, statement: Statement) -> bool:
+    def _explains(self, statement: SqlStatement) -> bool:
         return statement.words[0] == "EXPLAIN" or self.settings.is_on("explain")
 
-    async def _explained(self, body: QueryBody) -> Result:
+    async def _explained(self, body: QueryBody) -> StatementResult:
         """Return the ± that each column would have, and say what the query would cost: free, and no row is read."""
         caller, served = await self._found("read")
         preview = await run_in_threadpool(self._preview, caller, served, body)
         free = "free: bought before" if preview.price.amount else "free: nothing in it comes from protected rows"
         cost = free if preview.stored else f"would cost ε = {preview.epsilon:.6g}"
         rows = [(column.name, column.half_width) for column in preview.columns]
-        return Result(tag=f"SELECT {len(rows)}", columns=EXPLAINED, rows=rows, notices=[cost, *preview.notes])
+        return StatementResult(tag=f"SELECT {len(rows)}", columns=EXPLAINED, rows=rows, notices=[cost, *preview.notes])
 
     def _preview(self, caller: Caller, served: ServedDataset, body: QueryBody) -> Any:
         with self.service.callers.pricing(caller):
@@ -516,7 +528,7 @@ class WireSession:
             caller = self.service.callers.of_token(self.token, right, self.dataset)
             return caller, self.service.datasets.visible(caller, self.dataset)
 
-        if self.service.people.near:
+        if self.service.people.is_local:
             caller = self.service.callers.of_token(self.token, right, self.dataset)
             served = self.service.datasets.known(caller, self.dataset)
             if served is not None:
@@ -524,7 +536,7 @@ class WireSession:
             return caller, await run_in_threadpool(self.service.datasets.visible, caller, self.dataset)
         return await run_in_threadpool(found)
 
-    def _shown_result(self, record: AnswerRecord, served: ServedDataset, more: Sequence[str]) -> Result:
+    def _shown_result(self, record: AnswerRecord, served: ServedDataset, more: Sequence[str]) -> StatementResult:
         document = record.document
         names, types = document["columns"], document["types"]
         columns = [(name, values.TYPES[types[name]]) for name in names]
@@ -539,7 +551,7 @@ class WireSession:
         said += [f"{name} ±{width:,.6g} (95 %)" for name, width in widths.items()]
         said += [DELAYED] if document.get("delayed") else []
         said += more
-        return Result(
+        return StatementResult(
             tag=f"SELECT {len(rows)}", columns=columns, rows=rows, notices=["; ".join(said), *document["notes"]]
         )
 
@@ -556,14 +568,17 @@ def _left(served: ServedDataset, person: str, policies: Policies) -> list[str]:
     except errors.LapwingError:
         return []
     cap = view.total.amount
-    left = [view.remaining.amount, *(one.share * cap - one.spent(view.spending).amount for one in allowances)]
+    left = [
+        view.remaining.amount,
+        *(allowance.share * cap - allowance.spent(view.spending).amount for allowance in allowances),
+    ]
     budget, own = (f"{max(math.floor(1000 * part / cap), 0) / 10:g} %" for part in (left[0], min(left)))
     return [f"{budget} of the budget is left", *([f"you may use {own}"] if allowances else [])]
 
 
-def _of_catalog(found: CatalogResult | None) -> Result | None:
+def _of_catalog(found: CatalogResult | None) -> StatementResult | None:
     """Return the result of a statement about the catalog."""
-    return None if found is None else Result(tag=f"SELECT {len(found[1])}", columns=found[0], rows=found[1])
+    return None if found is None else StatementResult(tag=f"SELECT {len(found[1])}", columns=found[0], rows=found[1])
 
 
 async def _read(reading: Callable[[], Read], text: str) -> Read:
@@ -574,7 +589,7 @@ async def _read(reading: Callable[[], Read], text: str) -> Read:
 def _short(text: str) -> str:
     """Return a text that is not too long to be read here, where all connections wait meanwhile."""
     if len(text) > MOST_SQL:
-        raise Refusal("54000", f"The text has {len(text):,} characters; at most {MOST_SQL:,} are allowed.")
+        raise StatementRefused("54000", f"The text has {len(text):,} characters; at most {MOST_SQL:,} are allowed.")
     return text
 
 

@@ -8,7 +8,7 @@ from typing import Final, final
 from lapwing import __version__, errors
 from lapwing.privacy.amounts import read as read_amount
 from lapwing.privacy.decimal_comma import with_point
-from lapwing.server.pgwire.refusals import BOTH_HINT, PRICE_HINT, Refusal
+from lapwing.server.pgwire.refusals import BOTH_HINT, PRICE_HINT, StatementRefused
 
 VERSION: Final = "18.0"
 """The version of PostgreSQL whose protocol and types are spoken."""
@@ -62,7 +62,7 @@ INITIAL: Final = {**REPORTED, **OTHERS, **OWN}
 
 
 @final
-class Settings:
+class ConnectionSettings:
     """The settings of a connection.
 
     Args:
@@ -106,18 +106,18 @@ class Settings:
         """Return the name and the value of a setting.
 
         Raises:
-            Refusal: If there is none.
+            StatementRefused: If there is none.
         """
         name = name_of(words)
         if name not in self._values:
-            raise Refusal("42704", f"There is no setting {name[:64]!r}.")
+            raise StatementRefused("42704", f"There is no setting {name[:64]!r}.")
         return name, self._values[name]
 
     def set(self, words: Sequence[str]) -> None:
         """Carry out a SET, whose words come without it.
 
         Raises:
-            Refusal: If it is none, or not allowed.
+            StatementRefused: If it is none, or not allowed.
         """
         rest = list(words)
         if rest and rest[0] in ("SESSION", "LOCAL"):
@@ -128,14 +128,14 @@ class Settings:
             rest[:1] = ["CLIENT_ENCODING", "TO"]
         place = next((place for place, word in enumerate(rest) if word in ("=", "TO")), 0)
         if not 0 < place < len(rest) - 1:
-            raise Refusal("42601", "Write SET name = value.")
+            raise StatementRefused("42601", "Write SET name = value.")
         self.put(name_of(rest[:place]), _value(rest[place + 1 :]))
 
     def reset(self, words: Sequence[str]) -> None:
         """Give a setting the value that it had.
 
         Raises:
-            Refusal: If there is none.
+            StatementRefused: If there is none.
         """
         name = name_of(words)
         self.put(name, INITIAL.get(name, ""))
@@ -150,18 +150,18 @@ class Settings:
         """Change a setting.
 
         Raises:
-            Refusal: If it is not one, or not a value of it.
+            StatementRefused: If it is not one, or not a value of it.
         """
         if name.lower() in ONLY and value.upper().strip("'") not in ONLY[name.lower()]:
-            raise Refusal("22023", f"{name} can be {', '.join(sorted(ONLY[name.lower()]))} only.")
+            raise StatementRefused("22023", f"{name} can be {', '.join(sorted(ONLY[name.lower()]))} only.")
         if name in FIXED and value != self._values[name]:
-            raise Refusal("55P02", f"{name} cannot be changed.")
+            raise StatementRefused("55P02", f"{name} cannot be changed.")
         if name.startswith("lapwing."):
             value = _own_value(name, value)
         elif name not in self._values and len(self._values) >= 2 * len(INITIAL):
-            raise Refusal("54000", "Too many settings.")
+            raise StatementRefused("54000", "Too many settings.")
         if len(name) > MOST_SETTING or len(value) > MOST_SETTING:
-            raise Refusal("22023", f"A setting has at most {MOST_SETTING:,} characters.")
+            raise StatementRefused("22023", f"A setting has at most {MOST_SETTING:,} characters.")
         if name.lower() in ONLY:
             return
         self._values[name] = value
@@ -172,13 +172,13 @@ class Settings:
 def _own_value(name: str, value: str) -> str:
     if name not in OWN:
         known = ", ".join(OWN)
-        raise Refusal("42704", f"There is no setting {name[:64]!r}. There are {known}.")
+        raise StatementRefused("42704", f"There is no setting {name[:64]!r}. There are {known}.")
     short = name.removeprefix("lapwing.")
     if value.lower() in ("", "default"):
         return OWN[name]
     if name in SWITCHES:
         if value.lower() not in ("on", "off", "true", "false", "1", "0"):
-            raise Refusal("22023", f"{name} is on or off.")
+            raise StatementRefused("22023", f"{name} is on or off.")
         return "on" if value.lower() in ("on", "true", "1") else "off"
     if short in PRICES:
         value = f"{Decimal(value):f}" if _SCIENTIFIC.fullmatch(value) else value
@@ -186,9 +186,9 @@ def _own_value(name: str, value: str) -> str:
             value = with_point(value.replace(", ", ","))  # a list of two numbers is one with a decimal comma
             amount = read_amount(value[:200], short)
         except (errors.LapwingError, ArithmeticError, ValueError):
-            raise Refusal("22023", f"{name} is a number, such as 0.1, '0,1' or 1/3.") from None
+            raise StatementRefused("22023", f"{name} is a number, such as 0.1, '0,1' or 1/3.") from None
         if short == "assuming_count" and amount.denominator != 1:
-            raise Refusal("22023", f"{name} is a whole number of rows.")
+            raise StatementRefused("22023", f"{name} is a whole number of rows.")
         if short == "assuming_count":
             return str(amount.numerator)
     return value

@@ -42,7 +42,7 @@ OLDER: Final = (
 
 
 @final
-class SignIn:
+class SignInAttempt:
     """One attempt to sign in, from an address; `end` is called when its connection signs in or ends.
 
     Args:
@@ -84,7 +84,7 @@ class SignIn:
         if self._exchange is not None:
             try:
                 self._wire.challenge(self._exchange.first(event.mechanism, event.data))
-            except scram.Refused as refused:
+            except scram.ExchangeFailed as refused:
                 self._wire.close(fatal("28000", str(refused)))
 
     async def finish(self, event: protocol.SaslResponse) -> tuple[protocol.SignIn, str, bytes] | None:
@@ -95,7 +95,7 @@ class SignIn:
         try:
             known = await run_in_threadpool(self._service.people.scram_verifiers, self._event.user)
             place, proof = self._exchange.final(event.data, [verifier for _, verifier in known])
-        except scram.Refused:
+        except scram.ExchangeFailed:
             self.end()
             await self._refuse(self._event.user[:100], arrived)
             return None

@@ -31,7 +31,7 @@ MOST_WORDS: Final = 40
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class SqlToken:
     """A word, a quoted text or a sign; `text` has a word in capitals, and a quoted text without its quotes."""
 
     text: str
@@ -42,7 +42,7 @@ class Token:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class SqlStatement:
     """One statement: its text, its first tokens, and where it begins in the text that was sent.
 
     Args:
@@ -53,7 +53,7 @@ class Statement:
 
     text: str
     start: int
-    tokens: tuple[Token, ...]
+    tokens: tuple[SqlToken, ...]
     of_catalog: bool = False
     reads: bool = False
     is_empty: bool = False
@@ -64,12 +64,12 @@ class Statement:
         return tuple(token.text for token in self.tokens)
 
 
-def split(text: str) -> list[Statement]:
+def split(text: str) -> list[SqlStatement]:
     """Return the statements of a text, without those that are empty."""
-    found: list[Statement] = []
-    tokens: list[Token] = []
+    found: list[SqlStatement] = []
+    tokens: list[SqlToken] = []
     last, of_catalog, reads, ends = 0, False, False, ("", "")
-    for token in (*_tokens(text), Token(text=";", kind="other", start=len(text), end=len(text))):
+    for token in (*_tokens(text), SqlToken(text=";", kind="other", start=len(text), end=len(text))):
         if token.kind == "other" and token.text == ";":
             if tokens:
                 start = tokens[0].start
@@ -77,7 +77,7 @@ def split(text: str) -> list[Statement]:
                 kept = tuple(tokens)
                 empty = ends == ("LIMIT", "0")
                 facts = {"of_catalog": of_catalog, "reads": reads, "is_empty": empty}
-                found.append(Statement(text=whole, start=start, tokens=kept, **facts))
+                found.append(SqlStatement(text=whole, start=start, tokens=kept, **facts))
             tokens, of_catalog, reads, ends = [], False, False, ("", "")
             continue
         if len(tokens) < MOST_WORDS:
@@ -92,7 +92,7 @@ def split(text: str) -> list[Statement]:
     return found
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def _tokens(text: str) -> Iterator[SqlToken]:
     at = 0
     while (match := _TOKEN.match(text, at)) is not None:
         start, at, kind = at, match.end(), match.lastgroup or "other"
@@ -104,9 +104,9 @@ def _tokens(text: str) -> Iterator[Token]:
         if kind == "dollar":
             end = text.find(match[0], at)
             at = len(text) if end < 0 else end + len(match[0])
-            yield Token(text=text[match.end() : at].removesuffix(match[0]), kind="quoted", start=start, end=at)
+            yield SqlToken(text=text[match.end() : at].removesuffix(match[0]), kind="quoted", start=start, end=at)
             continue
-        yield Token(text=_plain(match[0], kind), kind=kind, start=start, end=at)
+        yield SqlToken(text=_plain(match[0], kind), kind=kind, start=start, end=at)
 
 
 def _after_comment(text: str, at: int) -> int:
@@ -136,12 +136,12 @@ def _plain(text: str, kind: str) -> str:
 class Copy:
     """A query whose result is sent as data: in which form, and whether with the names of the columns."""
 
-    query: Statement
+    query: SqlStatement
     form: str = "text"
     header: bool = False
 
 
-def copy_of(statement: Statement) -> Copy | None:
+def copy_of(statement: SqlStatement) -> Copy | None:
     """Return what `COPY (query) TO STDOUT` asks for; None for any other COPY."""
     tokens = [*_tokens(statement.text)]
     if len(tokens) < 6 or tokens[1].text != "(":

@@ -5,15 +5,15 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.server.console.acting import act, decimal_of, default_cost_of, share_of
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem
 
 HERE: Final = "/console/data/{dataset}/access"
 
 
-async def show(visit: Visit, refused: Problem | None = None) -> Response:
+async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """Show grants, policy and state."""
     dataset = visit.part("dataset")
     grants = await visit.api.get("datasets", dataset, "grants")
@@ -35,22 +35,22 @@ async def show(visit: Visit, refused: Problem | None = None) -> Response:
     )
 
 
-def _back(visit: Visit, done: str) -> str:
+def _back(visit: PageRequest, done: str) -> str:
     return f"/console/data/{segment(visit.part('dataset'))}/access?done={done}"
 
 
-async def _put(visit: Visit, done: str, *path: str, body: Any, method: str = "PUT") -> Response:
+async def _put(visit: PageRequest, done: str, *path: str, body: Any, method: str = "PUT") -> Response:
     """Send a change, and show the page again."""
     change = visit.api.send(method, "datasets", visit.part("dataset"), *path, body=body)
     return await act(visit, change, _back(visit, done), show)
 
 
-async def grant(visit: Visit) -> Response:
+async def grant(visit: PageRequest) -> Response:
     """Let somebody ask, or a team have a share."""
     form, holder = visit.form, visit.form.get("name", "").strip()
     try:
         share = share_of(form.get("share", ""))
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return await show(visit, refusal.document)
     if form.get("holder") == "team":
         return await _put(visit, "granted", "teams", holder, body={"share": share})
@@ -58,55 +58,55 @@ async def grant(visit: Visit) -> Response:
     return await _put(visit, "granted", "grants", holder, body=body)
 
 
-async def withdraw(visit: Visit) -> Response:
+async def withdraw(visit: PageRequest) -> Response:
     """Let somebody ask no more."""
     return await _put(visit, "withdrawn", "grants", visit.form.get("name", ""), body=None, method="DELETE")
 
 
-async def set_default_cost(visit: Visit) -> Response:
+async def set_default_cost(visit: PageRequest) -> Response:
     """Set what somebody's queries cost that name no cost."""
     try:
         body = default_cost_of(visit.form)
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return await show(visit, refusal.document)
     return await _put(visit, "default", "default-costs", visit.form.get("name", "").strip(), body=body)
 
 
-async def set_policy(visit: Visit) -> Response:
+async def set_policy(visit: PageRequest) -> Response:
     """Say how the budget is shared out."""
     form = visit.form
     try:
         least = share_of(form.get("least_share", ""))
         most = decimal_of(form.get("most_epsilon", "")) or None
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return await show(visit, refusal.document)
     body = {"division": form.get("division", "share"), "most_epsilon": most, "least_share": least}
     return await _put(visit, "policy", "policy", body=body)
 
 
-async def stop(visit: Visit) -> Response:
+async def stop(visit: PageRequest) -> Response:
     """Stop the data set, or let it go on."""
     stopped = visit.form.get("stopped") == "yes"
     return await _put(visit, "stopped" if stopped else "resumed", "stop", body={"stopped": stopped})
 
 
-async def accept(visit: Visit) -> Response:
+async def accept(visit: PageRequest) -> Response:
     """Make the data as they are now the current version."""
     return await _put(visit, "accepted", "accept", body=None, method="POST")
 
 
-async def resume(visit: Visit) -> Response:
+async def resume(visit: PageRequest) -> Response:
     """Say that the faults were looked at."""
     return await _put(visit, "looked", "resume", body=None, method="POST")
 
 
 PAGES: Final = (
-    Page(method="GET", path=HERE, handle=show, query=("done",)),
-    Page(method="POST", path=f"{HERE}/grant", handle=grant),
-    Page(method="POST", path=f"{HERE}/withdraw", handle=withdraw),
-    Page(method="POST", path=f"{HERE}/policy", handle=set_policy),
-    Page(method="POST", path=f"{HERE}/default-cost", handle=set_default_cost),
-    Page(method="POST", path=f"{HERE}/stop", handle=stop),
-    Page(method="POST", path=f"{HERE}/accept", handle=accept),
-    Page(method="POST", path=f"{HERE}/resume", handle=resume),
+    ConsolePage(method="GET", path=HERE, handle=show, query=("done",)),
+    ConsolePage(method="POST", path=f"{HERE}/grant", handle=grant),
+    ConsolePage(method="POST", path=f"{HERE}/withdraw", handle=withdraw),
+    ConsolePage(method="POST", path=f"{HERE}/policy", handle=set_policy),
+    ConsolePage(method="POST", path=f"{HERE}/default-cost", handle=set_default_cost),
+    ConsolePage(method="POST", path=f"{HERE}/stop", handle=stop),
+    ConsolePage(method="POST", path=f"{HERE}/accept", handle=accept),
+    ConsolePage(method="POST", path=f"{HERE}/resume", handle=resume),
 )

@@ -6,14 +6,14 @@ from starlette.responses import Response
 
 from lapwing.server.console.account import second_factor
 from lapwing.server.console.acting import act
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem, problem
 
 HERE: Final = "/console/account"
 MOST: Final = 100
 
 
-async def show(visit: Visit, refused: Problem | None = None) -> Response:
+async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """Show who one is, and one's tokens."""
     me = await visit.api.get("me")
     tokens = await visit.api.get("me", "tokens", limit=MOST)
@@ -22,7 +22,7 @@ async def show(visit: Visit, refused: Problem | None = None) -> Response:
     return visit.show("account/page.html", status, me=me, tokens=tokens, factor=factor, refused=refused)
 
 
-async def change_password(visit: Visit) -> Response:
+async def change_password(visit: PageRequest) -> Response:
     """Change the password, which ends all sessions."""
     if visit.form.get("new_password", "") != visit.form.get("again", ""):
         return await show(
@@ -33,7 +33,7 @@ async def change_password(visit: Visit) -> Response:
     return await act(visit, change, "/console/sign-in?out=1", show)
 
 
-async def end_token(visit: Visit) -> Response:
+async def end_token(visit: PageRequest) -> Response:
     """End one of one's tokens; with that of this session, sign out."""
     token = visit.form.get("token", "")
     end = visit.api.send("DELETE", "me", "tokens", token)
@@ -43,8 +43,8 @@ async def end_token(visit: Visit) -> Response:
 
 
 PAGES: Final = (
-    Page(method="GET", path=HERE, handle=show, query=("done",)),
-    Page(method="POST", path=f"{HERE}/password", handle=change_password),
-    Page(method="POST", path=f"{HERE}/end-token", handle=end_token),
+    ConsolePage(method="GET", path=HERE, handle=show, query=("done",)),
+    ConsolePage(method="POST", path=f"{HERE}/password", handle=change_password),
+    ConsolePage(method="POST", path=f"{HERE}/end-token", handle=end_token),
     *second_factor.PAGES,
 )

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from lapwing.server.console.acting import act
 from lapwing.server.console.rights import RightsForms, days_of
 from lapwing.server.console.templates import segment
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem
 
 HERE: Final = "/console/accounts"
@@ -15,14 +15,14 @@ ACCOUNT: Final = f"{HERE}/{{name}}"
 DAYS: Final = "90"
 
 
-async def show(visit: Visit, refused: Problem | None = None) -> Response:
+async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """List the accounts."""
     accounts = await visit.api.get("accounts")
     status = refused["status"] if refused else 200
     return visit.show("accounts/page.html", status, accounts=accounts, refused=refused, typed=visit.form)
 
 
-async def add(visit: Visit) -> Response:
+async def add(visit: PageRequest) -> Response:
     """Add an account."""
     form = visit.form
     body: dict[str, Any] = {name: form.get(name, "").strip() for name in ("name", "owner")}
@@ -33,7 +33,7 @@ async def add(visit: Visit) -> Response:
     return await act(visit, change, f"{HERE}/{segment(body['name'])}?done=added", show)
 
 
-async def show_account(visit: Visit, refused: Problem | None = None, issued: Any = None) -> Response:
+async def show_account(visit: PageRequest, refused: Problem | None = None, issued: Any = None) -> Response:
     """Show an account, with its tokens; one that was made just now is shown this once."""
     name = visit.part("name")
     account = await visit.api.get("accounts", name)
@@ -43,7 +43,7 @@ async def show_account(visit: Visit, refused: Problem | None = None, issued: Any
     return visit.show("accounts/account.html", refused["status"] if refused else 200, **facts)
 
 
-async def change(visit: Visit) -> Response:
+async def change(visit: PageRequest) -> Response:
     """Change its owner or its end, or let it in or not."""
     name, form = visit.part("name"), visit.form
     body: dict[str, Any] = {"owner": form["owner"].strip()} if form.get("owner") else {}
@@ -56,9 +56,9 @@ async def change(visit: Visit) -> Response:
 
 
 PAGES: Final = (
-    Page(method="GET", path=HERE, handle=show),
-    Page(method="POST", path=HERE, handle=add),
-    Page(method="GET", path=ACCOUNT, handle=show_account, query=("done",)),
-    Page(method="POST", path=ACCOUNT, handle=change),
+    ConsolePage(method="GET", path=HERE, handle=show),
+    ConsolePage(method="POST", path=HERE, handle=add),
+    ConsolePage(method="GET", path=ACCOUNT, handle=show_account, query=("done",)),
+    ConsolePage(method="POST", path=ACCOUNT, handle=change),
     *RightsForms(HERE, show_account).pages,
 )

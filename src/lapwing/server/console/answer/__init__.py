@@ -12,8 +12,8 @@ from lapwing.server.console.answer.files import TABLES, notebook_of, picture_of,
 from lapwing.server.console.answer.table import cells_of, ordered
 from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.charts.answer_chart import chart_of, columns_of
-from lapwing.server.console.inside import Refusal
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import problem
 from lapwing.server.responses import ARROW
 
@@ -24,7 +24,7 @@ OTHERS: Final = 21
 QUERY: Final = ("done", "page", "sort", "order", "confidence", "chart", "view")
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: PageRequest) -> Response:
     """Show an answer as it was given, or at another confidence, or with numbers that can be true together."""
     id_ = visit.part("answer")
     document = await visit.api.get("answers", id_, confidence=visit.asked("confidence") or None)
@@ -49,7 +49,7 @@ async def show(visit: Visit) -> Response:
         answer=document,
         request=request,
         bought=bought,
-        others=[{**one, "request": single(one["request"])} for one in others],
+        others=[{**other, "request": single(other["request"])} for other in others],
         dashboards=[one for one in saved if "tiles" in one and one["person"] == visit.caller.name],
         pictures=find_spec("vl_convert") is not None,
         question=question_of(request) if "sql" in request else None,
@@ -68,7 +68,7 @@ async def show(visit: Visit) -> Response:
     )
 
 
-async def export(visit: Visit) -> Response:
+async def export(visit: PageRequest) -> Response:
     """Return an answer as a file."""
     id_, form = visit.part("answer"), visit.part("form")
     name = f"answer-{id_[:8]}.{form}"
@@ -88,7 +88,7 @@ async def export(visit: Visit) -> Response:
             return _file(content, "application/x-ipynb+json", name)
     chart = chart_of(document, visit.asked("chart") or None) if form in ("svg", "png") else None
     if chart is None:
-        raise Refusal(problem("not_found", 404, "This result has no such file."))
+        raise ApiRefusal(problem("not_found", 404, "This result has no such file."))
     drawn = visit.render("charts/chart.svg.html", chart=chart, alone=True)
     if form == "svg":
         return _file(drawn.encode(), "image/svg+xml", name)
@@ -110,6 +110,6 @@ def _whole(text: str) -> int:
 
 
 PAGES: Final = (
-    Page(method="GET", path="/console/answers/{answer}", handle=show, query=QUERY),
-    Page(method="GET", path="/console/answers/{answer}/file.{form}", handle=export, query=("chart",)),
+    ConsolePage(method="GET", path="/console/answers/{answer}", handle=show, query=QUERY),
+    ConsolePage(method="GET", path="/console/answers/{answer}/file.{form}", handle=export, query=("chart",)),
 )

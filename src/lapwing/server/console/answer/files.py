@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.problems import problem
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def picture_of(drawn: str) -> bytes:
     """Return a chart in SVG as PNG, twice as fine; it takes the `plots` extra.
 
     Raises:
-        Refusal: What the service refused, as it says it.
+        ApiRefusal: What the service refused, as it says it.
     """
     if find_spec("vl_convert") is None:
-        raise Refusal(problem("not_found", 404, "This server cannot make PNG files. Download the chart as SVG."))
+        raise ApiRefusal(problem("not_found", 404, "This server cannot make PNG files. Download the chart as SVG."))
     import vl_convert  # the optional extra
 
     return bytes(vl_convert.svg_to_png(drawn, scale=2))

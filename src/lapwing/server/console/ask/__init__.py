@@ -12,11 +12,11 @@ from typing import Any, Final
 from starlette.responses import HTMLResponse, Response
 
 from lapwing.errors import RefusalCause
-from lapwing.server.console.ask.question import Question, marked, mended
+from lapwing.server.console.ask.question import QuestionForm, marked, mended
 from lapwing.server.console.data.columns import TableText, tables_of
 from lapwing.server.console.editing import with_editor
-from lapwing.server.console.inside import Refusal
-from lapwing.server.console.visits import Page, Visit, go
+from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.credentials import new_name
 
 QUERY: Final = ("sql", "by", "epsilon", "error", "label", "assuming")
@@ -24,26 +24,26 @@ KEY: Final = "Idempotency-Key"
 KEYS: Final = re.compile("[0-9a-f]{32}")
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: PageRequest) -> Response:
     """Show the form; with its price, if a link says the question."""
     return await _page(visit, visit.request.query_params, preview="sql" in visit.request.query_params)
 
 
-async def price(visit: Visit) -> Response:
+async def price(visit: PageRequest) -> Response:
     """Show the form with the price of what it says."""
     return await _page(visit, visit.form, preview=True)
 
 
-async def preview(visit: Visit) -> Response:
+async def preview(visit: PageRequest) -> Response:
     """Return the price alone, for a page that shows it while one types."""
-    question = Question.read(visit.form)
+    question = QuestionForm.read(visit.form)
     facts = await _previewed(visit, question)
     return HTMLResponse(visit.render("ask/preview.html", dataset=visit.part("dataset"), **facts))
 
 
-async def buy(visit: Visit) -> Response:
+async def buy(visit: PageRequest) -> Response:
     """Ask the question, and lead to its answer; or to where one sees it wait in the queue."""
-    dataset, question, key = visit.part("dataset"), Question.read(visit.form), visit.form.get("key", "")
+    dataset, question, key = visit.part("dataset"), QuestionForm.read(visit.form), visit.form.get("key", "")
     queued = "queue" in visit.form
     try:
         reply = await visit.api.send(
@@ -54,19 +54,19 @@ async def buy(visit: Visit) -> Response:
             body=question.asked,
             headers={KEY: key if KEYS.fullmatch(key) else new_name()},
         )
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         document = refusal.document
         return await _page(visit, visit.form, preview=True, refused=document, status=document["status"])
     id_ = reply.document["id"]
-    return go(f"/console/questions/{id_}" if queued else f"/console/answers/{id_}?done=asked")
+    return redirect(f"/console/questions/{id_}" if queued else f"/console/answers/{id_}?done=asked")
 
 
 async def _page(
-    visit: Visit, fields: Mapping[str, str], *, preview: bool, refused: object = None, status: int = 200
+    visit: PageRequest, fields: Mapping[str, str], *, preview: bool, refused: object = None, status: int = 200
 ) -> Response:
     dataset = visit.part("dataset")
     tables = tables_of(await visit.api.get("datasets", dataset))
-    question = Question.read(fields, usual=_example(tables))
+    question = QuestionForm.read(fields, usual=_example(tables))
     facts = await _previewed(visit, question) if preview and question.sql.strip() else {"question": question}
     back = visit.request.method == "POST"
     return with_editor(
@@ -74,12 +74,12 @@ async def _page(
     )
 
 
-async def _previewed(visit: Visit, question: Question) -> dict[str, Any]:
+async def _previewed(visit: PageRequest, question: QuestionForm) -> dict[str, Any]:
     """Return what is to be said of a question before it is bought: its price, or why it is refused."""
     dataset = visit.part("dataset")
     try:
         preview = (await visit.api.send("POST", "datasets", dataset, "explain", body=question.priced)).document
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return {"question": question, **_refused(question, refusal)}
     budget = await visit.api.get("datasets", dataset, "budget")
     total, left = Fraction(budget["total"]["amount"]), Fraction(preview["remaining"]["amount"])
@@ -97,7 +97,7 @@ async def _previewed(visit: Visit, question: Question) -> dict[str, Any]:
     }
 
 
-def _refused(question: Question, refusal: Refusal) -> dict[str, Any]:
+def _refused(question: QuestionForm, refusal: ApiRefusal) -> dict[str, Any]:
     document = refusal.document
     place = document.get("position")
     where = None if place is None else (place[0], place[1])
@@ -137,8 +137,8 @@ def _example(tables: list[TableText]) -> str:
 
 
 PAGES: Final = (
-    Page(method="GET", path="/console/data/{dataset}/ask", handle=show, query=QUERY),
-    Page(method="POST", path="/console/data/{dataset}/ask", handle=price),
-    Page(method="POST", path="/console/data/{dataset}/ask/preview", handle=preview),
-    Page(method="POST", path="/console/data/{dataset}/ask/answer", handle=buy),
+    ConsolePage(method="GET", path="/console/data/{dataset}/ask", handle=show, query=QUERY),
+    ConsolePage(method="POST", path="/console/data/{dataset}/ask", handle=price),
+    ConsolePage(method="POST", path="/console/data/{dataset}/ask/preview", handle=preview),
+    ConsolePage(method="POST", path="/console/data/{dataset}/ask/answer", handle=buy),
 )

@@ -16,7 +16,7 @@ TOKEN: Final = re.compile(r'"(?:[^"]|"")*"|[^\W\d]\w*')
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class QuestionForm:
     """A question and how it is priced: by an ε, or by a wanted ± at 95 %."""
 
     sql: str
@@ -27,7 +27,7 @@ class Question:
     assuming: str
 
     @classmethod
-    def read(cls, fields: Mapping[str, str], usual: str = "") -> "Question":
+    def read(cls, fields: Mapping[str, str], usual: str = "") -> "QuestionForm":
         """Read what a form or a link says."""
         by = "error" if fields.get("by", "error" if fields.get("error") else "") == "error" else "epsilon"
         return cls(
@@ -44,7 +44,7 @@ class Question:
         """The body that asks for the price.
 
         Raises:
-            Refusal: For a number that can mean two.
+            ApiRefusal: For a number that can mean two.
         """
         price = {"error": decimal_of(self.error)} if self.by == "error" else {"epsilon": decimal_of(self.epsilon)}
         assuming = int(self.assuming) if re.fullmatch("[0-9]{1,15}", self.assuming) else None
@@ -55,7 +55,7 @@ class Question:
         """The body that asks the question.
 
         Raises:
-            Refusal: For a number that can mean two.
+            ApiRefusal: For a number that can mean two.
         """
         return {**self.priced, **({"label": self.label} if self.label else {})}
 
@@ -74,10 +74,10 @@ def single(request: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**shared, **request["questions"][request["place"]], "together": request["epsilon"]}
 
 
-def question_of(request: Mapping[str, Any]) -> Question:
+def question_of(request: Mapping[str, Any]) -> QuestionForm:
     """Return what was asked by a request that bought an answer."""
     fields = {name: str(request[name]) for name in ("sql", "epsilon", "error", "label") if request.get(name)}
-    return Question.read(fields)
+    return QuestionForm.read(fields)
 
 
 def marked(sql: str, position: tuple[int, int]) -> tuple[str, str, str]:

@@ -7,12 +7,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from lapwing.server.audit_log import first_broken
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 
 LINES: Final = 100
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: PageRequest) -> Response:
     """Show the log."""
     reply = await visit.api.send("GET", "audit")
     lines = await run_in_threadpool(lambda: [json.loads(line) for line in reply.content.splitlines()])
@@ -41,4 +41,4 @@ def _said(details: dict[str, Any]) -> str:
     return "; ".join(f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in values)
 
 
-PAGES: Final = (Page(method="GET", path="/console/audit", handle=show, query=("about", "before")),)
+PAGES: Final = (ConsolePage(method="GET", path="/console/audit", handle=show, query=("about", "before")),)

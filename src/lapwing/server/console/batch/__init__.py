@@ -9,9 +9,9 @@ from starlette.responses import Response
 from lapwing.server.console.acting import decimal_of
 from lapwing.server.console.ask.question import USUAL_PRICE, marked, mended
 from lapwing.server.console.dashboards.tiles import tile_of
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
-from lapwing.server.console.visits import Page, Visit, go
+from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.credentials import new_name
 
 PATH: Final = "/console/data/{dataset}/batch"
@@ -20,29 +20,29 @@ KEYS: Final = re.compile("[0-9a-f]{32}")
 PIECE: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|;|[^'";/-]+|.""", re.DOTALL)
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: PageRequest) -> Response:
     """Show the form."""
     return await _page(visit, {"sql": visit.asked("sql")}, preview=False)
 
 
-async def price(visit: Visit) -> Response:
+async def price(visit: PageRequest) -> Response:
     """Show the form with the price of what it says."""
     return await _page(visit, visit.form, preview=True)
 
 
-async def buy(visit: Visit) -> Response:
+async def buy(visit: PageRequest) -> Response:
     """Ask all questions, and lead to their answers."""
     dataset, key = visit.part("dataset"), visit.form.get("key", "")
     headers = {KEY: key if KEYS.fullmatch(key) else new_name()}
     try:
         reply = await visit.api.send("POST", "datasets", dataset, "batch", body=_body(visit.form), headers=headers)
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return await _page(visit, visit.form, preview=True, refused=refusal.document)
     first = reply.document["answers"][0]["id"]
-    return go(f"/console/data/{segment(dataset)}/batch/{segment(first)}?count={len(reply.document['answers'])}")
+    return redirect(f"/console/data/{segment(dataset)}/batch/{segment(first)}?count={len(reply.document['answers'])}")
 
 
-async def bought(visit: Visit) -> Response:
+async def bought(visit: PageRequest) -> Response:
     """Show the answers of a batch."""
     first, count = visit.part("answer"), visit.asked("count", "1")
     ids = [first] + [f"{first}.{place}" for place in range(1, int(count) if re.fullmatch("[0-9]{1,3}", count) else 1)]
@@ -54,14 +54,14 @@ async def bought(visit: Visit) -> Response:
     )
 
 
-async def _page(visit: Visit, fields: Any, *, preview: bool, refused: Any = None) -> Response:
+async def _page(visit: PageRequest, fields: Any, *, preview: bool, refused: Any = None) -> Response:
     dataset = visit.part("dataset")
     questions, document, told, wrong = divided(fields.get("sql", "")), None, refused, None
     if preview and questions and refused is None:
         try:
             reply = await visit.api.send("POST", "datasets", dataset, "batch", "explain", body=_body(fields))
             document = reply.document
-        except Refusal as refusal:
+        except ApiRefusal as refusal:
             told = refusal.document
             wrong = await _wrong(visit, dataset, fields, questions, told)
     return visit.show(
@@ -80,13 +80,15 @@ async def _page(visit: Visit, fields: Any, *, preview: bool, refused: Any = None
     )
 
 
-async def _wrong(visit: Visit, dataset: str, fields: Any, questions: list[str], told: Any) -> dict[str, Any] | None:
+async def _wrong(
+    visit: PageRequest, dataset: str, fields: Any, questions: list[str], told: Any
+) -> dict[str, Any] | None:
     """Return which question a refusal is about: its number, its line, and all of them put right if that is proposed."""
     for place, sql in enumerate(questions):
         body = {"sql": sql, "epsilon": _body(fields)["epsilon"]}
         try:
             await visit.api.send("POST", "datasets", dataset, "explain", body=body)
-        except Refusal as refusal:
+        except ApiRefusal as refusal:
             if refusal.document["detail"] != told["detail"]:
                 return None
             there, suggestion = refusal.document.get("position"), refusal.document.get("suggestion")
@@ -134,8 +136,8 @@ def divided(text: str) -> list[str]:
 
 
 PAGES: Final = (
-    Page(method="GET", path=PATH, handle=show, query=("sql",)),
-    Page(method="POST", path=PATH, handle=price),
-    Page(method="POST", path=f"{PATH}/answers", handle=buy),
-    Page(method="GET", path=f"{PATH}/{{answer}}", handle=bought, query=("count",)),
+    ConsolePage(method="GET", path=PATH, handle=show, query=("sql",)),
+    ConsolePage(method="POST", path=PATH, handle=price),
+    ConsolePage(method="POST", path=f"{PATH}/answers", handle=buy),
+    ConsolePage(method="GET", path=f"{PATH}/{{answer}}", handle=bought, query=("count",)),
 )

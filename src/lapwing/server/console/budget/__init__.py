@@ -10,16 +10,16 @@ from starlette.responses import Response
 from lapwing.server.console.acting import act, default_cost_of
 from lapwing.server.console.budget.spending import TeamSpending, by_day, by_team, left_for, projection
 from lapwing.server.console.charts.answer_chart import chart_of
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import ratio, segment
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem
 
 MOST_PAGES: Final = 10
 """Of a thousand charges each, which a page adds up."""
 
 
-async def show(visit: Visit, refused: Problem | None = None) -> Response:
+async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """Show the budget as it stands for who looks: of others, an analyst sees the total alone."""
     dataset = visit.part("dataset")
     budget = await visit.api.get("datasets", dataset, "budget")
@@ -63,18 +63,18 @@ async def show(visit: Visit, refused: Problem | None = None) -> Response:
     )
 
 
-async def set_default_cost(visit: Visit) -> Response:
+async def set_default_cost(visit: PageRequest) -> Response:
     """Set what queries cost that name no cost."""
     dataset = visit.part("dataset")
     try:
         body = default_cost_of(visit.form)
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return await show(visit, refusal.document)
     change = visit.api.send("PUT", "datasets", dataset, "default-cost", body=body)
     return await act(visit, change, f"/console/data/{segment(dataset)}/budget?done=default", show)
 
 
-async def _teams(visit: Visit, dataset: str, spent: Mapping[str, float]) -> list[TeamSpending]:
+async def _teams(visit: PageRequest, dataset: str, spent: Mapping[str, float]) -> list[TeamSpending]:
     """Return what teams spent, for who may see teams."""
     if not visit.caller.may("admin"):
         return []
@@ -90,7 +90,7 @@ async def _teams(visit: Visit, dataset: str, spent: Mapping[str, float]) -> list
     return by_team(spent, teams, {team: ratio(share) for team, share in grants["teams"].items()})
 
 
-async def _charges(visit: Visit, dataset: str) -> tuple[list[Any], bool]:
+async def _charges(visit: PageRequest, dataset: str) -> tuple[list[Any], bool]:
     """Return the charges that one may see, and whether these are all."""
     charges: list[Any] = []
     for _ in range(MOST_PAGES):
@@ -114,6 +114,6 @@ def _chart(days: list[tuple[str, float]]) -> Any:
 
 
 PAGES: Final = (
-    Page(method="GET", path="/console/data/{dataset}/budget", handle=show, query=("done",)),
-    Page(method="POST", path="/console/data/{dataset}/budget/default-cost", handle=set_default_cost),
+    ConsolePage(method="GET", path="/console/data/{dataset}/budget", handle=show, query=("done",)),
+    ConsolePage(method="POST", path="/console/data/{dataset}/budget/default-cost", handle=set_default_cost),
 )

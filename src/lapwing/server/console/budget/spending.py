@@ -65,9 +65,9 @@ def by_day(charges: Sequence[Mapping[str, Any]], total: float, today: date) -> l
     if not charges or not total:
         return []
     days: dict[date, float] = {}
-    for one in charges:
-        day = date.fromisoformat(one["time"][:10])
-        days[day] = days.get(day, 0.0) + float(one["loss"]["amount"]) / total
+    for charge in charges:
+        day = date.fromisoformat(charge["time"][:10])
+        days[day] = days.get(day, 0.0) + float(charge["loss"]["amount"]) / total
     first = max(min(days), today - timedelta(days=MOST_DAYS - 1))
     return [
         (first + timedelta(days=n), days.get(first + timedelta(days=n), 0.0)) for n in range((today - first).days + 1)

@@ -5,16 +5,16 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.server.console.acting import act, number_of
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
-from lapwing.server.console.visits import Page, Visit, go
+from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem, problem
 
 HERE: Final = "/console/data/{dataset}/cap"
 UNLIKE: Final = "The text that you typed is not {}. Type it exactly as shown. Nothing was changed."
 
 
-async def show(visit: Visit, refused: Problem | None = None, seen: Any = None) -> Response:
+async def show(visit: PageRequest, refused: Problem | None = None, seen: Any = None) -> Response:
     """Show the budget, and what a larger one would promise."""
     dataset = visit.part("dataset")
     await visit.api.get("datasets", dataset, "policy")  # who may not curate it is told so here
@@ -24,34 +24,34 @@ async def show(visit: Visit, refused: Problem | None = None, seen: Any = None) -
     return visit.show("cap/page.html", status, dataset=dataset, budget=budget, refused=refused, typed=typed, seen=seen)
 
 
-async def preview(visit: Visit) -> Response:
+async def preview(visit: PageRequest) -> Response:
     """Show what a larger budget would promise; nothing is changed."""
     try:
         seen = await _sent(visit, confirmed=False)
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return await show(visit, refusal.document)
     return await show(visit, seen=seen)
 
 
-async def make_larger(visit: Visit) -> Response:
+async def make_larger(visit: PageRequest) -> Response:
     """Make the budget larger, if it was typed again."""
     form = visit.form
     if form.get("again", "").strip() != form.get("epsilon", "").strip():
         try:
             seen = await _sent(visit, confirmed=False)
-        except Refusal as refusal:
+        except ApiRefusal as refusal:
             return await show(visit, refusal.document)
         wrong = problem("invalid_parameter", 422, UNLIKE.format(f"the new ε, {form.get('epsilon', '')[:40]}"))
         return await show(visit, wrong, seen)
     try:
         done = await _sent(visit, confirmed=True)
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return await show(visit, refusal.document)
     told = "raised" if done["catalog"] == "written" else "raised-unwritten"
-    return go(f"{_path(visit)}?done={told}")
+    return redirect(f"{_path(visit)}?done={told}")
 
 
-async def close(visit: Visit) -> Response:
+async def close(visit: PageRequest) -> Response:
     """Close the data set for ever, if its name was typed."""
     dataset = visit.part("dataset")
     if visit.form.get("name", "").strip() != dataset:
@@ -60,11 +60,11 @@ async def close(visit: Visit) -> Response:
     return await act(visit, closing, f"{_path(visit)}?done=closed", show)
 
 
-async def _sent(visit: Visit, *, confirmed: bool) -> Any:
+async def _sent(visit: PageRequest, *, confirmed: bool) -> Any:
     """Send the figures that were typed.
 
     Raises:
-        Refusal: What the service refused, as it says it.
+        ApiRefusal: What the service refused, as it says it.
     """
     form = {name: value.strip() for name, value in visit.form.items()}
     body = {
@@ -76,13 +76,13 @@ async def _sent(visit: Visit, *, confirmed: bool) -> Any:
     return (await visit.api.send("PUT", "datasets", visit.part("dataset"), "cap", body=body)).document
 
 
-def _path(visit: Visit) -> str:
+def _path(visit: PageRequest) -> str:
     return f"/console/data/{segment(visit.part('dataset'))}/cap"
 
 
 PAGES: Final = (
-    Page(method="GET", path=HERE, handle=show, query=("done",)),
-    Page(method="POST", path=HERE, handle=preview),
-    Page(method="POST", path=f"{HERE}/raise", handle=make_larger),
-    Page(method="POST", path=f"{HERE}/close", handle=close),
+    ConsolePage(method="GET", path=HERE, handle=show, query=("done",)),
+    ConsolePage(method="POST", path=HERE, handle=preview),
+    ConsolePage(method="POST", path=f"{HERE}/raise", handle=make_larger),
+    ConsolePage(method="POST", path=f"{HERE}/close", handle=close),
 )

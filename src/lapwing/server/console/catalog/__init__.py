@@ -12,15 +12,15 @@ from starlette.responses import HTMLResponse, Response
 from lapwing.server.console.catalog.differences import differences
 from lapwing.server.console.catalog.positions import position_of
 from lapwing.server.console.editing import with_editor
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
-from lapwing.server.console.visits import Page, Visit, go
+from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem
 
 HERE: Final = "/console/data/{dataset}/catalog"
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: PageRequest) -> Response:
     """Show the catalog in force, or one that was, to be edited."""
     dataset, number = visit.part("dataset"), visit.asked("from")
     if not number:
@@ -29,12 +29,12 @@ async def show(visit: Visit) -> Response:
     return await _page(visit, {"catalog": text}, looked=True)
 
 
-async def look(visit: Visit) -> Response:
+async def look(visit: PageRequest) -> Response:
     """Show the page with what the text that was sent would change."""
     return await _page(visit, visit.form, looked=True)
 
 
-async def preview(visit: Visit) -> Response:
+async def preview(visit: PageRequest) -> Response:
     """Return what the text would change alone, for a page that shows it while one types."""
     dataset = visit.part("dataset")
     known = await visit.api.get("datasets", dataset, "catalog")
@@ -42,30 +42,30 @@ async def preview(visit: Visit) -> Response:
     return HTMLResponse(visit.render("catalog/result.html", dataset=dataset, known=known, **facts))
 
 
-async def check(visit: Visit) -> Response:
+async def check(visit: PageRequest) -> Response:
     """Read the data by the catalog that was sent, and show what they are like, this once."""
     body = {"catalog": visit.form.get("catalog", "")}
     try:
         found = await visit.api.send("POST", "datasets", visit.part("dataset"), "catalog", "check", body=body)
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return await _page(visit, visit.form, refused=refusal.document)
     return await _page(visit, visit.form, looked=True, check=found.document)
 
 
-async def save(visit: Visit) -> Response:
+async def save(visit: PageRequest) -> Response:
     """Put the catalog that was looked at into force."""
     dataset, form = visit.part("dataset"), visit.form
     body = {"catalog": form.get("catalog", ""), "was": form.get("was", "")}
     try:
         made = (await visit.api.send("PUT", "datasets", dataset, "catalog", body=body)).document
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return await _page(visit, form, refused=refusal.document)
     told = "unaccepted" if made["unaccepted"] else "changed"
-    return go(f"/console/data/{segment(dataset)}/catalog?done={told}")
+    return redirect(f"/console/data/{segment(dataset)}/catalog?done={told}")
 
 
 async def _page(
-    visit: Visit,
+    visit: PageRequest,
     form: Mapping[str, str],
     *,
     looked: bool = False,
@@ -91,7 +91,7 @@ async def _page(
     )
 
 
-async def _looked_at(visit: Visit, known: Any, text: str) -> dict[str, Any]:
+async def _looked_at(visit: PageRequest, known: Any, text: str) -> dict[str, Any]:
     """Return what is to be said of a text before it is put into force."""
     facts: dict[str, Any] = {"seen": text, "lines": differences(known["catalog"], text)}
     if not facts["lines"]:
@@ -99,14 +99,14 @@ async def _looked_at(visit: Visit, known: Any, text: str) -> dict[str, Any]:
     path = ("datasets", visit.part("dataset"), "catalog", "preview")
     try:
         return {**facts, "found": (await visit.api.send("POST", *path, body={"catalog": text})).document}
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return {**facts, "wrong": refusal.document, "place": position_of(text, refusal.document["detail"])}
 
 
 PAGES: Final = (
-    Page(method="GET", path=HERE, handle=show, query=("done", "from")),
-    Page(method="POST", path=HERE, handle=look),
-    Page(method="POST", path=f"{HERE}/preview", handle=preview),
-    Page(method="POST", path=f"{HERE}/check", handle=check),
-    Page(method="POST", path=f"{HERE}/save", handle=save),
+    ConsolePage(method="GET", path=HERE, handle=show, query=("done", "from")),
+    ConsolePage(method="POST", path=HERE, handle=look),
+    ConsolePage(method="POST", path=f"{HERE}/preview", handle=preview),
+    ConsolePage(method="POST", path=f"{HERE}/check", handle=check),
+    ConsolePage(method="POST", path=f"{HERE}/save", handle=save),
 )

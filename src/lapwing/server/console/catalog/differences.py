@@ -14,7 +14,7 @@ LONGEST: Final = 20_000
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class DifferenceLine:
     """A line of either text.
 
     Args:
@@ -26,7 +26,7 @@ class Line:
     text: str
 
 
-def differences(before: str, after: str) -> list[Line]:
+def differences(before: str, after: str) -> list[DifferenceLine]:
     r"""Return the lines that one text has and the other has not, with some around them; the first so many.
 
     >>> [(line.kind, line.number, line.text) for line in differences("a\nb", "a\nc")]
@@ -36,26 +36,28 @@ def differences(before: str, after: str) -> list[Line]:
     """
     if before == after:
         return []
-    lines: list[Line] = []
+    lines: list[DifferenceLine] = []
     for line in _lines(before.split("\n"), after.split("\n")):
         lines.append(line)
         if len(lines) == MOST_LINES:
-            return [*lines, Line(kind="gap", number=None, text="more lines differ")]
+            return [*lines, DifferenceLine(kind="gap", number=None, text="more lines differ")]
     return lines
 
 
-def _lines(old: list[str], new: list[str]) -> Iterator[Line]:
+def _lines(old: list[str], new: list[str]) -> Iterator[DifferenceLine]:
     if max(len(old), len(new)) > LONGEST:
-        yield Line(kind="gap", number=None, text=f"{len(old):,} lines before, {len(new):,} after: too many to compare")
+        yield DifferenceLine(
+            kind="gap", number=None, text=f"{len(old):,} lines before, {len(new):,} after: too many to compare"
+        )
         return
     end = 0
     for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(AROUND):
         if group[0][1] > end:
-            yield Line(kind="gap", number=None, text="…")
+            yield DifferenceLine(kind="gap", number=None, text="…")
         for tag, old_from, old_to, new_from, new_to in group:
             if tag == "equal":
-                yield from (Line(kind="same", number=n + 1, text=old[n]) for n in range(old_from, old_to))
+                yield from (DifferenceLine(kind="same", number=n + 1, text=old[n]) for n in range(old_from, old_to))
                 continue
-            yield from (Line(kind="removed", number=n + 1, text=old[n]) for n in range(old_from, old_to))
-            yield from (Line(kind="added", number=n + 1, text=new[n]) for n in range(new_from, new_to))
+            yield from (DifferenceLine(kind="removed", number=n + 1, text=old[n]) for n in range(old_from, old_to))
+            yield from (DifferenceLine(kind="added", number=n + 1, text=new[n]) for n in range(new_from, new_to))
         end = group[-1][2]

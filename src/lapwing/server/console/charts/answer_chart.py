@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, final
 
 from lapwing.privacy.figures import plain
 from lapwing.server.console.answer.table import column_of
-from lapwing.server.console.charts.scales import Scale, Tick, scale_of
+from lapwing.server.console.charts.scales import AxisTick, Scale, scale_of
 
 CHARACTER, GAP, RIGHT = 7.0, 10.0, 16.0
 """How wide a character is, and what is left free next to labels and at the end."""
@@ -58,7 +58,7 @@ NARROW: Final = Size(width=320.0, bar=0.0, label=12, numbers=3, bins=5, times=2)
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class ChartMark:
     """One number of an answer.
 
     Args:
@@ -105,9 +105,9 @@ class Chart:
     width: float
     height: float
     left: float
-    marks: Sequence[Mark]
-    across: Sequence[Tick]
-    up: Sequence[Tick]
+    marks: Sequence[ChartMark]
+    across: Sequence[AxisTick]
+    up: Sequence[AxisTick]
     zero: float
     left_out: int
     label: int
@@ -209,7 +209,7 @@ def _bars(name: str, keys: Sequence[str], rows: Shown, points: bool, size: Size)
     for place, point in enumerate(shown):
         at = scale.at(point.value or 0)
         marks.append(
-            Mark(
+            ChartMark(
                 label=labels[place],
                 text=point.told,
                 x=at if points else min(zero, at),
@@ -240,7 +240,7 @@ def _histogram(name: str, key: str, rows: Shown, size: Size) -> Chart:
     values = _values(ordered, TOP + LINE_HEIGHT, TOP)
     room, zero = (size.width - RIGHT - LEFT) / len(ordered), values.at(0)
     marks = [
-        Mark(
+        ChartMark(
             label=_text(point.row[key]),
             text=point.told,
             x=round(LEFT + place * room + 1, 2),
@@ -260,7 +260,7 @@ def _histogram(name: str, key: str, rows: Shown, size: Size) -> Chart:
         height=TOP + LINE_HEIGHT + AXIS,
         left=LEFT,
         marks=marks,
-        across=[Tick(at=round(mark.x + mark.width / 2, 2), text=mark.label[:8]) for mark in few],
+        across=[AxisTick(at=round(mark.x + mark.width / 2, 2), text=mark.label[:8]) for mark in few],
         up=values.ticks(),
         zero=zero,
         left_out=0,
@@ -274,7 +274,7 @@ def _line(name: str, key: str, kind: str, rows: Shown, size: Size) -> Chart:
     values = _values(ordered, TOP + LINE_HEIGHT, TOP)
     along = scale_of([place(point.row[key]) for point in ordered], LEFT, size.width - RIGHT, zero=False)
     marks = [
-        Mark(
+        ChartMark(
             label=_text(point.row[key]),
             text=point.told,
             x=along.at(place(point.row[key])),
@@ -286,7 +286,9 @@ def _line(name: str, key: str, kind: str, rows: Shown, size: Size) -> Chart:
     ]
     few = marks[:: max(1, -(-len(marks) // size.times))]
     texts = _times([mark.label for mark in few]) if kind in TIMES else []
-    across = [Tick(at=mark.x, text=text) for mark, text in zip(few, texts, strict=False)] or along.ticks(size.numbers)
+    across = [AxisTick(at=mark.x, text=text) for mark, text in zip(few, texts, strict=False)] or along.ticks(
+        size.numbers
+    )
     return Chart(
         kind="line",
         title=name,
@@ -309,7 +311,7 @@ def _heat(name: str, keys: Sequence[str], rows: Shown, size: Size) -> Chart:
     width = (size.width - left - GAP - RIGHT) / len(across)
     strengths = scale_of([point.value or 0 for point in rows], 0.0, 1.0, zero=False)
     marks = [
-        Mark(
+        ChartMark(
             label=f"{_text(point.row[keys[0]])} · {_text(point.row[keys[1]])}",
             text=point.told,
             x=round(left + GAP + across.index(_text(point.row[keys[1]])) * width, 2),
@@ -329,8 +331,8 @@ def _heat(name: str, keys: Sequence[str], rows: Shown, size: Size) -> Chart:
         height=TOP + len(up) * BAR + AXIS,
         left=left,
         marks=marks,
-        across=[Tick(at=round(left + GAP + (n + 0.5) * width, 2), text=text) for n, text in enumerate(across)],
-        up=[Tick(at=TOP + n * BAR + BAR / 2, text=text) for n, text in enumerate(up)],
+        across=[AxisTick(at=round(left + GAP + (n + 0.5) * width, 2), text=text) for n, text in enumerate(across)],
+        up=[AxisTick(at=TOP + n * BAR + BAR / 2, text=text) for n, text in enumerate(up)],
         zero=0.0,
         left_out=len(rows) - len(marks),
         label=size.label,

@@ -10,7 +10,7 @@ from lapwing.privacy.figures import separated
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
+class AxisTick:
     """A place on an axis, and what it says."""
 
     at: float
@@ -32,12 +32,12 @@ class Scale:
         part = (value - self.low) / (self.high - self.low)
         return round(self.start + min(1.0, max(0.0, part)) * (self.end - self.start), 2)
 
-    def ticks(self, most: int = 6) -> list[Tick]:
+    def ticks(self, most: int = 6) -> list[AxisTick]:
         """Return places of round numbers."""
         step = _step((self.high - self.low) / most)
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
-        return [Tick(at=self.at(n * step), text=separated(n * step)) for n in range(first, last + 1)]
+        return [AxisTick(at=self.at(n * step), text=separated(n * step)) for n in range(first, last + 1)]
 
 
 def scale_of(values: Sequence[float], start: float, end: float, *, zero: bool = True) -> Scale:

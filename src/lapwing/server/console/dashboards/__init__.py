@@ -15,9 +15,9 @@ from starlette.responses import Response, StreamingResponse
 from lapwing.server.console.acting import act
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.dashboards.tiles import newest_of, tile_of
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
-from lapwing.server.console.visits import Page, Visit, go
+from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem, problem
 
 HERE: Final = "/console/dashboards/{dashboard}"
@@ -34,7 +34,7 @@ STREAMS: Final = 100
 _open: Final = [0]
 
 
-async def show_all(visit: Visit, refused: Problem | None = None) -> Response:
+async def show_all(visit: PageRequest, refused: Problem | None = None) -> Response:
     """List dashboards, one's own and the team's."""
     dataset = visit.part("dataset")
     items = [one for one in await visit.api.get("datasets", dataset, "saved", limit=1000) if "tiles" in one]
@@ -43,7 +43,7 @@ async def show_all(visit: Visit, refused: Problem | None = None) -> Response:
     return visit.show("dashboards/list.html", status, dataset=dataset, items=items, monitors=monitors, refused=refused)
 
 
-async def show(visit: Visit, refused: Problem | None = None) -> Response:
+async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """Show a dashboard."""
     item = await _dashboard(visit)
     dataset = item["dataset"]
@@ -58,18 +58,18 @@ async def show(visit: Visit, refused: Problem | None = None) -> Response:
         item=item,
         tiles=tiles,
         monitors=monitors,
-        answers=[{**one, "request": single(one["request"])} for one in answers if one["id"] not in there],
+        answers=[{**answer, "request": single(answer["request"])} for answer in answers if answer["id"] not in there],
         alone=False,
         live=any("monitor" in tile for tile in item["tiles"]),
         refused=refused,
     )
 
 
-async def events(visit: Visit) -> Response:
+async def events(visit: PageRequest) -> Response:
     """Send the tiles that change, as they do."""
     item = await _dashboard(visit)
     if _open[0] >= STREAMS:
-        raise Refusal(
+        raise ApiRefusal(
             problem(
                 "too_many_requests",
                 429,
@@ -80,7 +80,7 @@ async def events(visit: Visit) -> Response:
     return StreamingResponse(_changes(visit, item), headers=headers)
 
 
-async def _changes(visit: Visit, item: dict[str, Any]) -> AsyncIterator[str]:
+async def _changes(visit: PageRequest, item: dict[str, Any]) -> AsyncIterator[str]:
     clock = asyncio.get_running_loop().time
     until, dataset = clock() + SECONDS, item["dataset"]
     seen = dict.fromkeys(range(len(item["tiles"])), -2)  # so that the first look sends what was missed
@@ -99,13 +99,13 @@ async def _changes(visit: Visit, item: dict[str, Any]) -> AsyncIterator[str]:
             if (await _dashboard(visit))["tiles"] != item["tiles"]:
                 yield "event: reload\ndata: {}\n\n"
                 return
-    except Refusal:  # it is shared no more, or its reader may not see it any longer
+    except ApiRefusal:  # it is shared no more, or its reader may not see it any longer
         return
     finally:
         _open[0] -= 1
 
 
-async def add(visit: Visit) -> Response:
+async def add(visit: PageRequest) -> Response:
     """Put an answer or a monitor on a dashboard, or make a new one."""
     dataset, form = visit.part("dataset"), visit.form
     tile = {name: form[name].strip() for name in ("answer", "monitor", "column", "title") if form.get(name, "").strip()}
@@ -117,12 +117,12 @@ async def add(visit: Visit) -> Response:
     body = {"title": name, "tiles": tiles, "shared": "shared" in form}
     try:
         made = (await visit.api.send("POST", "datasets", dataset, "saved", body=body)).document
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return await show_all(visit, refusal.document)
-    return go(f"/console/dashboards/{segment(made['id'])}")
+    return redirect(f"/console/dashboards/{segment(made['id'])}")
 
 
-async def change(visit: Visit) -> Response:
+async def change(visit: PageRequest) -> Response:
     """Move a tile forward, take one away, give another name, share it or not."""
     item, form = await _dashboard(visit), visit.form
     tiles, place = list(item["tiles"]), form.get("place", "")
@@ -139,11 +139,11 @@ async def change(visit: Visit) -> Response:
     return await _changed(visit, item, tiles)
 
 
-async def _changed(visit: Visit, item: dict[str, Any], tiles: list[Any]) -> Response:
+async def _changed(visit: PageRequest, item: dict[str, Any], tiles: list[Any]) -> Response:
     body = {"title": item["title"], "tiles": tiles, "shared": bool(item["team"])}
     here = f"/console/dashboards/{segment(item['id'])}"
 
-    async def again(visit: Visit, refused: Problem) -> Response:
+    async def again(visit: PageRequest, refused: Problem) -> Response:
         if "dashboard" in visit.request.path_params:
             return await show(visit, refused)
         return await show_all(visit, refused)
@@ -151,17 +151,17 @@ async def _changed(visit: Visit, item: dict[str, Any], tiles: list[Any]) -> Resp
     return await act(visit, visit.api.send("PUT", "saved", item["id"], body=body), here, again)
 
 
-async def _dashboard(visit: Visit) -> dict[str, Any]:
+async def _dashboard(visit: PageRequest) -> dict[str, Any]:
     item: dict[str, Any] = await visit.api.get("saved", visit.part("dashboard"))
     if "tiles" not in item:
-        raise Refusal(problem("not_found", 404, "This dashboard does not exist, or you have no access to it."))
+        raise ApiRefusal(problem("not_found", 404, "This dashboard does not exist, or you have no access to it."))
     return item
 
 
 PAGES: Final = (
-    Page(method="GET", path=LIST, handle=show_all),
-    Page(method="POST", path=f"{LIST}/add", handle=add),
-    Page(method="GET", path=HERE, handle=show),
-    Page(method="POST", path=f"{HERE}/change", handle=change),
-    Page(method="GET", path=f"{HERE}/events", handle=events),
+    ConsolePage(method="GET", path=LIST, handle=show_all),
+    ConsolePage(method="POST", path=f"{LIST}/add", handle=add),
+    ConsolePage(method="GET", path=HERE, handle=show),
+    ConsolePage(method="POST", path=f"{HERE}/change", handle=change),
+    ConsolePage(method="GET", path=f"{HERE}/events", handle=events),
 )

@@ -12,8 +12,8 @@ from lapwing.privacy.figures import level
 from lapwing.server.console.answer.table import CellText, cells_of
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import Chart, chart_of
-from lapwing.server.console.inside import Refusal
-from lapwing.server.console.visits import Visit
+from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.visits import PageRequest
 
 TICKS: Final = 60
 """Of a monitor, in a line over time: the latest."""
@@ -41,13 +41,13 @@ class TileShown:
     problem: str
 
 
-async def tile_of(visit: Visit, dataset: str, place: int, tile: Mapping[str, Any]) -> TileShown:
+async def tile_of(visit: PageRequest, dataset: str, place: int, tile: Mapping[str, Any]) -> TileShown:
     """Return a tile; of what cannot be opened, why."""
     try:
         if "answer" in tile:
             return await _answer(visit, place, tile)
         return await _monitor(visit, dataset, place, tile)
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         title = tile.get("title") or tile.get("monitor") or "Result"
         return TileShown(
             place=place,
@@ -61,17 +61,17 @@ async def tile_of(visit: Visit, dataset: str, place: int, tile: Mapping[str, Any
         )
 
 
-async def newest_of(visit: Visit, dataset: str, tile: Mapping[str, Any]) -> int:
+async def newest_of(visit: PageRequest, dataset: str, tile: Mapping[str, Any]) -> int:
     """Return what is told apart by when a tile changes: how much its monitor has released."""
     if "monitor" not in tile:
         return 0
     try:
         return int((await visit.api.get("datasets", dataset, "monitors", tile["monitor"]))["released"])
-    except Refusal:
+    except ApiRefusal:
         return -1
 
 
-async def _answer(visit: Visit, place: int, tile: Mapping[str, Any]) -> TileShown:
+async def _answer(visit: PageRequest, place: int, tile: Mapping[str, Any]) -> TileShown:
     document = await visit.api.get("answers", tile["answer"])
     request = single((await visit.api.get("answers", tile["answer"], "request"))["request"])
     column = tile.get("column")
@@ -87,7 +87,7 @@ async def _answer(visit: Visit, place: int, tile: Mapping[str, Any]) -> TileShow
     )
 
 
-async def _monitor(visit: Visit, dataset: str, place: int, tile: Mapping[str, Any]) -> TileShown:
+async def _monitor(visit: PageRequest, dataset: str, place: int, tile: Mapping[str, Any]) -> TileShown:
     monitor = await visit.api.get("datasets", dataset, "monitors", tile["monitor"])
     after = max(0, monitor["released"] - TICKS)
     ticks = await visit.api.get("datasets", dataset, "monitors", tile["monitor"], "ticks", after=after, limit=TICKS)

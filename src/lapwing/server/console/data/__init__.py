@@ -5,14 +5,14 @@ from typing import Final
 from starlette.responses import Response
 
 from lapwing.server.console.data.columns import tables_of
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: PageRequest) -> Response:
     """Show what is public about a data set."""
     dataset = visit.part("dataset")
     document = await visit.api.get("datasets", dataset)
     return visit.show("data/page.html", dataset=dataset, budget=document["budget"], tables=tables_of(document))
 
 
-PAGES: Final = (Page(method="GET", path="/console/data/{dataset}", handle=show),)
+PAGES: Final = (ConsolePage(method="GET", path="/console/data/{dataset}", handle=show),)

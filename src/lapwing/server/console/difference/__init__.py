@@ -14,8 +14,8 @@ from starlette.responses import Response
 from lapwing.server.console.answer.table import CellText, cells_of
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import NUMERIC, chart_of
-from lapwing.server.console.inside import Refusal
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import problem
 
 EACH: Final = "0.975"
@@ -23,11 +23,11 @@ ROWS: Final = 500
 Document = Mapping[str, Any]
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: PageRequest) -> Response:
     """Show by how much the numbers of two answers differ."""
     ids = visit.part("answer"), visit.asked("other")
     if not ids[1]:
-        raise Refusal(problem("invalid_request", 422, "Choose a result to compare with."))
+        raise ApiRefusal(problem("invalid_request", 422, "Choose a result to compare with."))
     requests = [single((await visit.api.get("answers", id_, "request"))["request"]) for id_ in ids]
     (one, other), confidence = await _opened(visit, ids)
     shown = subtracted(one, other)
@@ -49,11 +49,11 @@ async def show(visit: Visit) -> Response:
     )
 
 
-async def _opened(visit: Visit, ids: tuple[str, str]) -> tuple[tuple[Document, Document], float]:
+async def _opened(visit: PageRequest, ids: tuple[str, str]) -> tuple[tuple[Document, Document], float]:
     """Return both answers, with the confidence of differences between them."""
     try:
         pair = [await visit.api.get("answers", id_, confidence=EACH) for id_ in ids]
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         if refusal.document["code"] != "data_changed":
             raise
         pair = [await visit.api.get("answers", id_) for id_ in ids]
@@ -65,7 +65,7 @@ def subtracted(one: Document, other: Document) -> dict[str, Any]:
     """Return the second answer less the first, by the keys that they have in common, as a document of the same form.
 
     Raises:
-        Refusal: If there is nothing to subtract.
+        ApiRefusal: If there is nothing to subtract.
     """
     keys = list(one["keys"])
     numbers = [
@@ -74,7 +74,7 @@ def subtracted(one: Document, other: Document) -> dict[str, Any]:
         if name in other["intervals"] and {one["types"].get(name), other["types"].get(name)} <= set(NUMERIC)
     ]
     if sorted(keys) != sorted(other["keys"]) or not numbers:
-        raise Refusal(
+        raise ApiRefusal(
             problem(
                 "invalid_parameter",
                 422,
@@ -110,4 +110,4 @@ def _only(one: Document, other: Document) -> int:
     return sum(tuple(row[key] for key in keys) not in there for row in one["rows"])
 
 
-PAGES: Final = (Page(method="GET", path="/console/answers/{answer}/difference", handle=show, query=("other",)),)
+PAGES: Final = (ConsolePage(method="GET", path="/console/answers/{answer}/difference", handle=show, query=("other",)),)

@@ -4,10 +4,10 @@ from typing import Final
 
 from starlette.responses import Response
 
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: PageRequest) -> Response:
     """Show the guarantee."""
     dataset = visit.part("dataset")
     accepted = visit.request.headers.get("accept-language", "")[:1000]
@@ -15,4 +15,4 @@ async def show(visit: Visit) -> Response:
     return visit.show("guarantee/page.html", dataset=dataset, page=page)
 
 
-PAGES: Final = (Page(method="GET", path="/console/data/{dataset}/guarantee", handle=show),)
+PAGES: Final = (ConsolePage(method="GET", path="/console/data/{dataset}/guarantee", handle=show),)

@@ -7,12 +7,12 @@ from starlette.responses import Response
 
 from lapwing.errors import LedgerFault
 from lapwing.ledger import exporting, reading
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 
 MOST: Final = 50
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: PageRequest) -> Response:
     """Show data sets, the queue, and what is counted."""
     names = [dataset["name"] for dataset in await visit.api.get("datasets")]
     datasets = [(name, await visit.api.get("datasets", name, "budget")) for name in names[:MOST]]
@@ -22,7 +22,7 @@ async def show(visit: Visit) -> Response:
     return visit.show("health/page.html", datasets=datasets, counts=_counts(metrics), metrics=metrics, queue=open_now)
 
 
-async def verify(visit: Visit) -> Response:
+async def verify(visit: PageRequest) -> Response:
     """Read a whole ledger, and check each entry and the chain of their seals."""
     dataset = visit.part("dataset")
     reply = await visit.api.send("GET", "datasets", dataset, "ledger")
@@ -45,6 +45,6 @@ def _counts(metrics: str) -> list[tuple[str, str]]:
 
 
 PAGES: Final = (
-    Page(method="GET", path="/console/health", handle=show),
-    Page(method="GET", path="/console/data/{dataset}/ledger", handle=verify),
+    ConsolePage(method="GET", path="/console/health", handle=show),
+    ConsolePage(method="GET", path="/console/data/{dataset}/ledger", handle=verify),
 )

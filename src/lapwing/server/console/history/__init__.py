@@ -5,19 +5,19 @@ from typing import Final
 from starlette.responses import Response
 
 from lapwing.server.console.ask.question import question_of, single
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 
 ANSWERS, CHARGES = 50, 200
 QUERY: Final = ("after",)
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: PageRequest) -> Response:
     """List one's answers, the newest first."""
     dataset = visit.part("dataset")
     asked = {"limit": ANSWERS, "after": visit.asked("after") or None}
     reply = await visit.api.send("GET", "datasets", dataset, "answers", query=asked)
     answers = [{**one, "request": single(one["request"])} for one in reply.document]
-    links = {one["id"]: question_of(one["request"]).link for one in answers if "sql" in one["request"]}
+    links = {answer["id"]: question_of(answer["request"]).link for answer in answers if "sql" in answer["request"]}
     return visit.show(
         "history/page.html",
         dataset=dataset,
@@ -27,7 +27,7 @@ async def show(visit: Visit) -> Response:
     )
 
 
-async def charges(visit: Visit) -> Response:
+async def charges(visit: PageRequest) -> Response:
     """List what was charged, in order."""
     dataset, after = visit.part("dataset"), visit.asked("after", "0")
     reply = await visit.api.send("GET", "datasets", dataset, "history", query={"limit": CHARGES, "after": after})
@@ -43,6 +43,6 @@ async def charges(visit: Visit) -> Response:
 
 
 PAGES: Final = (
-    Page(method="GET", path="/console/data/{dataset}/history", handle=show, query=QUERY),
-    Page(method="GET", path="/console/data/{dataset}/charges", handle=charges, query=QUERY),
+    ConsolePage(method="GET", path="/console/data/{dataset}/history", handle=show, query=QUERY),
+    ConsolePage(method="GET", path="/console/data/{dataset}/charges", handle=charges, query=QUERY),
 )

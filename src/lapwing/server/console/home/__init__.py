@@ -5,13 +5,13 @@ from typing import Final
 from starlette.responses import Response
 
 from lapwing.server.console.budget.spending import left_for
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 
 MOST: Final = 30
 """Data sets of which the budget is shown: each takes a look into a ledger."""
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: PageRequest) -> Response:
     """List the data sets."""
     names = [dataset["name"] for dataset in await visit.api.get("datasets")]
     budgets = {name: await visit.api.get("datasets", name, "budget") for name in names[:MOST]}
@@ -20,4 +20,4 @@ async def show(visit: Visit) -> Response:
     )
 
 
-PAGES: Final = (Page(method="GET", path="/console", handle=show),)
+PAGES: Final = (ConsolePage(method="GET", path="/console", handle=show),)

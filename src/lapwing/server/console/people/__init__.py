@@ -5,10 +5,10 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.server.console.acting import act
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.rights import RightsForms
 from lapwing.server.console.templates import segment
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem, problem
 
 HERE: Final = "/console/people"
@@ -16,7 +16,7 @@ PERSON: Final = f"{HERE}/{{name}}"
 MOST: Final = 200
 
 
-async def show(visit: Visit, refused: Problem | None = None) -> Response:
+async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """List everybody."""
     query = {"limit": MOST, "after": visit.asked("after") or None}
     reply = await visit.api.send("GET", "people", query=query)
@@ -31,7 +31,7 @@ async def show(visit: Visit, refused: Problem | None = None) -> Response:
     )
 
 
-async def add(visit: Visit) -> Response:
+async def add(visit: PageRequest) -> Response:
     """Add somebody."""
     form = visit.form
     body = {"name": form.get("name", ""), "role": form.get("role", "analyst")}
@@ -40,7 +40,7 @@ async def add(visit: Visit) -> Response:
     return await act(visit, change, f"{HERE}/{segment(body['name'])}?done=added", show)
 
 
-async def show_person(visit: Visit, refused: Problem | None = None, issued: Any = None) -> Response:
+async def show_person(visit: PageRequest, refused: Problem | None = None, issued: Any = None) -> Response:
     """Show somebody, with their tokens; a token that was made just now is shown this once."""
     name = visit.part("name")
     tokens = await visit.api.get("people", name, "tokens", limit=MOST)
@@ -50,7 +50,7 @@ async def show_person(visit: Visit, refused: Problem | None = None, issued: Any 
     return visit.show("people/person.html", refused["status"] if refused else 200, **facts)
 
 
-async def change(visit: Visit) -> Response:
+async def change(visit: PageRequest) -> Response:
     """Change somebody's role, team or password, or let them in or not."""
     name, form = visit.part("name"), visit.form
     body: dict[str, Any] = {"role": form["role"]} if form.get("role") else {}
@@ -64,18 +64,18 @@ async def change(visit: Visit) -> Response:
     return await act(visit, changing, f"{HERE}/{segment(name)}?done=changed", show_person)
 
 
-async def remove_second_factor(visit: Visit) -> Response:
+async def remove_second_factor(visit: PageRequest) -> Response:
     """Switch somebody's second factor off, who cannot."""
     name = visit.part("name")
     removing = visit.api.send("DELETE", "people", name, "second-factor")
     return await act(visit, removing, f"{HERE}/{segment(name)}?done=removed", show_person)
 
 
-async def _person(visit: Visit, name: str) -> Any:
+async def _person(visit: PageRequest, name: str) -> Any:
     """Return somebody by name.
 
     Raises:
-        Refusal: What the service refused, as it says it.
+        ApiRefusal: What the service refused, as it says it.
     """
     after: str | None = None
     while True:
@@ -84,15 +84,15 @@ async def _person(visit: Visit, name: str) -> Any:
             if person["name"] == name:
                 return person
         if not reply.following:
-            raise Refusal(problem("not_found", 404, "No person has this name."))
+            raise ApiRefusal(problem("not_found", 404, "No person has this name."))
         after = reply.document[-1]["name"]
 
 
 PAGES: Final = (
-    Page(method="GET", path=HERE, handle=show, query=("after",)),
-    Page(method="POST", path=HERE, handle=add),
-    Page(method="GET", path=PERSON, handle=show_person, query=("done",)),
-    Page(method="POST", path=PERSON, handle=change),
-    Page(method="POST", path=f"{PERSON}/second-factor", handle=remove_second_factor),
+    ConsolePage(method="GET", path=HERE, handle=show, query=("after",)),
+    ConsolePage(method="POST", path=HERE, handle=add),
+    ConsolePage(method="GET", path=PERSON, handle=show_person, query=("done",)),
+    ConsolePage(method="POST", path=PERSON, handle=change),
+    ConsolePage(method="POST", path=f"{PERSON}/second-factor", handle=remove_second_factor),
     *RightsForms(HERE, show_person).pages,
 )

@@ -6,10 +6,10 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.server.console.acting import act
-from lapwing.server.console.ask.question import Question, question_of
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.ask.question import QuestionForm, question_of
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
-from lapwing.server.console.visits import Page, Visit, go
+from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem
 
 HERE: Final = "/console/questions"
@@ -20,7 +20,7 @@ PAUSE: Final = 2
 OPEN: Final = ("waiting", "running")
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: PageRequest) -> Response:
     """List questions in the queue, and those that were there: one's own, or with the right to it, everybody's."""
     everybody = visit.asked("everybody") == "1"
     query = {"limit": MOST, "after": visit.asked("after") or None, "everybody": "true" if everybody else None}
@@ -30,11 +30,11 @@ async def show(visit: Visit) -> Response:
     return visit.show("queue/page.html", jobs=jobs, everybody=everybody, following=following)
 
 
-async def follow(visit: Visit, refused: Problem | None = None) -> Response:
+async def follow(visit: PageRequest, refused: Problem | None = None) -> Response:
     """Show what has become of a question; lead to its answer once it is there."""
     job = await visit.api.get("queries", visit.part("query"))
     if job["answer"] is not None and refused is None:
-        return go(f"/console/answers/{segment(job['answer'])}?done=asked")
+        return redirect(f"/console/answers/{segment(job['answer'])}?done=asked")
     waits, question = job["status"] in OPEN, question_of(job["request"])
     return visit.show(
         "queue/question.html",
@@ -48,26 +48,26 @@ async def follow(visit: Visit, refused: Problem | None = None) -> Response:
     )
 
 
-async def _deadline(visit: Visit, job: Mapping[str, Any], question: Question) -> float | None:
+async def _deadline(visit: PageRequest, job: Mapping[str, Any], question: QuestionForm) -> float | None:
     """Return how long after its turn an answer leaves, if at a deadline: that is public, and free to ask for."""
     if job["person"] != visit.caller.name:  # others are told what holds for themselves
         return None
     try:
         reply = await visit.api.send("POST", "datasets", job["dataset"], "explain", body=question.priced)
-    except Refusal:
+    except ApiRefusal:
         return None
     deadline: float | None = reply.document.get("deadline")
     return deadline
 
 
-async def cancel(visit: Visit) -> Response:
+async def cancel(visit: PageRequest) -> Response:
     """Cancel a question."""
     query = visit.part("query")
     return await act(visit, visit.api.send("DELETE", "queries", query), f"{HERE}/{segment(query)}", follow)
 
 
 PAGES: Final = (
-    Page(method="GET", path=HERE, handle=show, query=("everybody", "after")),
-    Page(method="GET", path=ONE, handle=follow),
-    Page(method="POST", path=f"{ONE}/cancel", handle=cancel),
+    ConsolePage(method="GET", path=HERE, handle=show, query=("everybody", "after")),
+    ConsolePage(method="GET", path=ONE, handle=follow),
+    ConsolePage(method="POST", path=f"{ONE}/cancel", handle=cancel),
 )

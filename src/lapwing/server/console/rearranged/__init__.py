@@ -9,9 +9,9 @@ from lapwing.server.console.acting import decimal_of
 from lapwing.server.console.answer.table import cells_of, ordered
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import NUMERIC, chart_of
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.rearranged.rows import Arrangement, rearranged
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 
 HOW: Final = ("sum", "largest", "smallest")
 ROWS: Final = 500
@@ -23,7 +23,7 @@ QUERY: Final = (
 )  # fmt: skip
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: PageRequest) -> Response:
     """Show an answer as it is wanted."""
     id_ = visit.part("answer")
     document = await visit.api.get("answers", id_)
@@ -67,7 +67,7 @@ def _of_rows(shown: dict[str, Any], places: list[int]) -> dict[str, Any]:
     return {**shown, "rows": [shown["rows"][place] for place in places], "intervals": ends}
 
 
-def _wanted(visit: Visit, document: dict[str, Any]) -> Arrangement:
+def _wanted(visit: PageRequest, document: dict[str, Any]) -> Arrangement:
     keys, columns = document["keys"], document["columns"]
     chosen = [key for place, key in enumerate(keys[:MOST_KEYS]) if visit.asked(f"k{place}")]
     how, key, column, sort = (visit.asked(name) for name in ("how", "key", "column", "sort"))
@@ -89,9 +89,9 @@ def _wanted(visit: Visit, document: dict[str, Any]) -> Arrangement:
 def _real(text: str) -> float | None:
     try:
         text = decimal_of(text)
-    except Refusal:  # which may be two numbers: it limits nothing
+    except ApiRefusal:  # which may be two numbers: it limits nothing
         return None
     return float(text) if re.fullmatch(r"-?[0-9]{1,30}(\.[0-9]{0,30})?", text) else None
 
 
-PAGES: Final = (Page(method="GET", path="/console/answers/{answer}/rearranged", handle=show, query=QUERY),)
+PAGES: Final = (ConsolePage(method="GET", path="/console/answers/{answer}/rearranged", handle=show, query=QUERY),)

@@ -45,7 +45,7 @@ Document = Mapping[str, Any]
 How = Literal["sum", "largest", "smallest"]
 
 
-class Drawn(NamedTuple):
+class NumberNoise(NamedTuple):
     """A noise that was drawn. Args: step: of which its numbers are multiples; in units of the number, as the scale."""
 
     law: str
@@ -97,7 +97,7 @@ def rearranged(document: Document, wanted: Arrangement, sql: str) -> dict[str, A
     return _some(shown, _chosen(shown, wanted))
 
 
-def half_width(noises: Sequence[Drawn], count: int, rounding: float = 0.0) -> float | None:
+def half_width(noises: Sequence[NumberNoise], count: int, rounding: float = 0.0) -> float | None:
     """Return within what the sum of so many independent errors is, but with a chance of 5 %; None for other laws.
 
     Args:
@@ -172,8 +172,8 @@ def _ends(document: Document, name: str, groups: Sequence[Sequence[Fraction]], s
         return None
     released = [Fraction(str(row[name])) for row in document["rows"] if row[name] is not None]
     step = float(_common(released))
-    drawn = [Drawn(one["mechanism"], one["scale"], one["step"]) for one in noise.get("noises", ())]
-    noises = drawn or [Drawn(noise["mechanism"], noise["scale"], step)]
+    drawn = [NumberNoise(one["mechanism"], one["scale"], one["step"]) for one in noise.get("noises", ())]
+    noises = drawn or [NumberNoise(noise["mechanism"], noise["scale"], step)]
     widths = [half_width(noises, len(group), noise.get("rounding", 0.0)) for group in groups]
     if None in widths or not step:
         return None

@@ -10,40 +10,40 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.server.console.editing import with_editor
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.register.fields import READING, TYPES, draft_of, proposed
 from lapwing.server.console.templates import segment
-from lapwing.server.console.visits import Page, Visit, go
+from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem
 
 HERE: Final = "/console/register"
 
 
-async def show(visit: Visit, refused: Problem | None = None) -> Response:
+async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """Step 1: the files of which one can be registered."""
     files = await visit.api.get("files")
-    folders = sorted({one["folder"] for one in files})
+    folders = sorted({file["folder"] for file in files})
     status = refused["status"] if refused else 200
     return visit.show("register/files.html", status, files=files, folders=folders, refused=refused, step=1)
 
 
-async def show_columns(visit: Visit) -> Response:
+async def show_columns(visit: PageRequest) -> Response:
     """Step 2: what is said in public of a file: whose rows, what the columns may hold, the budget."""
     folder, file = visit.asked("folder"), visit.asked("file")
     try:
         found = await _read(visit, folder, file)
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return await show(visit, refusal.document)
     typed = proposed(found["columns"])
     return _columns(visit, folder, file, found["columns"], declared=found["declared"], typed=typed)
 
 
-async def draft(visit: Visit) -> Response:
+async def draft(visit: PageRequest) -> Response:
     """Step 3: the catalog that follows, to be read and changed."""
     form = visit.form
     try:
         made = (await visit.api.send("POST", "catalogs", "draft", body=draft_of(form))).document
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         folder, file = form.get("folder", ""), form.get("file", "")
         found = await _read(visit, folder, file)
         columns, declared = found["columns"], found["declared"]
@@ -51,46 +51,46 @@ async def draft(visit: Visit) -> Response:
     return _catalog(visit, made["catalog"], notes=made["notes"])
 
 
-async def check(visit: Visit) -> Response:
+async def check(visit: PageRequest) -> Response:
     """Read the data that the catalog describes, and show what they are like, this once."""
     try:
         found = (await visit.api.send("POST", "catalogs", "check", body=_sent(visit))).document
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return _catalog(visit, visit.form.get("catalog", ""), refused=refusal.document)
     return _catalog(visit, visit.form.get("catalog", ""), check=found)
 
 
-async def register(visit: Visit) -> Response:
+async def register(visit: PageRequest) -> Response:
     """Register it."""
     try:
         made = (await visit.api.send("POST", "datasets", body=_sent(visit))).document
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return _catalog(visit, visit.form.get("catalog", ""), refused=refusal.document)
-    return go(f"/console/data/{segment(made['name'])}/access?done=registered")
+    return redirect(f"/console/data/{segment(made['name'])}/access?done=registered")
 
 
-async def show_catalog(visit: Visit) -> Response:
+async def show_catalog(visit: PageRequest) -> Response:
     """Step 3 alone: a catalog that one has."""
     files = await visit.api.get("files")  # who may register nothing is told so here
-    return _catalog(visit, "", folders=sorted({one["folder"] for one in files}))
+    return _catalog(visit, "", folders=sorted({file["folder"] for file in files}))
 
 
-async def _read(visit: Visit, folder: str, file: str) -> Any:
+async def _read(visit: PageRequest, folder: str, file: str) -> Any:
     """Return the columns of a file.
 
     Raises:
-        Refusal: What the service refused, as it says it.
+        ApiRefusal: What the service refused, as it says it.
     """
     body = {"folder": folder or None, "file": file}
     return (await visit.api.send("POST", "files", "columns", body=body)).document
 
 
-def _sent(visit: Visit) -> dict[str, Any]:
+def _sent(visit: PageRequest) -> dict[str, Any]:
     return {"catalog": visit.form.get("catalog", ""), "folder": visit.form.get("folder") or None}
 
 
 def _columns(
-    visit: Visit,
+    visit: PageRequest,
     folder: str,
     file: str,
     columns: Any,
@@ -115,7 +115,7 @@ def _columns(
 
 
 def _catalog(
-    visit: Visit,
+    visit: PageRequest,
     catalog: str,
     *,
     notes: Any = (),
@@ -138,10 +138,10 @@ def _catalog(
 
 
 PAGES: Final = (
-    Page(method="GET", path=HERE, handle=show),
-    Page(method="GET", path=f"{HERE}/file", handle=show_columns, query=("folder", "file")),
-    Page(method="POST", path=f"{HERE}/file", handle=draft),
-    Page(method="GET", path=f"{HERE}/catalog", handle=show_catalog),
-    Page(method="POST", path=f"{HERE}/check", handle=check),
-    Page(method="POST", path=HERE, handle=register),
+    ConsolePage(method="GET", path=HERE, handle=show),
+    ConsolePage(method="GET", path=f"{HERE}/file", handle=show_columns, query=("folder", "file")),
+    ConsolePage(method="POST", path=f"{HERE}/file", handle=draft),
+    ConsolePage(method="GET", path=f"{HERE}/catalog", handle=show_catalog),
+    ConsolePage(method="POST", path=f"{HERE}/check", handle=check),
+    ConsolePage(method="POST", path=HERE, handle=register),
 )

@@ -5,16 +5,16 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.server.console.acting import act
-from lapwing.server.console.ask.question import Question, question_of, single
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.ask.question import QuestionForm, question_of, single
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
-from lapwing.server.console.visits import Page, Visit, go
+from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem, problem
 
 MOST: Final = 500
 
 
-async def show(visit: Visit, refused: Problem | None = None) -> Response:
+async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """List what is saved of a data set."""
     dataset = visit.part("dataset")
     items = [one for one in await visit.api.get("datasets", dataset, "saved", limit=MOST) if "question" in one]
@@ -25,14 +25,14 @@ async def show(visit: Visit, refused: Problem | None = None) -> Response:
         dataset=dataset,
         items=items,
         links={one["id"]: question_of(one["question"]).link for one in items},
-        answers=[{**one, "request": single(one["request"])} for one in answers],
+        answers=[{**answer, "request": single(answer["request"])} for answer in answers],
         refused=refused,
     )
 
 
-async def save(visit: Visit) -> Response:
+async def save(visit: PageRequest) -> Response:
     """Save the question of a form; or show why it is not."""
-    dataset, question = visit.part("dataset"), Question.read(visit.form)
+    dataset, question = visit.part("dataset"), QuestionForm.read(visit.form)
     priced = {name: value for name, value in question.priced.items() if name in ("sql", "epsilon", "error") and value}
     title = visit.form.get("title", "").strip() or question.label or " ".join(question.sql.split())[:60]
     body = {"title": title, "question": priced, "shared": "shared" in visit.form}
@@ -40,43 +40,43 @@ async def save(visit: Visit) -> Response:
     return await act(visit, visit.api.send("POST", "datasets", dataset, "saved", body=body), f"{here}?done=saved", show)
 
 
-async def follow(visit: Visit) -> Response:
+async def follow(visit: PageRequest) -> Response:
     """Lead to a saved question, or to a dashboard: an address that a team can pass on."""
     id_ = visit.part("saved")
     item = await visit.api.get("saved", id_)
     if "tiles" in item:
-        return go(f"/console/dashboards/{segment(id_)}")
+        return redirect(f"/console/dashboards/{segment(id_)}")
     question = question_of({**item["question"], "label": item["title"]})
-    return go(f"/console/data/{segment(item['dataset'])}/ask?{question.link}")
+    return redirect(f"/console/data/{segment(item['dataset'])}/ask?{question.link}")
 
 
-async def change(visit: Visit) -> Response:
+async def change(visit: PageRequest) -> Response:
     """Share something saved, or no longer; or remove it."""
     id_ = visit.part("saved")
     item = await visit.api.get("saved", id_)
     where = f"/console/data/{segment(item['dataset'])}/{'dashboards' if 'tiles' in item else 'saved'}"
     if visit.form.get("what") == "remove":
         await visit.api.send("DELETE", "saved", id_)
-        return go(f"{where}?done=removed")
+        return redirect(f"{where}?done=removed")
     content: dict[str, Any] = {name: item[name] for name in ("question", "tiles") if name in item}
     body = {"title": item["title"], **content, "shared": visit.form.get("what") == "share"}
     await visit.api.send("PUT", "saved", id_, body=body)
-    return go(f"{where}?done=changed")
+    return redirect(f"{where}?done=changed")
 
 
-async def share(visit: Visit) -> Response:
+async def share(visit: PageRequest) -> Response:
     """Let one's team open an answer, or no longer."""
     id_, what = visit.part("answer"), visit.form.get("what")
     if what not in ("share", "keep"):
-        raise Refusal(problem("invalid_request", 422, "Choose whether to share the result."))
+        raise ApiRefusal(problem("invalid_request", 422, "Choose whether to share the result."))
     await visit.api.send("PUT", "answers", id_, "team", body={"shared": what == "share"})
-    return go(f"/console/answers/{segment(id_)}")
+    return redirect(f"/console/answers/{segment(id_)}")
 
 
 PAGES: Final = (
-    Page(method="GET", path="/console/data/{dataset}/saved", handle=show),
-    Page(method="POST", path="/console/data/{dataset}/saved", handle=save),
-    Page(method="GET", path="/console/saved/{saved}", handle=follow),
-    Page(method="POST", path="/console/saved/{saved}/change", handle=change),
-    Page(method="POST", path="/console/answers/{answer}/share", handle=share),
+    ConsolePage(method="GET", path="/console/data/{dataset}/saved", handle=show),
+    ConsolePage(method="POST", path="/console/data/{dataset}/saved", handle=save),
+    ConsolePage(method="GET", path="/console/saved/{saved}", handle=follow),
+    ConsolePage(method="POST", path="/console/saved/{saved}/change", handle=change),
+    ConsolePage(method="POST", path="/console/answers/{answer}/share", handle=share),
 )

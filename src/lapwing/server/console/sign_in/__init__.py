@@ -20,7 +20,7 @@ from lapwing.server.console.browser_sessions import BrowserSession, BrowserSessi
 from lapwing.server.console.forms import FIELD, foreign, form_of, is_from_here
 from lapwing.server.console.sign_in.steps import SignInSteps
 from lapwing.server.console.templates import Templates
-from lapwing.server.console.visits import go
+from lapwing.server.console.visits import redirect
 from lapwing.server.problems import status_of
 from lapwing.server.service import Service
 
@@ -38,7 +38,7 @@ PROVEN: Final = "password"
 
 
 @final
-class SignIn:
+class SignInPages:
     """The pages on which one signs in with a password.
 
     Args:
@@ -75,13 +75,13 @@ class SignIn:
     async def show_code(self, request: Request) -> Response:
         """Ask for a code of the second factor, if the password was proven a moment ago."""
         step = await run_in_threadpool(self._steps.look, request.cookies.get(self._cookie, ""), PROVEN)
-        return go("/console/sign-in") if step is None else self._code_page(request, step)
+        return redirect("/console/sign-in") if step is None else self._code_page(request, step)
 
     async def proven(self, request: Request) -> tuple[Response, BrowserSession | None]:
         """Begin a session for who knows the password, or ask for the code as well; or ask again.
 
         Raises:
-            Refusal: What the service refused, as it says it.
+            ApiRefusal: What the service refused, as it says it.
         """
         form = await self._own_form(request)
         name, password = form.get("name", "")[:MOST_NAME], form.get("password", "")[:MOST_PASSWORD]
@@ -96,7 +96,7 @@ class SignIn:
             return self._page(request, where, name=name, error=error), None
         if await run_in_threadpool(self._service.people.second_factors.is_on, name):
             step = {"kind": PROVEN, "name": name, "proven": kept, "next": where}
-            response = go(CODE)
+            response = redirect(CODE)
             self._set(response, await run_in_threadpool(self._steps.keep, step))
             return response, None
         return await self._begun(request, name, kept, where)
@@ -105,13 +105,13 @@ class SignIn:
         """Begin a session for who sends a code of the second factor, after the password; or ask again.
 
         Raises:
-            Refusal: What the service refused, as it says it.
+            ApiRefusal: What the service refused, as it says it.
         """
         form = await self._own_form(request)
         cookie = request.cookies.get(self._cookie, "")
         step = await run_in_threadpool(self._steps.look, cookie, PROVEN)
         if step is None:
-            return go("/console/sign-in"), None
+            return redirect("/console/sign-in"), None
         factors = self._service.people.second_factors
         try:
             self._service.callers.stranger(request)
@@ -122,7 +122,7 @@ class SignIn:
         except LapwingError as error:
             return self._code_page(request, step, error=error), None
         if await run_in_threadpool(self._steps.take, cookie, PROVEN) is None:
-            return go("/console/sign-in"), None
+            return redirect("/console/sign-in"), None
         return await self._begun(request, step["name"], step["proven"], step["next"])
 
     def _proven(self, name: str, password: str) -> str:
@@ -135,7 +135,7 @@ class SignIn:
             session = await run_in_threadpool(self._sessions.begin, name, kept)
         except NotAuthorised as error:  # another password was set meanwhile
             return self._page(request, where, name=name, error=error), None
-        response = go(where)
+        response = redirect(where)
         response.delete_cookie(self._cookie, path="/", secure=self._secure, httponly=True, samesite="strict")
         return response, session
 
@@ -143,7 +143,7 @@ class SignIn:
         """Return a form that a page of this sign-in sent.
 
         Raises:
-            Refusal: What the service refused, as it says it.
+            ApiRefusal: What the service refused, as it says it.
         """
         form = await form_of(request)
         cookie = request.cookies.get(self._cookie, "")

@@ -15,10 +15,10 @@ from starlette.responses import RedirectResponse, Response
 from lapwing.errors import LapwingError, NotAuthorised
 from lapwing.server.authentication import address_of
 from lapwing.server.console.browser_sessions import BrowserSession, BrowserSessions
-from lapwing.server.console.sign_in import PROVIDER, START, SignIn, own_path
+from lapwing.server.console.sign_in import PROVIDER, START, SignInPages, own_path
 from lapwing.server.console.sign_in.steps import MINUTES, SignInSteps
-from lapwing.server.console.visits import go
-from lapwing.server.openid.identities import Identities
+from lapwing.server.console.visits import redirect
+from lapwing.server.openid.identities import ProviderIdentities
 from lapwing.server.openid.provider import Provider
 from lapwing.server.openid.settings import OpenIdSettings
 from lapwing.server.service import Service
@@ -38,7 +38,7 @@ class ProviderSignIn:
         service: Service,
         settings: OpenIdSettings,
         sessions: BrowserSessions,
-        sign_in: SignIn,
+        sign_in: SignInPages,
         address: str,
         *,
         secure: bool,
@@ -48,7 +48,7 @@ class ProviderSignIn:
         self._cookie = "__Host-lapwing-provider" if secure else "lapwing-provider"
         self._provider = Provider(settings, address + PROVIDER + "/callback")
         self._steps = SignInSteps(service.store)
-        self.identities = Identities(service.store, service.people, self._provider)
+        self.identities = ProviderIdentities(service.store, service.people, self._provider)
 
     async def leave(self, request: Request) -> Response:
         """Send the browser to the provider."""
@@ -92,7 +92,7 @@ class ProviderSignIn:
             if isinstance(error, NotAuthorised):
                 await run_in_threadpool(self._service.failed_logins.note, name, address_of(request))
             return self._forgotten(self._sign_in.refused(request, where, error)), None
-        return self._forgotten(go(where)), session
+        return self._forgotten(redirect(where)), session
 
     async def signed_out(self, request: Request, session: BrowserSession) -> Response | None:
         """Return the page from which one signs out of the provider too; None for a session that it did not begin."""

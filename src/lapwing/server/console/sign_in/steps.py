@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
 from lapwing.server import credentials
-from lapwing.server.store import Store
+from lapwing.server.store import ServiceStore
 
 MINUTES: Final = 10
 
@@ -19,7 +19,7 @@ MINUTES: Final = 10
 class SignInSteps:
     """The sign-ins of a service that are under way."""
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: ServiceStore, clock: Callable[[], float] = time.time) -> None:
         self._store, self._clock = store, clock
 
     def keep(self, document: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 
 LINES: Final = 100
 SAID: Final[Mapping[str, str]] = {
@@ -23,7 +23,7 @@ SAID: Final[Mapping[str, str]] = {
 BAD: Final = frozenset({"login failed", "second factor removed", "recovery code used"})
 
 
-async def show(visit: Visit) -> Response:
+async def show(visit: PageRequest) -> Response:
     """Show the sign-ins."""
     reply = await visit.api.send("GET", "audit")
     lines = await run_in_threadpool(lambda: [json.loads(line) for line in reply.content.splitlines()])
@@ -65,4 +65,4 @@ def _line(line: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-PAGES: Final = (Page(method="GET", path="/console/sign-ins", handle=show, query=("about", "before")),)
+PAGES: Final = (ConsolePage(method="GET", path="/console/sign-ins", handle=show, query=("about", "before")),)

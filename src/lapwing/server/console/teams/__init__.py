@@ -5,69 +5,69 @@ from typing import Final
 from starlette.responses import Response
 
 from lapwing.server.console.acting import act, share_of
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem
 
 HERE: Final = "/console/teams"
 TEAM: Final = f"{HERE}/{{team}}"
 
 
-async def show(visit: Visit, refused: Problem | None = None) -> Response:
+async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """List the teams."""
     teams = await visit.api.get("teams")
     status = refused["status"] if refused else 200
     return visit.show("teams/page.html", status, teams=teams, refused=refused, typed=visit.form)
 
 
-async def add(visit: Visit) -> Response:
+async def add(visit: PageRequest) -> Response:
     """Make a team."""
     name = visit.form.get("name", "").strip()
     change = visit.api.send("POST", "teams", body={"name": name})
     return await act(visit, change, f"{HERE}/{segment(name)}?done=made", show)
 
 
-async def show_team(visit: Visit, refused: Problem | None = None) -> Response:
+async def show_team(visit: PageRequest, refused: Problem | None = None) -> Response:
     """Show a team."""
     team = await visit.api.get("teams", visit.part("team"))
     status = refused["status"] if refused else 200
     return visit.show("teams/team.html", status, team=team, refused=refused, typed=visit.form if refused else {})
 
 
-async def join(visit: Visit) -> Response:
+async def join(visit: PageRequest) -> Response:
     """Let somebody be in the team, and in no other."""
     name = visit.form.get("name", "").strip()
     change = visit.api.send("PATCH", "people", name, body={"team": visit.part("team")})
     return await act(visit, change, _back(visit), show_team)
 
 
-async def leave(visit: Visit) -> Response:
+async def leave(visit: PageRequest) -> Response:
     """Let somebody be in it no more."""
     change = visit.api.send("PATCH", "people", visit.form.get("name", ""), body={"leave_team": True})
     return await act(visit, change, _back(visit), show_team)
 
 
-async def give_share(visit: Visit) -> Response:
+async def give_share(visit: PageRequest) -> Response:
     """Give the team a share of a data set, or none."""
     team, dataset = visit.part("team"), visit.form.get("dataset", "")
     try:
         body = {"share": share_of(visit.form.get("share", ""))}
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return await show_team(visit, refusal.document)
     change = visit.api.send("PUT", "datasets", dataset, "teams", team, body=body)
     return await act(visit, change, _back(visit), show_team)
 
 
-def _back(visit: Visit) -> str:
+def _back(visit: PageRequest) -> str:
     return f"{HERE}/{segment(visit.part('team'))}?done=changed"
 
 
 PAGES: Final = (
-    Page(method="GET", path=HERE, handle=show),
-    Page(method="POST", path=HERE, handle=add),
-    Page(method="GET", path=TEAM, handle=show_team, query=("done",)),
-    Page(method="POST", path=f"{TEAM}/join", handle=join),
-    Page(method="POST", path=f"{TEAM}/leave", handle=leave),
-    Page(method="POST", path=f"{TEAM}/share", handle=give_share),
+    ConsolePage(method="GET", path=HERE, handle=show),
+    ConsolePage(method="POST", path=HERE, handle=add),
+    ConsolePage(method="GET", path=TEAM, handle=show_team, query=("done",)),
+    ConsolePage(method="POST", path=f"{TEAM}/join", handle=join),
+    ConsolePage(method="POST", path=f"{TEAM}/leave", handle=leave),
+    ConsolePage(method="POST", path=f"{TEAM}/share", handle=give_share),
 )

@@ -6,15 +6,15 @@ from starlette.responses import Response
 
 from lapwing.server.console.acting import act
 from lapwing.server.console.catalog.differences import differences
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
-from lapwing.server.console.visits import Page, Visit
+from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem
 
 HERE: Final = "/console/data/{dataset}/versions"
 
 
-async def show(visit: Visit, refused: Problem | None = None, following: Any = None) -> Response:
+async def show(visit: PageRequest, refused: Problem | None = None, following: Any = None) -> Response:
     """Show what was accepted, what was in force, when and by whom."""
     dataset = visit.part("dataset")
     versions = await visit.api.get("datasets", dataset, "versions")
@@ -23,23 +23,23 @@ async def show(visit: Visit, refused: Problem | None = None, following: Any = No
     return visit.show("versions/page.html", status, **facts)
 
 
-async def look(visit: Visit) -> Response:
+async def look(visit: PageRequest) -> Response:
     """Read the data, and show what accepting them would do."""
     try:
         found = await visit.api.send("POST", "datasets", visit.part("dataset"), "versions", "next")
-    except Refusal as refusal:
+    except ApiRefusal as refusal:
         return await show(visit, refusal.document)
     return await show(visit, following=found.document)
 
 
-async def accept(visit: Visit) -> Response:
+async def accept(visit: PageRequest) -> Response:
     """Make the data as they are now the current version."""
     dataset = visit.part("dataset")
     change = visit.api.send("POST", "datasets", dataset, "accept")
     return await act(visit, change, f"/console/data/{segment(dataset)}/versions?done=accepted", show)
 
 
-async def show_text(visit: Visit) -> Response:
+async def show_text(visit: PageRequest) -> Response:
     """Show a catalog that was in force, and what is otherwise in the one that came after it."""
     dataset, number = visit.part("dataset"), visit.part("number")
     text = (await visit.api.send("GET", "datasets", dataset, "versions", number)).content.decode()
@@ -59,8 +59,8 @@ async def show_text(visit: Visit) -> Response:
 
 
 PAGES: Final = (
-    Page(method="GET", path=HERE, handle=show, query=("done",)),
-    Page(method="POST", path=f"{HERE}/next", handle=look),
-    Page(method="POST", path=f"{HERE}/accept", handle=accept),
-    Page(method="GET", path=f"{HERE}/{{number}}", handle=show_text),
+    ConsolePage(method="GET", path=HERE, handle=show, query=("done",)),
+    ConsolePage(method="POST", path=f"{HERE}/next", handle=look),
+    ConsolePage(method="POST", path=f"{HERE}/accept", handle=accept),
+    ConsolePage(method="GET", path=f"{HERE}/{{number}}", handle=show_text),
 )

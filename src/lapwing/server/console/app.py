@@ -24,12 +24,12 @@ from lapwing.errors import LapwingError
 from lapwing.server.compression import accepts
 from lapwing.server.console.browser_sessions import BrowserSession, BrowserSessions
 from lapwing.server.console.forms import form_of, require_own
-from lapwing.server.console.inside import Api, Application, Refusal
+from lapwing.server.console.inside import Api, ApiRefusal, Application
 from lapwing.server.console.pages import PAGES
 from lapwing.server.console.policy import POLICY
-from lapwing.server.console.sign_in import CODE, PROVIDER, SignIn
+from lapwing.server.console.sign_in import CODE, PROVIDER, SignInPages
 from lapwing.server.console.templates import STATIC, all_templates
-from lapwing.server.console.visits import Page, Visit, go
+from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.log import log
 from lapwing.server.problems import Problem, internal, place_of, problem, problem_of
 from lapwing.server.service import Service
@@ -72,7 +72,7 @@ class Console:
         self._cookie = "__Host-lapwing" if secure else "lapwing"
         openid = service.settings.openid
         label = None if openid is None else openid.label
-        self._sign_in = SignIn(service, self._sessions, self._templates, label, secure=secure)
+        self._sign_in = SignInPages(service, self._sessions, self._templates, label, secure=secure)
         self._provider: ProviderSignIn | None = None
         if openid is not None:
             from lapwing.server.console.sign_in import provider  # here: few services have one
@@ -106,7 +106,7 @@ class Console:
             request.scope["route"] = route  # for the log, which names no part of a path that is filled in
             try:
                 response = await endpoint(request)
-            except Refusal as refusal:
+            except ApiRefusal as refusal:
                 response = self._problem(request, refusal.document)
             except LapwingError as error:
                 response = self._problem(request, problem_of(error))
@@ -143,7 +143,7 @@ class Console:
     async def _static(self, request: Request) -> Response:
         name = request.path_params["file"]
         if name not in self._templates.digests:
-            raise Refusal(problem("not_found", 404, "This file does not exist."))
+            raise ApiRefusal(problem("not_found", 404, "This file does not exist."))
         file = STATIC / name
         headers = {"Vary": "Accept-Encoding"}
         if request.query_params.get("v") == self._templates.digests[name]:
@@ -202,13 +202,13 @@ class Console:
         if session is not None:
             require_own(request, await form_of(request), session)
             await run_in_threadpool(self._sessions.end, session)
-        response = go("/console/sign-in?out=1")
+        response = redirect("/console/sign-in?out=1")
         if session is not None and self._provider is not None:
             response = await self._provider.signed_out(request, session) or response
         response.delete_cookie(self._cookie, path="/", secure=self._secure, httponly=True, samesite="lax")
         return response
 
-    def _visited(self, page: Page) -> Endpoint:
+    def _visited(self, page: ConsolePage) -> Endpoint:
         """Return a page behind the door."""
 
         async def visited(request: Request) -> Response:
@@ -216,12 +216,12 @@ class Console:
             if session is None:
                 where = request.url.path if page.method == "GET" else ""
                 where += f"?{request.url.query}" if where and request.url.query else ""
-                return go(f"/console/sign-in?next={quote(where, safe='')}" if where else "/console/sign-in")
+                return redirect(f"/console/sign-in?next={quote(where, safe='')}" if where else "/console/sign-in")
             form = await form_of(request)
             if page.method == "POST":
                 require_own(request, form, session)
             api = Api(application=self._inner, request=request, caller=session.caller)
-            visit = Visit(
+            visit = PageRequest(
                 request=request,
                 session=session,
                 api=api,

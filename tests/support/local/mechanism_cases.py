@@ -23,7 +23,7 @@ COINS: tuple[tuple[str, Any], ...] = (
     ("coins that often say yes", BinaryResponse.from_coins(Fraction(2, 3), Fraction(9, 10))),
     ("truth with 0.9", BinaryResponse.from_truth(0.9)),
 )
-SHELF = (*((f"{name} at {e}", make(e)) for name, make in AT_EPSILON for e in EPSILONS), *COINS)
+MECHANISM_CASES = (*((f"{name} at {e}", make(e)) for name, make in AT_EPSILON for e in EPSILONS), *COINS)
 
 
 def supports(mechanism: Any, report: Any) -> list[int]:

@@ -42,14 +42,15 @@ class KeySelectionQuote:
     That keys and measures together lose the sum of their losses, and `delta` once, is proven in `release`.
 
     Args:
-        instead: Where a count of units selects, what two noises of the same price would be: of the selection, and of
+        noisy_alternative: Where a count of units selects, what two noises of the same price would be: of the selection,
+        and of
             the count.
     """
 
     mechanism: KeySelection
     loss: Loss
     delta: Fraction
-    instead: "tuple[KeySelectionQuote, CellMechanism] | None" = None
+    noisy_alternative: "tuple[KeySelectionQuote, CellMechanism] | None" = None
 
     @property
     def counting(self) -> CountThresholding | None:
@@ -115,7 +116,7 @@ def delta_for_keys(question: Question, budget: Budget, delta: Number | None) -> 
     return probability(positive(delta, "delta"), "delta")
 
 
-def selecting(share: Loss, delta: Fraction, question: Question) -> KeySelectionQuote:
+def key_selection_for(share: Loss, delta: Fraction, question: Question) -> KeySelectionQuote:
     """Return the selection of keys that loses at most a share, and delta.
 
     In a pure ledger it flips coins whose chances follow from ε and δ; else it adds Gaussian noise to weights of length

@@ -1,4 +1,4 @@
-"""Laws that every mechanism on the shelf must keep, over `zoo.SHELF`, and twins that break them."""
+"""Laws that every mechanism must keep, over `mechanism_cases.MECHANISM_CASES`, and twins that break them."""
 
 from collections import Counter
 from collections.abc import Hashable
@@ -11,14 +11,14 @@ import pytest
 from mpmath import mp, mpf
 
 from lapwing.privacy.measures import ApproxDP, PureDP, ZeroConcentratedDP
-from tests.support import zoo
+from tests.support import mechanism_cases
 from tests.support.effort import one_in
 from tests.support.enumeration import Law, law_of
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.privacy.oracle import real
 
-CASES = pytest.mark.parametrize("case", zoo.SHELF, ids=lambda case: case.name)
+CASES = pytest.mark.parametrize("case", mechanism_cases.MECHANISM_CASES, ids=lambda case: case.name)
 # What enumeration cuts from infinite laws, a few times over.
 CLOSE = mpf(10) ** -11
 EPSILONS = tuple(Fraction(x) for x in ("0", "1/10", "1/2", "1", "2", "4"))
@@ -28,11 +28,11 @@ ORDERS = (mpf("1.01"), mpf(2), mpf(8))
 @cache
 def laws(name: str) -> tuple[Law, Law]:
     """The laws on both neighbours that were written down apart from the code."""
-    case = next(case for case in zoo.SHELF if case.name == name)
+    case = next(case for case in mechanism_cases.MECHANISM_CASES if case.name == name)
     return case.law(case.pair[0]), case.law(case.pair[1])
 
 
-def check_law(case: zoo.Case) -> None:
+def check_law(case: mechanism_cases.Case) -> None:
     """What the code does, over all ways its samplers can go, is the law that was written down apart from it."""
     for data, wanted in zip(case.pair, laws(case.name), strict=True):
         found = law_of(lambda entropy, data=data: case.run(data, entropy))  # type: ignore[misc]
@@ -56,7 +56,7 @@ def renyi(law: Law, other: Law, order: mpf) -> mpf:
     return mp.log(mp.fsum(p**order * other[y] ** (1 - order) for y, p in law.items() if p > CLOSE)) / (order - 1)
 
 
-def check_loss(case: zoo.Case, laws: tuple[Law, Law]) -> None:
+def check_loss(case: mechanism_cases.Case, laws: tuple[Law, Law]) -> None:
     """The stated losses cover the laws on the two neighbours, in both directions; a tight one is attained."""
     assert case.stated
     for law, other in (laws, laws[::-1]):
@@ -82,7 +82,7 @@ def check_loss(case: zoo.Case, laws: tuple[Law, Law]) -> None:
             assert attained >= real(loss.delta) * (1 - mpf(10) ** -9)
 
 
-def check_draws(case: zoo.Case, draws: int) -> None:
+def check_draws(case: mechanism_cases.Case, draws: int) -> None:
     """Real draws fit the law; outcomes that are expected less than ten times are put together."""
     for data, law in zip(case.pair, laws(case.name), strict=True):
         entropy = StreamEntropy(case.name)
@@ -100,28 +100,31 @@ def check_draws(case: zoo.Case, draws: int) -> None:
 
 
 @CASES
-def test_the_law_is_the_one_written_down(case: zoo.Case) -> None:
+def test_the_law_is_the_one_written_down(case: mechanism_cases.Case) -> None:
     check_law(case)
 
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=pytest.mark.long if case.name == "quantile tree" else ()) for case in zoo.SHELF],
+    [
+        pytest.param(case, marks=pytest.mark.long if case.name == "quantile tree" else ())
+        for case in mechanism_cases.MECHANISM_CASES
+    ],
     ids=lambda case: case.name,
 )
-def test_the_stated_losses_cover_neighbours(case: zoo.Case) -> None:
+def test_the_stated_losses_cover_neighbours(case: mechanism_cases.Case) -> None:
     check_loss(case, laws(case.name))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("draws", [300, pytest.param(10_000, marks=pytest.mark.long)])
-@pytest.mark.parametrize("case", one_in(8, zoo.SHELF), ids=lambda case: case.name)
-def test_draws_fit_the_law(case: zoo.Case, draws: int) -> None:
+@pytest.mark.parametrize("case", one_in(8, mechanism_cases.MECHANISM_CASES), ids=lambda case: case.name)
+def test_draws_fit_the_law(case: mechanism_cases.Case, draws: int) -> None:
     check_draws(case, draws)
 
 
 @CASES
-def test_twin_a_planted_bug_is_caught(case: zoo.Case) -> None:
+def test_twin_a_planted_bug_is_caught(case: mechanism_cases.Case) -> None:
     """Its law is not the one written down; and if the loss is attained, its law breaks the loss too."""
     twin = replace(case, run=case.planted)
     with pytest.raises(AssertionError):
