@@ -229,4 +229,4 @@ def test_comparing_with_what_is_not_listed_is_noted(value: str, tmp_path: Path) 
     (tmp_path / "poll.csv").write_text("id,region\n1,North\n")
     with lw.protect(tmp_path / "poll.csv", **USUAL, privacy_unit="id", domains={"region": ["North"]}) as session:
         notes = session.explain(f"SELECT COUNT(*) AS n FROM poll WHERE region = {value}", epsilon=1).notes
-    assert any("does not list" in note for note in notes)
+    assert any("is compared with" in note for note in notes)

@@ -79,7 +79,7 @@ def test_questions_that_fit_fit_with_their_delta(session: lw.Session) -> None:
     assert replace(view, allowances=(share,)).fits(row.loss, row.parts, row.delta) == 0
     tenth = view.total.from_amount(view.total.amount / 10)
     assert replace(view, most=tenth).fits(row.loss, row.parts, row.delta) == 0
-    assert "delta 1e-7 for private keys" in figures.allowance(share, view.total)
+    assert "delta 1e-7 for finding groups" in figures.allowance(share, view.total)
     assert "1 more query at" in shown_of(view)
 
 
@@ -103,12 +103,12 @@ def test_what_more_like_it_means_is_said_with_the_delta(session: lw.Session) -> 
     answer = session.sql(PRIVATE, epsilon=Fraction(1, 10), delta=KEYS * Fraction(4, 10))
     view = session.budget()
     line = asking.price_line(answer, view)
-    assert "delta 4e-7 for keys" in line
+    assert "delta 4e-7 for finding groups" in line
     assert "1 more like it" in line
-    assert "delta for keys" in shown_of(view)
-    assert ["spent of δ for keys", "4e-7", "40 %"] in [list(row) for row in sections._spent(view, 1).table]
+    assert "delta for groups" in shown_of(view)
+    assert ["spent of δ for finding groups", "4e-7", "40 %"] in [list(row) for row in sections._spent(view, 1).table]
     session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=Fraction(1, 10))
-    assert "for keys" not in asking.price_line(
+    assert "for finding groups" not in asking.price_line(
         session.sql("SELECT SUM(person) AS n FROM visits", epsilon=0.2), session.budget()
     )
 
@@ -117,9 +117,9 @@ def test_what_is_spent_is_shown_with_its_delta(session: lw.Session) -> None:
     session.sql(PRIVATE, epsilon=Fraction(1, 10), delta=KEYS / 2)
     view = session.budget()
     shown = shown_of(view)
-    spent = re.search(r"\bspent (.*?) remaining ", shown)
+    spent = re.search(r" so far (.*?) shares of ", shown)
     assert spent is not None, shown
-    assert spent[1].count("epsilon ") <= spent[1].count("delta "), shown  # the total's own stands above
+    assert spent[1].count("epsilon ") == spent[1].count("delta ") == 1, shown  # the total's own stands above
     said = sections._spent(view, 1).paragraphs[1]
     assert said.count("ε = ") == said.count("δ = ") > 0, said
     only_delta = replace(view, spent=view.spent.nothing())
