@@ -285,6 +285,8 @@ def _entries(path: Place, content: object) -> Iterator[tuple[Place, str]]:
 def _written(content: object) -> str:
     if isinstance(content, list):
         return f"[{', '.join(map(_written, content))}]"
+    if isinstance(content, dict):  # a value with its label
+        return f"{{ {', '.join(f'{key} = {_written(value)}' for key, value in content.items())} }}"
     if isinstance(content, bool):
         return str(content).lower()
     return spelling.text(content) if isinstance(content, str) else str(content)

@@ -91,6 +91,24 @@ def test_the_pages(clinic: Path, run: Run) -> None:
     assert squeezed(run("describe", "costly").out)[4:] == squeezed(COSTLY)
 
 
+def test_texts_of_the_data_dictionary_are_shown(clinic: Path, run: Run) -> None:
+    plain = run("describe", "patients")
+    assert "meaning" not in plain.out
+    file = clinic / "lapwing.toml"
+    source = 'source = "patients.csv"'
+    more = f'{source}\ntitle = "Patients"\ndescription = "One row\\n for each."\ncontact = "data@example.org"'
+    labelled = '[{ value = "f", label = "female" }, "m"], title = "Sex [bold]"'
+    file.write_text(CATALOG.replace(source, more).replace('["f", "m"]', labelled))
+    page = " ".join(run("describe", "patients").out.split())
+    for part in ("Patients: One row for each.", "contact data@example.org", "Sex [bold]", "f (female), m"):
+        assert part in page
+    assert "Patients; protects" in " ".join(run("tables").out.split())
+    document = json.loads(run("describe", "patients", "--format", "json").out)
+    assert (document["title"], document["contact"]) == ("Patients", "data@example.org")
+    (sex,) = [column for column in document["columns"] if column["name"] == "sex"]
+    assert (sex["title"], sex["labels"]) == ("Sex [bold]", {"f": "female"})
+
+
 def test_what_follows_for_the_columns_of_a_view(clinic: Path, run: Run) -> None:
     computed = {
         "cost * 2": ("decimal", "0", "1000", "0.01"),

@@ -7,6 +7,7 @@ from typing import Self, final
 
 from lapwing.catalog import spelling
 from lapwing.catalog.checks import ROW, check_tables, check_text, one_of, refuse_same_names
+from lapwing.catalog.dictionary import EMPTY, Dictionary
 from lapwing.catalog.digests import digest, table_facts
 from lapwing.catalog.graph import EDGE, Graph, check_graphs
 from lapwing.catalog.ledger import place_of
@@ -123,6 +124,7 @@ class Catalog:
         graphs: Between rows of tables. A catalog of graphs with edge privacy alone needs no protected table.
         monitors: That are to be made of it; what was made and paid for is kept beside the ledger.
         clock: Queries that look at the clock see the beginning of the "day" or of the "hour", in UTC.
+        dictionary: Titles, descriptions, labels and the like, for people; no plan and no digest depends on them.
 
     Raises:
         CatalogError: Starting with the place of what is wrong.
@@ -142,6 +144,7 @@ class Catalog:
     file: Path | None = field(default=None, compare=False)
     cluster: str | None = None
     clock: str = "day"
+    dictionary: Dictionary = EMPTY
     digest: str = field(init=False, repr=False, compare=False)
     """A fingerprint of what the tables mean (SHA-256, hexadecimal).
 
@@ -253,6 +256,7 @@ class Catalog:
             folder=self.folder,
             cluster=self.cluster,
             clock=self.clock,
+            dictionary=self.dictionary,
         )
 
 

@@ -17,6 +17,15 @@ from lapwing.catalog import spelling
 from lapwing.catalog.checks import MOST_LINKS
 from lapwing.catalog.column_checks import LONGEST_TEXT, TYPES, default_length, default_step
 from lapwing.catalog.condition import check_from_source, condition_lines, conditions_of
+from lapwing.catalog.dictionary import OF_COLUMN, OF_DATASET, OF_TABLE, Dictionary, Texts
+from lapwing.catalog.dictionary_section import (
+    column_entries,
+    dataset_lines,
+    dictionary_in,
+    table_lines,
+    values_entry,
+    values_in,
+)
 from lapwing.catalog.graph import Graph
 from lapwing.catalog.model import (
     CLOCKS,
@@ -70,7 +79,7 @@ def loads(content: str, *, file: str, folder: Path) -> Catalog:
         document = TomlSection(path="", content=_parse(content))
         document.allow("dataset", "budget", "tables", "views", "graphs", "monitors")
         dataset = document.section("dataset")
-        dataset.allow("name", "engine", "cluster", "ledger", "clock")
+        dataset.allow("name", "engine", "cluster", "ledger", "clock", *OF_DATASET)
         tables, views, graphs = document.section("tables"), document.section("views"), document.section("graphs")
         monitors = document.section("monitors")
         sections = {name: tables.section(name) for name in tables.content}
@@ -85,6 +94,8 @@ def loads(content: str, *, file: str, folder: Path) -> Catalog:
         found = tuple(_graph(section, name, sections, protected, public) for name, section in drawn.items())
         # Of a catalog that protects edges alone, the account is that of its first graph.
         own = next((graph for graph in found if graph.ledger), None) if not protected else None
+        described = {table.name: table.columns for table in (*protected, *(graph.edges for graph in found))}
+        described |= {table.name: table.columns for table in public}
         return Catalog(
             name=dataset.text("name", example="visits"),
             engine=dataset.text("engine", "duckdb", example="duckdb"),
@@ -103,6 +114,7 @@ def loads(content: str, *, file: str, folder: Path) -> Catalog:
             graphs=found,
             clock=dataset.text("clock", "day", example="day"),
             monitors=tuple(MonitorSection.of(name, monitors.section(name)) for name in monitors.content),
+            dictionary=dictionary_in(dataset, sections, described),
         )
 
 
@@ -164,6 +176,7 @@ def _table(section: TomlSection, name: str, others: Mapping[str, Table]) -> Tabl
         "part",
         "where",
         *WRITTEN,
+        *OF_TABLE,
         "columns",
     )
     linked = section.has("link")
@@ -223,7 +236,7 @@ def _public_table(section: TomlSection, name: str) -> PublicTable:
     for key in (*protecting, "unreadable"):
         if section.has(key):
             refuse(section.place(key), "nobody is protected in a public table; remove it, or remove public = true")
-    section.allow("source", "public", "where", *WRITTEN, "columns")
+    section.allow("source", "public", "where", *WRITTEN, *OF_TABLE, "columns")
     source = section.text("source", example="codes.csv")
     where = conditions_of(section.section("where"))
     table = PublicTable(name=name, source=source, columns=_columns(section), text=_text_format(section), where=where)
@@ -284,7 +297,7 @@ def _edge_table(section: TomlSection, name: str) -> Table:
     for key in ("privacy_unit", "unit", "link", "max_rows_per_unit", "people", "part", "public"):
         if section.has(key):
             refuse(section.place(key), "the graph of the table declares its protection; remove it")
-    section.allow("source", "rows_at_most", "unreadable", *WRITTEN, "columns")
+    section.allow("source", "rows_at_most", "unreadable", *WRITTEN, *OF_TABLE, "columns")
     return Table(
         name=name,
         source=section.text("source", example="friendships.csv"),
@@ -316,11 +329,12 @@ def _columns(table: TomlSection) -> tuple[Column, ...]:
 
 
 def _column(section: TomlSection, name: str, table: str) -> Column:
-    section.allow("type", "lower", "upper", "step", "values", "other", "nullable", "max_length", *OPTIONS)
+    keys = ("type", "lower", "upper", "step", "values", "other", "nullable", "max_length", *OPTIONS)
+    section.allow(*keys, *OF_COLUMN)
     kind = section.text("type", example="integer")
     lower, upper = (section.bound(key) if section.has(key) else None for key in ("lower", "upper"))
     step = section.number("step", example="0.01") if section.has("step") else None
-    values = cast(tuple[Value, ...], section.items("values")) if section.has("values") else None  # Column checks them
+    values = cast(tuple[Value, ...], values_in(section)) if section.has("values") else None  # Column checks them
     other = "other" if section.content.get("other") is True else None
     other = section.text("other", example="other") if section.has("other") and other is None else other
     nullable = section.boolean("nullable", True)
@@ -417,6 +431,7 @@ def dumps(catalog: Catalog) -> str:
         *([_line("cluster", catalog.cluster, "the master of Spark")] if catalog.cluster is not None else []),
         _line("ledger", catalog.ledger, "the record of what was spent; relative to this file"),
         *([_line("clock", catalog.clock, " | ".join(CLOCKS))] if catalog.clock != "day" else []),
+        *dataset_lines(catalog.dictionary),
         "",
         "[budget]",
         _line("epsilon", budget.epsilon, "the most that all results together may reveal about one privacy unit"),
@@ -426,15 +441,14 @@ def dumps(catalog: Catalog) -> str:
         _line("neighbouring", budget.neighbouring, " | ".join(NEIGHBOURING)),
     ]
     for table in catalog.tables:
-        lines += _table_lines(table)
+        lines += _table_lines(table, catalog.dictionary)
         for reference in catalog.references:
             lines += _reference_lines(reference) if reference.table == table.name else []
     for public_table in catalog.public_tables:
-        lines += _public_table_lines(public_table)
+        lines += _public_table_lines(public_table, catalog.dictionary)
     for graph in catalog.graphs:
-        lines += _graph_lines(
-            graph, written=graph.edges.name in {one.edges.name for one in catalog.graphs[: catalog.graphs.index(graph)]}
-        )
+        earlier = {one.edges.name for one in catalog.graphs[: catalog.graphs.index(graph)]}
+        lines += _graph_lines(graph, catalog.dictionary, written=graph.edges.name in earlier)
     for view in catalog.views:
         lines += ["", f"[views.{spelling.key(view.name)}]", _line("sql", view.sql, "")]
     for monitor in catalog.monitors:
@@ -442,7 +456,7 @@ def dumps(catalog: Catalog) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table_lines(table: Table) -> list[str]:
+def _table_lines(table: Table, dictionary: Dictionary) -> list[str]:
     path = f"tables.{spelling.key(table.name)}"
     parts = "the column that splits the units into disjoint parts; rows of a unit's other parts do not exist"
     promised = any(not column.nullable for column in table.columns)
@@ -450,6 +464,7 @@ def _table_lines(table: Table) -> list[str]:
         "",
         f"[{path}]",
         _line("source", table.source, "without password" if is_address(table.source) else "relative to this file"),
+        *table_lines(dictionary, table.name),
         *condition_lines(table.where),
         *_text_lines(table.text),
         *_whose_lines(table),
@@ -465,7 +480,7 @@ def _table_lines(table: Table) -> list[str]:
         "# values: public values to group by, all in every result. other: one more, for texts that are not listed.",
         *(["# nullable = false: no value is NULL; one that is counts as the least value."] if promised else []),
         f"[{path}.columns]",
-        *map(_column_line, table.columns),
+        *(_column_line(column, dictionary.column(table.name, column.name)) for column in table.columns),
     ]
 
 
@@ -475,7 +490,7 @@ def _reference_lines(reference: Reference) -> list[str]:
     return ["", why, f"[{path}]", *(f"{spelling.key(here)} = {spelling.text(there)}" for here, there in reference.on)]
 
 
-def _graph_lines(graph: Graph, *, written: bool) -> list[str]:
+def _graph_lines(graph: Graph, dictionary: Dictionary, *, written: bool) -> list[str]:
     """Return the section of a graph, and that of its edges unless another graph wrote it."""
     path, edges = f"tables.{spelling.key(graph.edges.name)}", graph.edges
     names = [spelling.text(table.name) for table in graph.nodes]
@@ -484,12 +499,13 @@ def _graph_lines(graph: Graph, *, written: bool) -> list[str]:
         "",
         f"[{path}]",
         _line("source", edges.source, "relative to this file"),
+        *table_lines(dictionary, edges.name),
         *_text_lines(edges.text),
         *([_line("rows_at_most", edges.rows_at_most, "in all; more are not accepted")] if edges.rows_at_most else []),
         *([_line("unreadable", edges.unreadable, "what counts as NULL")] if edges.unreadable else []),
         "",
         f"[{path}.columns]",
-        *map(_column_line, edges.columns),
+        *(_column_line(column, dictionary.column(edges.name, column.name)) for column in edges.columns),
     ]
     budget = graph.budget
     account = (
@@ -547,34 +563,36 @@ def _whose_lines(table: Table) -> list[str]:
     return [_line("privacy_unit", table.privacy_unit, whose), *named]
 
 
-def _public_table_lines(table: PublicTable) -> list[str]:
+def _public_table_lines(table: PublicTable, dictionary: Dictionary) -> list[str]:
     path = f"tables.{spelling.key(table.name)}"
     return [
         "",
         f"[{path}]",
         _line("source", table.source, "without password" if is_address(table.source) else "relative to this file"),
+        *table_lines(dictionary, table.name),
         *condition_lines(table.where),
         *_text_lines(table.text),
         _line("public", True, "nobody is protected in this table"),
         "",
         "# One column a line; bounds and values that are not here are those of the data.",
         f"[{path}.columns]",
-        *map(_column_line, table.columns),
+        *(_column_line(column, dictionary.column(table.name, column.name)) for column in table.columns),
     ]
 
 
-def _column_line(column: Column) -> str:
-    return f"{spelling.key(column.name)} = {{ {_inline(column)} }}"
+def _column_line(column: Column, texts: Texts) -> str:
+    return f"{spelling.key(column.name)} = {{ {', '.join([*_entries(column, texts), *column_entries(texts)])} }}"
 
 
-def _inline(column: Column) -> str:
+def _entries(column: Column, texts: Texts) -> list[str]:
     parts: dict[str, object] = {"type": column.type, "lower": column.lower, "upper": column.upper}
     follows = column.bounded and column.type in ("integer", "float") and column.step == default_step(column)
     if not follows:
         parts["step"] = column.step
     entries = [f"{key} = {spelling.value(content)}" for key, content in parts.items() if content is not None]
-    if column.values is not None and not (column.type == "boolean" and column.values == (False, True)):
-        entries.append(f"values = [{', '.join(map(spelling.value, column.values))}]")
+    default = column.type == "boolean" and column.values == (False, True) and not texts.labels
+    if column.values is not None and not default:
+        entries.append(values_entry(column, texts))
     if column.other is not None:
         entries.append(f"other = {spelling.text(column.other)}")
     if not column.nullable:
@@ -583,7 +601,7 @@ def _inline(column: Column) -> str:
         entries.append(f"max_length = {column.max_length}")
     if column.reading is not None:
         entries += column.reading.entries()
-    return ", ".join(entries)
+    return entries
 
 
 def _line(key: str, content: object, why: str) -> str:

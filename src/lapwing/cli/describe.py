@@ -8,7 +8,7 @@ from rich.text import Text
 
 from lapwing.cli import options
 from lapwing.cli.characters import to_json
-from lapwing.cli.console import Fitted, new_table, print_text, show, text
+from lapwing.cli.console import Fitted, labelled, new_table, print_text, show, text
 from lapwing.cli.tables import as_document
 from lapwing.errors import InvalidParameter
 
@@ -48,8 +48,13 @@ def described_in(tables: "Tables", name: str) -> "TableDescription":
 
 def as_page(described: "TableDescription") -> list[RenderableType]:
     """Return a description for people."""
-    page = new_table("column", "type", "what it may hold", "NULL")
+    explained = any(column.meaning for column in described.columns)
+    page = new_table("column", "type", *(["meaning"] if explained else []), "what it may hold", "NULL")
     for column in described.columns:
         null = "" if column.type is None else "yes" if column.nullable else "no"
-        page.add_row(text(column.name), text(column.type or ""), text(described.about(column)), text(null))
-    return [text(f"{described.name}: {described.summary}", "bold"), Text(), Fitted(page)]
+        meaning = [text(column.meaning)] if explained else []
+        page.add_row(text(column.name), text(column.type or ""), *meaning, text(described.about(column)), text(null))
+    said: list[RenderableType] = [text(described.meaning)] if described.meaning else []
+    if described.background:
+        said.append(labelled(*described.background.items()))
+    return [text(f"{described.name}: {described.summary}", "bold"), *said, Text(), Fitted(page)]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 COLUMN: Final = (
     "name", "type", "lower", "upper", "step", "values", "other", "max_length", "nullable",
     "missing", "recode", "format", "decimal_mark", "thousands_mark", "currency",
+    "title", "description", "unit", "provenance", "labels",
 )  # fmt: skip
 
 EXAMPLE = options.examples("lapwing tables", "lapwing describe visits")
@@ -37,7 +38,7 @@ def as_page(tables: "Iterable[TableDescription]") -> Fitted:
     """Return what may be asked about, for people."""
     page = new_table("table", "columns", "what it is", numbers=["columns"])
     for table in tables:
-        page.add_row(text(table.name), text(f"{len(table.columns):,}"), text(table.summary))
+        page.add_row(text(table.name), text(f"{len(table.columns):,}"), text(table.titled_summary))
     return Fitted(page)
 
 
@@ -53,6 +54,9 @@ def as_document(table: "TableDescription") -> dict[str, object]:
         "link": None if table.link is None else {"table": table.link[0], "on": dict(table.link[1])},
         "references": {to: dict(on) for to, on in table.references.items()} or None,
         "sql": table.sql,
+        "title": table.title,
+        "description": table.description,
+        **table.background,
     }
     return {
         "name": table.name,

@@ -1,12 +1,12 @@
 """What is public about a data set, as JSON: its budget, and what a question may begin with."""
 
-from typing import Any, NotRequired
+from typing import Any, NotRequired, cast
 
 from typing_extensions import TypedDict  # pydantic describes those of `typing` from Python 3.12 on only
 
 from lapwing.catalog.condition import in_words
 from lapwing.catalog.digests import column_facts
-from lapwing.catalog.model import Catalog
+from lapwing.catalog.model import Catalog, PublicTable, Table
 from lapwing.catalog.protection import bound_of, name_of, unit_in_words
 from lapwing.privacy.amounts import written
 
@@ -20,6 +20,12 @@ class DatasetDocument(TypedDict):
     views: dict[str, str]
     relations: NotRequired[list[dict[str, Any]]]
     graphs: NotRequired[list[dict[str, Any]]]
+    title: NotRequired[str]
+    description: NotRequired[str]
+    owner: NotRequired[str]
+    provenance: NotRequired[str]
+    licence: NotRequired[str]
+    contact: NotRequired[str]
 
 
 def dataset_document(name: str, catalog: Catalog) -> DatasetDocument:
@@ -27,6 +33,7 @@ def dataset_document(name: str, catalog: Catalog) -> DatasetDocument:
     budget = catalog.budget
     return {
         "name": name,
+        **cast("DatasetDocument", catalog.dictionary.dataset.facts),
         "budget": {
             "epsilon": written(budget.epsilon),
             "delta": written(budget.delta),
@@ -53,14 +60,25 @@ def dataset_document(name: str, catalog: Catalog) -> DatasetDocument:
                 "people": table.people,
                 "part": table.part,
                 "where": in_words(table.where) or None,
-                "columns": {column.name: column_facts(column) for column in table.columns},
+                **catalog.dictionary.table(table.name).facts,
+                "columns": _columns(table, catalog),
             }
             for table in catalog.tables
         ]
         + [
             {"name": table.name, "protected": False, **table.facts}
             | ({"where": in_words(table.where)} if table.where else {})
+            | catalog.dictionary.table(table.name).facts
+            | {"columns": _columns(table, catalog)}
             for table in catalog.public_tables
         ],
         "views": {view.name: view.sql for view in catalog.views},
+    }
+
+
+def _columns(table: Table | PublicTable, catalog: Catalog) -> dict[str, dict[str, Any]]:
+    """Return what is public about each column, and what the data dictionary says of it."""
+    said = catalog.dictionary
+    return {
+        column.name: column_facts(column) | said.column(table.name, column.name).document for column in table.columns
     }

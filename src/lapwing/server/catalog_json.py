@@ -2,6 +2,7 @@
 
 JSON has no dates and its numbers may lose digits on the way, so a bound or a value may be an object, as in questions:
 `{"date": "2026-12-31"}`, `{"timestamp": "2026-12-31T12:00:00"}`, `{"decimal": "0.10"}`.
+A listed value may have a label, as in the file: `{"value": 1, "label": "male"}`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -68,6 +69,8 @@ def _value(path: tuple[str, ...], value: Any) -> str:
             return spelling.text(_checked(place, value))
         case list() if not any(isinstance(item, list) for item in value):
             return f"[{', '.join(_value(path, item) for item in value)}]"
+        case Mapping() if path[-1] == "values" and value.keys() == {"value", "label"}:
+            return f"{{ {', '.join(f'{key} = {_value((*path, key), inner)}' for key, inner in value.items())} }}"
         case Mapping():
             return _typed(place, value)
     return refuse(place, "is a list of lists, which a catalog cannot have")

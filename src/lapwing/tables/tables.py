@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, final
 
+from lapwing.catalog.dictionary import OF_COLUMN, OF_TABLE
 from lapwing.catalog.protection import unit_in_words
 from lapwing.catalog.suggestions import meant, shown
 from lapwing.errors import QueryRefused, RefusalCause
@@ -42,6 +43,11 @@ class ColumnDescription:
         decimal_mark: How dates and numbers are written in the data.
         thousands_mark: How dates and numbers are written in the data.
         currency: How dates and numbers are written in the data.
+        title: Its name for people.
+        description: The meaning of its values.
+        unit: Of its numbers.
+        provenance: Where its values come from.
+        labels: The label of a listed value, by the value. Pages show the label; queries name the value.
     """
 
     name: str
@@ -59,6 +65,23 @@ class ColumnDescription:
     decimal_mark: str | None = None
     thousands_mark: str | None = None
     currency: str | None = None
+    title: str | None = None
+    description: str | None = None
+    unit: str | None = None
+    provenance: str | None = None
+    labels: Mapping[str, str] | None = None
+
+    @property
+    def meaning(self) -> str:
+        """Its title, unit and description, in one line; empty without texts."""
+        unit = None if self.unit is None else f"in {self.unit}"
+        named = ", ".join(part for part in (self.title, unit) if part)
+        return " ".join(": ".join(part for part in (named, self.description) if part).split())
+
+    @property
+    def comment(self) -> str:
+        """Its texts and its possible values, in one line."""
+        return "; ".join(filter(None, [self.meaning, self.allowed]))
 
     @property
     def allowed(self) -> str:
@@ -69,8 +92,9 @@ class ColumnDescription:
         if self.step is not None and self.type in ("decimal", "float") and len(self.step) <= MOST_DIGITS:
             parts = [" ".join([*parts, f"in steps of {self.step}"])]
         if self.values is not None and self.type != "boolean":
-            listed = "" if not parts else "each value listed" if self._lists_all else f"listed: {_some(self.values)}"
-            parts = [", ".join([*parts, listed])] if self._lists_all else [*parts, listed or _some(self.values)]
+            values = _some([self.shown(value) for value in self.values])
+            listed = "" if not parts else "each value listed" if self._lists_all else f"listed: {values}"
+            parts = [", ".join([*parts, listed])] if self._lists_all else [*parts, listed or values]
         if self.other is not None:
             parts.append(f"others are {self.other}")
         if self.max_length is not None:
@@ -83,10 +107,15 @@ class ColumnDescription:
             parts.append(f"written like {self.format}")
         return "; ".join(parts)
 
+    def shown(self, value: str) -> str:
+        """Return a listed value, with its label if it has one."""
+        label = (self.labels or {}).get(value)
+        return value if label is None else f"{value} ({label})"
+
     @property
     def _lists_all(self) -> bool:
-        """Whether the listed values are all whole numbers between the bounds."""
-        if self.type != "integer" or self.values is None or self.lower is None or self.upper is None:
+        """Whether the listed values are all whole numbers between the bounds, and none has a label."""
+        if self.labels or self.type != "integer" or self.values is None or self.lower is None or self.upper is None:
             return False
         return len(self.values) == int(self.upper) - int(self.lower) + 1
 
@@ -110,6 +139,12 @@ class TableDescription:
         where: The condition that its rows fulfil, in words.
         sql: Of a view.
         unit_name: The unit in words: that column, or it "and day of" a timestamp where a unit is a person's day.
+        title: Its name for people.
+        description: The meaning of its rows.
+        owner: The person or the office that answers for the data.
+        provenance: Where the data come from.
+        licence: Under which the results may be used.
+        contact: Where to ask.
     """
 
     name: str
@@ -125,6 +160,12 @@ class TableDescription:
     references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sql: str | None = None
     unit_name: str | None = None
+    title: str | None = None
+    description: str | None = None
+    owner: str | None = None
+    provenance: str | None = None
+    licence: str | None = None
+    contact: str | None = None
 
     @property
     def summary(self) -> str:
@@ -150,20 +191,45 @@ class TableDescription:
             parts.append(f"{self.people:,} of them in all")
         return "; ".join(parts)
 
+    @property
+    def meaning(self) -> str:
+        """Its title and description, in one line; empty without texts."""
+        return " ".join(": ".join(part for part in (self.title, self.description) if part).split())
+
+    @property
+    def titled_summary(self) -> str:
+        """Its title and its summary, in one line."""
+        return "; ".join(filter(None, [self.title, self.summary]))
+
+    @property
+    def comment(self) -> str:
+        """Its texts and its summary, in one line."""
+        return "; ".join(filter(None, [self.meaning, self.summary]))
+
+    @property
+    def background(self) -> dict[str, str]:
+        """Owner, provenance, licence and contact, as far as the curator said them."""
+        said = {key: getattr(self, key) for key in ("owner", "provenance", "licence", "contact")}
+        return {key: content for key, content in said.items() if content is not None}
+
     def about(self, column: ColumnDescription) -> str:
         """Say what one of the columns may hold, or that it says whose row it is."""
         own = self.link is None and column.name == self.privacy_unit
         return "; ".join(filter(None, ["whose row it is" if own else "", column.allowed]))
 
+    def comment_on(self, column: ColumnDescription) -> str:
+        """Say what one of the columns means and may hold, in one line."""
+        return "; ".join(filter(None, [column.meaning, self.about(column)]))
+
     def __str__(self) -> str:
-        return "\n".join([f"{self.name}: {self.summary}", *_aligned(self._rows())])
+        return "\n".join([f"{self.name}: {self.comment}", *_aligned(self._rows())])
 
     def _repr_html_(self) -> str:
         rows = self._rows()
-        return figures.html_table(["column", "type", "public facts"], rows, caption=f"{self.name}: {self.summary}")
+        return figures.html_table(["column", "type", "public facts"], rows, caption=f"{self.name}: {self.comment}")
 
     def _rows(self) -> list[tuple[str, ...]]:
-        return [(column.name, column.type or "", self.about(column)) for column in self.columns]
+        return [(column.name, column.type or "", self.comment_on(column)) for column in self.columns]
 
 
 @final
@@ -221,7 +287,7 @@ class Tables(Mapping[str, TableDescription]):
         return figures.html_table(["table", "what it is"], self._rows(), caption="")
 
     def _rows(self) -> list[tuple[str, ...]]:
-        return [(table.name, table.summary) for table in self._tables.values()]
+        return [(table.name, table.titled_summary) for table in self._tables.values()]
 
 
 def tables_of(document: Mapping[str, Any]) -> Tables:
@@ -257,6 +323,7 @@ def _table(facts: Mapping[str, Any]) -> TableDescription:
         link=None if link is None else (link["table"], link["on"]),
         references=facts.get("references", {}),
         unit_name=facts.get("unit_name"),
+        **{key: facts.get(key) for key in OF_TABLE},
     )
 
 
@@ -277,7 +344,11 @@ def _column(name: str, facts: Mapping[str, Any]) -> ColumnDescription:
         max_length=None if length is None else int(length),
         nullable=facts.get("nullable") != "false",
         missing=None if facts.get("missing") is None else tuple(facts["missing"]),
-        **{key: facts.get(key) for key in ("recode", "format", "decimal_mark", "thousands_mark", "currency")},
+        labels=facts.get("labels"),
+        **{
+            key: facts.get(key)
+            for key in ("recode", "format", "decimal_mark", "thousands_mark", "currency", *OF_COLUMN)
+        },
     )
 
 

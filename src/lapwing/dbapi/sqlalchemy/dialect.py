@@ -145,7 +145,7 @@ class LapwingDialect(DefaultDialect):
                 "type": _type_of(column),
                 "nullable": column.nullable,
                 "default": None,
-                "comment": table.about(column) or None,
+                "comment": table.comment_on(column) or None,
             }
             for column in _columns_of(table)
         ]
@@ -154,7 +154,7 @@ class LapwingDialect(DefaultDialect):
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> ReflectedTableComment:
         """Return what a table is, and who is protected in it."""
-        return {"text": _one(connection, table_name, schema).summary}
+        return {"text": _one(connection, table_name, schema).comment}
 
     @reflection.cache
     def get_foreign_keys(

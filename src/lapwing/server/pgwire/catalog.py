@@ -97,13 +97,20 @@ class PublicCatalog:
                 table.name,
                 _KINDS.get(table.kind, "r"),
                 len(table.columns),
-                table.summary,
+                table.comment,
                 table.sql,
             )
             for table in tables
         ]
         columns = [
-            (self._numbers[table.name], column.name, number, type_of(column), not column.nullable, column.allowed)
+            (
+                self._numbers[table.name],
+                column.name,
+                number,
+                type_of(column),
+                not column.nullable,
+                column.comment,
+            )
             for table in tables
             for number, column in enumerate(table.columns, 1)
         ]
