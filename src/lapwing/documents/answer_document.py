@@ -16,6 +16,7 @@ from typing_extensions import TypedDict  # pydantic describes those of `typing` 
 from lapwing.answer.answer import Answer
 from lapwing.answer.column_facts import ColumnFacts, DrawnNoise, MeasureFacts
 from lapwing.answer.empty_cells import notes_on_empty_cells
+from lapwing.answer.key_columns import key_columns
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell, Note
 from lapwing.privacy.measures import Loss
@@ -59,10 +60,18 @@ class ConsistentDocument(TypedDict):
     changed: list[str]
 
 
+class KeyColumnDocument(TypedDict):
+    """The declared column that a key of an answer is."""
+
+    table: str
+    column: str
+
+
 class DescriptionDocument(TypedDict):
-    """What is public about the columns of an answer: the names of the keys, and the noise of the others."""
+    """What is public about the columns of an answer: the keys, with their declared columns, and the noise of others."""
 
     keys: list[str]
+    key_columns: dict[str, KeyColumnDocument]
     facts: list[dict[str, Any]]
 
 
@@ -133,7 +142,12 @@ def notes_in(document: Mapping[str, Any]) -> tuple[str, ...]:
 def description_document(answer: Answer) -> DescriptionDocument:
     """Return what is public about the columns of an answer: which are keys, and the noise of the others."""
     keys = [output.name for output in answer.plan.outputs if shows_key(output.value)]
-    return {"keys": keys, "facts": [facts_document(column) for column in answer.describe()]}
+    declared = key_columns(answer.plan)
+    return {
+        "keys": keys,
+        "key_columns": {name: {"table": table, "column": column} for name, (table, column) in declared.items()},
+        "facts": [facts_document(column) for column in answer.describe()],
+    }
 
 
 def facts_document(column: ColumnFacts) -> dict[str, Any]:

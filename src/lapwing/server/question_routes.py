@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from lapwing import errors
 from lapwing.answer.population_shown import read_sampling
 from lapwing.budget import AllowanceView, BudgetView
-from lapwing.documents.answer_document import AnswerDocument, ConsistentDocument
+from lapwing.documents.answer_document import AnswerDocument, ConsistentDocument, KeyColumnDocument
 from lapwing.documents.budget_document import AccountDocument, ChargeDocument, account_document, history_document
 from lapwing.documents.dataset_document import DatasetDocument
 from lapwing.documents.preview_document import PreviewDocument, preview_document
@@ -86,15 +86,16 @@ class DatasetStanding(TypedDict):
 
 
 class KeptAnswer(AnswerDocument):
-    """An answer. `intervals` has low and high ends by column, `types` the type of each; `keys` and `facts`, if it was
-    kept with them, say which columns are keys, and what is public of each. `of` is there if the intervals are of the
-    population, `delayed` if it left later than it should."""  # noqa: D205, D209
+    """An answer. `intervals` has low and high ends by column, `types` the type of each; `keys`, `key_columns` and
+    `facts`, if it was kept with them, say which columns are keys, which column of a table each is, and the noise of the
+    others. `of` is there if the intervals are of the population, `delayed` if it left later than it should."""  # noqa: D205, D209
 
     id: str
     dataset: str
     created: str
     types: dict[str, str]
     keys: NotRequired[list[str]]
+    key_columns: NotRequired[dict[str, KeyColumnDocument]]
     facts: NotRequired[list[dict[str, Any]]]
     of: NotRequired[Literal["population"]]
     delayed: NotRequired[bool]

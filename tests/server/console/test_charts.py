@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lapwing.server.console.answer.labels import labels_of
 from lapwing.server.console.answer.table import cells_of, ordered
 from lapwing.server.console.budget.spending import by_day, projection
 from lapwing.server.console.charts.answer_chart import MOST_BARS, NARROW, chart_of, columns_of
@@ -48,6 +49,31 @@ def test_a_chart_is_drawn_a_second_time_for_phones(keys: dict[str, tuple[str, li
         if chart.kind in ("bars", "line"):  # texts on the axis of a phone do not touch each other
             for before, after in pairwise(chart.across):
                 assert after.at - before.at > 3.5 * (len(before.text) + len(after.text))
+
+
+def test_labels_are_shown_and_codes_stay_beside_them() -> None:
+    shown = document({"sex": ("integer", list(range(1, 9)))}, list(range(8)))
+    plain = chart_of(shown)
+    assert plain is not None
+    assert plain.kind != "bars"  # codes alone are drawn as the numbers that they might be
+    labelled = {**shown, "labels": {"sex": {"1": "male", "2": "female"}}}
+    chart = chart_of(labelled)
+    assert chart is not None
+    assert (chart.kind, [mark.label for mark in chart.marks][:3]) == ("bars", ["male", "female", "3"])
+    first, _, third = (row[0] for row in cells_of(labelled, [0, 1, 2]))
+    assert (first.text, first.code) == ("male", "1")
+    assert (third.text, third.code) == ("3", "")
+    assert [row[0].code for row in cells_of(shown, [0])] == [""]
+
+
+def test_labels_go_by_what_the_catalog_says_now() -> None:
+    columns = {"sex": {"type": "integer", "labels": {"1": "male"}}, "age": {"type": "integer"}}
+    dataset = {"tables": [{"name": "visits", "columns": columns}]}
+    of = {name: {"table": "visits", "column": name} for name in ("sex", "age", "gone")}
+    assert labels_of({**of, "s": of["sex"], "t": {"table": "none", "column": "sex"}}, dataset) == {
+        "sex": {"1": "male"},
+        "s": {"1": "male"},
+    }
 
 
 def test_bars_begin_at_nothing_and_whiskers_are_intervals() -> None:

@@ -1,6 +1,7 @@
 """Texts that try to be more than texts: names of columns, listed values, labels, questions, names of people."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Final
 
@@ -9,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
+from lapwing.catalog.dictionary import Dictionary, Texts
+from lapwing.catalog.toml import write
 from lapwing.server.console import templates
 from lapwing.server.console.forms import FIELD
 from lapwing.server.service import Service
@@ -20,6 +23,7 @@ QUOTES: Final = "\"'><img src=x onerror=alert(1)>{{ 7*7 }}"
 TURNED: Final = "\u202egnp.exe \u0645\u0631\u062d\u0628\u0627"
 ARABIC: Final = "\u0645\u0631\u062d\u0628\u0627"
 LONG: Final = "x" * 60_000
+LABEL: Final = "</bdi><b>label"
 NAMES: Final = (SCRIPT, QUOTES, TURNED)
 COLUMNS: Final = ", ".join('"' + name.replace('"', '""') + '"' for name in NAMES)
 
@@ -65,6 +69,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         max_rows_per_unit=1,
         domains={name: list(NAMES) for name in NAMES},
     )
+    session = described(session)
     service = Service(folder / "people.db", [session], QUICK)
     for name, role in PEOPLE.items():
         service.people.add(name, role, PASSWORD, by="carol")
@@ -72,6 +77,20 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     service.policies.grant(session.catalog.name, "alice", None, view.spending, view.total, view.delta_keys, by="carol")
     with serving(service) as world:
         yield world
+
+
+def described(session: lw.Session) -> lw.Session:
+    """Open a data set again by a catalog in which every text of the data dictionary is hostile."""
+    said = {"title": SCRIPT, "description": f"{QUOTES}\n{SCRIPT}", "provenance": QUOTES}
+    background = {"owner": SCRIPT, "licence": QUOTES, "contact": f"javascript:{SCRIPT}"}
+    labels = tuple((name, f"{name} {LABEL}") for name in (SCRIPT, QUOTES))
+    columns = {("visits", name): Texts(**said, unit=SCRIPT, labels=labels) for name in NAMES}
+    texts = Texts(**said, **background)
+    catalog = replace(session.catalog, dictionary=Dictionary.of({("visits",): texts, **columns}, texts))
+    session.close()
+    file = catalog.folder / "hostile.toml"
+    write(catalog, file)
+    return lw.connect(file)
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +201,8 @@ def test_texts_stay_texts(alice: Visitor) -> None:
     assert SCRIPT in text_of(shown["/console/data/visits"])
     assert SCRIPT in text_of(shown["refused"])
     assert SCRIPT in text_of(shown["token"])
+    for name in ("one", "/console/data/visits", "/console/data/visits/ask", "chart", "rearranged"):
+        assert LABEL in text_of(shown[name]), name
 
 
 def text_of(shown: Shown) -> str:

@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from lapwing.server.console.answer.files import TABLES, notebook_of, picture_of, snippets, table_of
+from lapwing.server.console.answer.labels import with_labels
 from lapwing.server.console.answer.table import cells_of, ordered
 from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.charts.answer_chart import chart_of, columns_of
@@ -27,7 +28,8 @@ QUERY: Final = ("done", "page", "sort", "order", "confidence", "chart", "view")
 async def show(visit: PageRequest) -> Response:
     """Show an answer as it was given, or at another confidence, or with numbers that can be true together."""
     id_ = visit.part("answer")
-    document = await visit.api.get("answers", id_, confidence=visit.asked("confidence") or None)
+    bare = await visit.api.get("answers", id_, confidence=visit.asked("confidence") or None)
+    document = await with_labels(visit, bare)
     shown, consistent = document, visit.asked("view") == "consistent"
     if consistent:
         changed = await visit.api.get("answers", id_, "consistent")
@@ -86,7 +88,8 @@ async def export(visit: PageRequest) -> Response:
         if "sql" in request:
             content = notebook_of(visit.address, document["dataset"], request)
             return _file(content, "application/x-ipynb+json", name)
-    chart = chart_of(document, visit.asked("chart") or None) if form in ("svg", "png") else None
+    drawable = form in ("svg", "png")
+    chart = chart_of(await with_labels(visit, document), visit.asked("chart") or None) if drawable else None
     if chart is None:
         raise ApiRefusal(problem("not_found", 404, "This result has no such file."))
     drawn = visit.render("charts/chart.svg.html", chart=chart, alone=True)

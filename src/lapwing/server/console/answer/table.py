@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from lapwing.privacy.figures import NOTHING, noisy, places_of, plain, reach_of, separated
+from lapwing.server.console.answer.labels import label_of
 
 NUMERIC: Final = ("integer", "decimal", "real")
 
@@ -13,10 +14,11 @@ NUMERIC: Final = ("integer", "decimal", "real")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellText:
-    """A value, and its ± or the ends of its interval, if it has noise."""
+    """A value, and its ± or the ends of its interval, if it has noise; of a value with a label, that and its code."""
 
     text: str
     margin: str
+    code: str = ""
 
 
 def ordered(document: Mapping[str, Any], column: str | None, *, falling: bool) -> list[int]:
@@ -55,7 +57,7 @@ def column_of(
     ends, kind = document["intervals"].get(name), document["types"].get(name)
     if ends is None:
         if kind not in NUMERIC or name in document.get("keys", ()):
-            return [CellText(text=_plain(value), margin="") for value in values]
+            return [_key(value, label_of(document, name, value)) for value in values]
         fine = None if released is None or kind == "integer" else _places_in(released, name)
         numbers = [_number(value, kind) for value in values]
         return [CellText(text=NOTHING if n is None else separated(n, fine), margin="") for n in numbers]
@@ -70,6 +72,11 @@ def column_of(
     kept = _places(numbers, bounds)
     shown = (noisy(number, *bound, kept) for number, bound in zip(numbers, bounds, strict=True))
     return [CellText(text=text, margin=margin) for text, margin in shown]
+
+
+def _key(value: Any, label: str | None) -> CellText:
+    text = _plain(value)
+    return CellText(text=text, margin="") if label is None else CellText(text=label, margin="", code=text)
 
 
 def _places_in(released: Mapping[str, Any], name: str) -> int | None:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Final, Literal, final
 
 from lapwing.privacy.figures import plain
+from lapwing.server.console.answer.labels import LABELS, label_of
 from lapwing.server.console.answer.table import column_of
 from lapwing.server.console.charts.scales import AxisTick, Scale, scale_of
 
@@ -116,14 +117,21 @@ class Chart:
 
 def chart_of(document: Mapping[str, Any], column: str | None = None) -> Chart | None:
     """Return the chart of one column of an answer, the first that is a noisy number unless named; None if none is."""
-    types, keys = document["types"], document.get("keys", [])
+    types, keys = _types(document), document.get("keys", [])
     numbers = [name for name in document["intervals"] if types.get(name) in NUMERIC]
     if not numbers or not document["rows"] or not keys:
         return None
     name = column if column is not None and column in numbers else numbers[0]
     texts = column_of(document, name, range(len(document["rows"])))
     rows = [
-        Point(row=row, value=value, low=low, high=high, text=texts[place].text, margin=texts[place].margin)
+        Point(
+            row=_labelled(document, row),
+            value=value,
+            low=low,
+            high=high,
+            text=texts[place].text,
+            margin=texts[place].margin,
+        )
         for place, row in enumerate(document["rows"])
         for value, (low, high) in [(_number(row[name]), _ends(document, name, place))]
     ]
@@ -145,6 +153,17 @@ def _drawing(
             return partial(_histogram, name, keys[0], shown)
         return partial(_line, name, keys[0], types[keys[0]], shown)
     return partial(_bars, name, keys, shown, sums is False)
+
+
+def _types(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return the types of the columns; a key with labels is drawn as text, because its codes are no numbers."""
+    return {**document["types"], **dict.fromkeys(document.get(LABELS, {}), "text")}
+
+
+def _labelled(document: Mapping[str, Any], row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row with labels in the place of the values that have one."""
+    labels = {key: label_of(document, key, row[key]) for key in document.get(LABELS, {}) if key in row}
+    return {**row, **{key: label for key, label in labels.items() if label is not None}} if labels else row
 
 
 def columns_of(document: Mapping[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from lapwing.privacy.figures import level
+from lapwing.server.console.answer.labels import with_labels
 from lapwing.server.console.answer.table import CellText, cells_of
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import Chart, chart_of
@@ -72,7 +73,7 @@ async def newest_of(visit: PageRequest, dataset: str, tile: Mapping[str, Any]) -
 
 
 async def _answer(visit: PageRequest, place: int, tile: Mapping[str, Any]) -> TileShown:
-    document = await visit.api.get("answers", tile["answer"])
+    document = await with_labels(visit, await visit.api.get("answers", tile["answer"]))
     request = single((await visit.api.get("answers", tile["answer"], "request"))["request"])
     column = tile.get("column")
     return TileShown(

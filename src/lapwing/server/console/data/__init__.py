@@ -4,7 +4,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from lapwing.server.console.data.columns import tables_of
+from lapwing.server.console.data.columns import background_of, tables_of
 from lapwing.server.console.visits import ConsolePage, PageRequest
 
 
@@ -12,7 +12,15 @@ async def show(visit: PageRequest) -> Response:
     """Show what is public about a data set."""
     dataset = visit.part("dataset")
     document = await visit.api.get("datasets", dataset)
-    return visit.show("data/page.html", dataset=dataset, budget=document["budget"], tables=tables_of(document))
+    return visit.show(
+        "data/page.html",
+        dataset=dataset,
+        budget=document["budget"],
+        tables=tables_of(document),
+        title=document.get("title", ""),
+        description=document.get("description", ""),
+        background=background_of(document),
+    )
 
 
 PAGES: Final = (ConsolePage(method="GET", path="/console/data/{dataset}", handle=show),)

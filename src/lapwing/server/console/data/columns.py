@@ -6,6 +6,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Any, Final, final
 
+from lapwing.catalog.dictionary import OF_COLUMN
 from lapwing.catalog.suggestions import name_in_sql
 from lapwing.server.console.templates import clip
 
@@ -33,6 +34,15 @@ class ColumnText:
     public: str
     allows: str
     is_unit: bool
+    title: str = ""
+    unit: str = ""
+    description: str = ""
+    provenance: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """Its title and unit, for one line."""
+        return ", in ".join(filter(None, [self.title, self.unit])) if self.title else self.unit and f"in {self.unit}"
 
 
 @final
@@ -46,6 +56,9 @@ class TableText:
     columns: Sequence[ColumnText]
     facts: Sequence[str]
     text: str
+    title: str = ""
+    description: str = ""
+    background: Sequence[tuple[str, str]] = ()
 
 
 def tables_of(document: Mapping[str, Any]) -> list[TableText]:
@@ -66,6 +79,12 @@ def written(name: str) -> str:
     return name_in_sql(name)
 
 
+def background_of(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return owner, provenance, licence and contact of a data set or a table, as far as the catalog says them."""
+    heads = {"owner": "Owner", "provenance": "Provenance", "licence": "Licence", "contact": "Contact"}
+    return [(head, document[key]) for key, head in heads.items() if document.get(key)]
+
+
 def _table(table: Mapping[str, Any], relation: Mapping[str, Any], *, chosen: bool) -> TableText:
     unit = table.get("privacy_unit") or relation.get("unit")
     columns = [
@@ -83,6 +102,9 @@ def _table(table: Mapping[str, Any], relation: Mapping[str, Any], *, chosen: boo
         if table["protected"]
         else ["Public: Lapwing does not protect this table. Queries of only public tables are free."],
         text="",
+        title=table.get("title", ""),
+        description=table.get("description", ""),
+        background=background_of(table),
     )
 
 
@@ -124,6 +146,7 @@ def _column(
         public=_public(facts),
         allows=_allows(written(name), facts, is_unit=name == unit, chosen=chosen) if protected else "anything",
         is_unit=name == unit,
+        **{key: str(facts.get(key, "")) for key in OF_COLUMN},
     )
 
 
@@ -168,6 +191,10 @@ def _key(name: str, facts: Mapping[str, Any]) -> str:
     return f"GROUP BY FLOOR({name} / {width})"
 
 
+def _value(value: str, label: str | None) -> str:
+    return clip(value, 40) if label is None else f"{clip(value, 40)} ({clip(label, 40)})"
+
+
 def _public(facts: Mapping[str, Any]) -> str:
     """Say what of a column's values is public."""
     said = []
@@ -175,7 +202,8 @@ def _public(facts: Mapping[str, Any]) -> str:
         step = facts.get("step", "1")
         said.append(f"{facts['lower']} to {facts['upper']}" + ("" if step == "1" else f", in steps of {step}"))
     if "values" in facts:
-        values = [clip(value, 40) for value in facts["values"]]
+        labels = facts.get("labels", {})
+        values = [_value(value, labels.get(value)) for value in facts["values"]]
         more = "" if len(values) <= SHOWN else f", … ({len(values):,} in all)"
         if said and facts.get("type") == "integer" and len(values) == int(facts["upper"]) - int(facts["lower"]) + 1:
             return f"{said[0]}, each value listed"

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from lapwing.server.console.answer.labels import LABELS, with_labels
 from lapwing.server.console.answer.table import CellText, cells_of
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import NUMERIC, chart_of
@@ -30,7 +31,7 @@ async def show(visit: PageRequest) -> Response:
         raise ApiRefusal(problem("invalid_request", 422, "Choose a result to compare with."))
     requests = [single((await visit.api.get("answers", id_, "request"))["request"]) for id_ in ids]
     (one, other), confidence = await _opened(visit, ids)
-    shown = subtracted(one, other)
+    shown = subtracted(await with_labels(visit, one), other)
     columns = [name for name in shown["columns"] if name not in shown["keys"]]
     cells: list[list[CellText]] = cells_of(shown, range(min(len(shown["rows"]), ROWS)))
     return visit.show(
@@ -95,7 +96,15 @@ def subtracted(one: Document, other: Document) -> dict[str, Any]:
             first, second = one["intervals"][name], other["intervals"][name]
             ends[name]["low"].append(_less(second["low"][b], first["high"][a]))
             ends[name]["high"].append(_less(second["high"][b], first["low"][a]))
-    return {"columns": [*keys, *numbers], "rows": rows, "types": types, "keys": keys, "intervals": ends}
+    labels = {name: one[LABELS][name] for name in keys if name in one.get(LABELS, {}) and _same_key(name, one, other)}
+    return {
+        "columns": [*keys, *numbers], "rows": rows, "types": types, "keys": keys, "intervals": ends, LABELS: labels,
+    }  # fmt: skip
+
+
+def _same_key(name: str, one: Document, other: Document) -> bool:
+    declared = [document.get("key_columns", {}).get(name) for document in (one, other)]
+    return declared[0] is not None and declared[0] == declared[1]
 
 
 def _less(value: Any, other: Any) -> Any:

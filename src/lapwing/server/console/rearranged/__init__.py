@@ -6,6 +6,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.server.console.acting import decimal_of
+from lapwing.server.console.answer.labels import with_labels
 from lapwing.server.console.answer.table import cells_of, ordered
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import NUMERIC, chart_of
@@ -28,7 +29,7 @@ async def show(visit: PageRequest) -> Response:
     id_ = visit.part("answer")
     document = await visit.api.get("answers", id_)
     request = single((await visit.api.get("answers", id_, "request"))["request"])
-    document = {"keys": [], "facts": [], **document}
+    document = {"keys": [], "facts": [], **await with_labels(visit, document)}
     wanted = _wanted(visit, document)
     shown = rearranged(document, wanted, request.get("sql", ""))
     places = ordered(shown, wanted.sort, falling=wanted.falling)[: wanted.first]

@@ -34,6 +34,7 @@ from statistics import NormalDist
 from typing import Any, Final, Literal, NamedTuple, final
 
 from lapwing.answer.notes import CHOSEN_KEYS
+from lapwing.server.console.answer.labels import LABELS, label_of
 from lapwing.server.console.charts.answer_chart import NUMERIC, adds_up
 
 CHANCE: Final = 0.05
@@ -88,13 +89,19 @@ def rearranged(document: Document, wanted: Arrangement, sql: str) -> dict[str, A
     places = [
         place
         for place, row in enumerate(document["rows"])
-        if wanted.key is None or wanted.holds.casefold() in str(row[wanted.key]).casefold()
+        if wanted.key is None or _holds(document, wanted, row[wanted.key])
     ]
     if list(wanted.kept) == list(document["keys"]):
         shown = _some(document, places)
     else:
         shown = _together(document, places, wanted, sql)
     return _some(shown, _chosen(shown, wanted))
+
+
+def _holds(document: Document, wanted: Arrangement, value: object) -> bool:
+    """Tell whether a key's value, or its label, has the text that is looked for."""
+    texts = (str(value), label_of(document, wanted.key or "", value) or "")
+    return any(wanted.holds.casefold() in text.casefold() for text in texts)
 
 
 def half_width(noises: Sequence[NumberNoise], count: int, rounding: float = 0.0) -> float | None:
@@ -147,6 +154,7 @@ def _together(document: Document, places: Sequence[int], wanted: Arrangement, sq
         "rows": made,
         "types": {name: types[name] for name in (*wanted.kept, *summed)},
         "keys": list(wanted.kept),
+        LABELS: {name: labels for name, labels in document.get(LABELS, {}).items() if name in wanted.kept},
         "facts": [one for one in document.get("facts", ()) if one["name"] in summed],
         "intervals": {name: ends for name, ends in intervals.items() if ends is not None},
         "left_out": [name for name in document["columns"] if name not in (*document["keys"], *summed)],
