@@ -6,15 +6,16 @@ import { PostgreSQL } from "@codemirror/lang-sql";
 import { bracketMatching, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
 import { lintKeymap, setDiagnostics } from "@codemirror/lint";
 import { EditorState } from "@codemirror/state";
-import { drawSelection, EditorView, keymap } from "@codemirror/view";
+import { drawSelection, EditorView, hoverTooltip, keymap } from "@codemirror/view";
 import { classHighlighter } from "@lezer/highlight";
 
 const area = document.querySelector("textarea[data-editor]");
 const isSql = area.dataset.editor === "sql";
 const label = document.querySelector(`label[for=${area.id}]`);
+// Each name once, with what the catalog says of it: all of these are texts, and are shown as such.
 const names = (selector, key, type, boost) =>
-  [...new Set([...document.querySelectorAll(selector)].map((element) => element.dataset[key]))]
-    .map((label) => ({ label, type, boost }));
+  [...new Map([...document.querySelectorAll(selector)].map(({ dataset }) => [dataset[key], dataset]))]
+    .map(([label, { meaning, about }]) => ({ label, type, boost, detail: meaning, info: about }));
 const words = (
   "SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT AS AND OR NOT IN BETWEEN LIKE IS_NULL IS_NOT_NULL CASE WHEN THEN ELSE " +
   "END JOIN LEFT_JOIN ON EXISTS WITH DISTINCT DESC COUNT(*) COUNT( SUM( AVG( MIN( MAX( MEDIAN( STDDEV( VARIANCE("
@@ -26,6 +27,25 @@ const completions = (context) => {
   const word = context.matchBefore(/["\w]+/);
   return word || context.explicit ? { from: word ? word.from : context.pos, options, validFor: /^["\w]*$/ } : null;
 };
+
+const explained = new Map(options.filter(({ info }) => info).map(({ label, info }) => [label.toLowerCase(), info]));
+const hover = hoverTooltip((view, pos) => {
+  const { from, text } = view.state.doc.lineAt(pos);
+  for (const word of text.matchAll(/"(?:[^"]|"")*"|\w+/g)) {
+    const start = from + word.index, end = start + word[0].length;
+    const info = start <= pos && pos <= end && explained.get(word[0].toLowerCase());
+    if (info) return {
+      pos: start, end, above: true,
+      create: () => {
+        const dom = document.createElement("div");
+        dom.className = "cm-about";
+        dom.textContent = info;
+        return { dom };
+      },
+    };
+  }
+  return null;
+});
 
 // Catalogs: sections, keys, texts, numbers and comments of TOML, as far as colours need them.
 const toml = StreamLanguage.define({
@@ -51,7 +71,7 @@ const toml = StreamLanguage.define({
   languageData: { commentTokens: { line: "#" } },
 });
 const language = isSql
-  ? [PostgreSQL.language, PostgreSQL.language.data.of({ autocomplete: completions }), autocompletion({ icons: false }), EditorView.lineWrapping]
+  ? [PostgreSQL.language, PostgreSQL.language.data.of({ autocomplete: completions }), autocompletion({ icons: false }), hover, EditorView.lineWrapping]
   : [toml];
 
 const told = EditorView.updateListener.of((update) => {

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -81,12 +81,13 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 def described(session: lw.Session) -> lw.Session:
     """Open a data set again by a catalog in which every text of the data dictionary is hostile."""
-    said = {"title": SCRIPT, "description": f"{QUOTES}\n{SCRIPT}", "provenance": QUOTES}
-    background = {"owner": SCRIPT, "licence": QUOTES, "contact": f"javascript:{SCRIPT}"}
+    said: dict[str, Any] = {"title": SCRIPT, "description": f"{QUOTES}\n{SCRIPT}", "provenance": QUOTES}
+    background: dict[str, Any] = {"owner": SCRIPT, "licence": QUOTES, "contact": f"javascript:{SCRIPT}"}
     labels = tuple((name, f"{name} {LABEL}") for name in (SCRIPT, QUOTES))
-    columns = {("visits", name): Texts(**said, unit=SCRIPT, labels=labels) for name in NAMES}
     texts = Texts(**said, **background)
-    catalog = replace(session.catalog, dictionary=Dictionary.of({("visits",): texts, **columns}, texts))
+    entries: dict[tuple[str, ...], Texts] = {("visits",): texts}
+    entries |= {("visits", name): Texts(**said, unit=SCRIPT, labels=labels) for name in NAMES}
+    catalog = replace(session.catalog, dictionary=Dictionary.of(entries, texts))
     session.close()
     file = catalog.folder / "hostile.toml"
     write(catalog, file)

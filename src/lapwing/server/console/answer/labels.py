@@ -1,6 +1,6 @@
 """Labels of values in answers: pages show the label that the catalog has today, and queries name the value.
 
-A kept answer says which declared column each of its keys is, and never a label, as it is opened byte for byte for ever.
+A kept answer opens byte for byte for ever. So it says which declared column each of its keys is, and never a label.
 """
 
 from collections.abc import Mapping

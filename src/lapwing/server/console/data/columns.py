@@ -38,11 +38,17 @@ class ColumnText:
     unit: str = ""
     description: str = ""
     provenance: str = ""
+    labelled: bool = False
 
     @property
     def meaning(self) -> str:
         """Its title and unit, for one line."""
         return ", in ".join(filter(None, [self.title, self.unit])) if self.title else self.unit and f"in {self.unit}"
+
+    @property
+    def about(self) -> str:
+        """The text that the editor shows for it: title, unit, description, and labelled values."""
+        return "\n".join(filter(None, [self.meaning, self.description, self.public if self.labelled else ""]))
 
 
 @final
@@ -59,6 +65,11 @@ class TableText:
     title: str = ""
     description: str = ""
     background: Sequence[tuple[str, str]] = ()
+
+    @property
+    def about(self) -> str:
+        """The text that the editor shows for it."""
+        return "\n".join(filter(None, [self.title, self.description]))
 
 
 def tables_of(document: Mapping[str, Any]) -> list[TableText]:
@@ -146,6 +157,7 @@ def _column(
         public=_public(facts),
         allows=_allows(written(name), facts, is_unit=name == unit, chosen=chosen) if protected else "anything",
         is_unit=name == unit,
+        labelled="labels" in facts,
         **{key: str(facts.get(key, "")) for key in OF_COLUMN},
     )
 
