@@ -109,6 +109,14 @@ def test_texts_of_the_data_dictionary_are_shown(clinic: Path, run: Run) -> None:
     assert (sex["title"], sex["labels"]) == ("Sex [bold]", {"f": "female"})
 
 
+def test_a_data_set_is_described_for_data_catalogues(clinic: Path, run: Run) -> None:
+    dcat, csvw = (json.loads(run("describe", "--format", form).out) for form in ("dcat", "csvw"))
+    assert (dcat["@type"], dcat["dct:title"]) == ("dcat:Dataset", "clinic")
+    assert [table["url"] for table in csvw["tables"]] == ["patients.csv", "visits.csv", "wards.csv"]
+    assert run("describe", "patients", "--format", "dcat").status == 2
+    assert run("describe").status == 2
+
+
 def test_what_follows_for_the_columns_of_a_view(clinic: Path, run: Run) -> None:
     computed = {
         "cost * 2": ("decimal", "0", "1000", "0.01"),

@@ -10,8 +10,9 @@ from statistics import NormalDist
 
 import pytest
 
+from lapwing.catalog.dictionary import Dictionary, Texts
 from lapwing.catalog.large_delta import delta_warnings
-from lapwing.guarantee import as_html, as_text
+from lapwing.guarantee import as_html, as_text, page_of
 from lapwing.guarantee.meaning import odds_factor_up
 from lapwing.opening import open_session
 from lapwing.privacy import figures
@@ -46,6 +47,31 @@ def test_odds_are_those_of_the_relation(tmp_path: Path) -> None:
     assert f"by a factor of at most {FACTOR}." in text
     assert "the figures of two units together hold" in text
     assert "learn which of two sets of rows one unit has" not in text
+
+
+def test_the_words_of_the_curator_are_shown_as_texts(tmp_path: Path) -> None:
+    with opened(tmp_path, PURE) as session:
+        plain = said(session)
+        catalog = session.catalog
+        name = catalog.tables[0].name
+        entries: dict[tuple[str, ...], Texts] = {
+            (name,): Texts(description="One row for each visit."),
+            (name, "plan"): Texts(title="Plan of care", unit="letters", labels=(("a", "<b>Small"),)),
+        }
+        dictionary = Dictionary.of(entries, Texts(title="Visits <i>", owner="Statistics"))
+        page = page_of(replace(catalog, dictionary=dictionary), session._state(), 0)
+    shown, html = " ".join(as_text(page).split()), as_html(page)
+    for part in (
+        "Visits <i>",
+        "Owner: Statistics",
+        "One row for each visit.",
+        "Plan of care; in letters",
+        "(<b>Small)",
+    ):
+        assert part in shown
+        assert part not in plain
+    assert "<b>Small" not in html
+    assert "&lt;b&gt;Small" in html
 
 
 def test_replaced_rows_are_one_step_away(tmp_path: Path) -> None:

@@ -44,6 +44,16 @@ def test_every_request_has_all_that_it_takes_and_gives(shared: World) -> None:
     assert "<code>was.epsilon</code>" in found["PUT /v1/datasets/{dataset}/cap"]
 
 
+def test_a_data_set_is_described_for_data_catalogues_by_accept(shared: World) -> None:
+    def asked(kind: str) -> Reply:
+        return shared.ask("GET", "/v1/datasets/open", "alice", headers={"Accept": kind})
+
+    dcat, csvw, plain = asked("application/ld+json"), asked("text/html, application/csvm+json"), asked("*/*")
+    assert (dcat.headers["content-type"], dcat.document["@type"]) == ("application/ld+json", "dcat:Dataset")
+    assert (csvw.headers["content-type"], csvw.document["tables"][0]["url"]) == ("application/csvm+json", "visits.csv")
+    assert (plain.headers["content-type"], plain.document["name"]) == ("application/json", "open")
+
+
 def test_the_page_is_plain(shared: World) -> None:
     reply = shared.ask("GET", "/docs")
     page = checked(reply.content.decode())

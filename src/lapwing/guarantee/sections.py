@@ -6,7 +6,7 @@ the ledger itself: with all else known, it would let somebody test a guess at th
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -15,10 +15,13 @@ from typing import Final, final
 from lapwing.budget import BudgetView, budget_view
 from lapwing.catalog import spelling
 from lapwing.catalog.condition import in_words
+from lapwing.catalog.dictionary import Dictionary
 from lapwing.catalog.graph import Graph
 from lapwing.catalog.large_delta import delta_warnings
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
 from lapwing.catalog.protection import units_of
+from lapwing.catalog.table import Value
+from lapwing.guarantee.described import meaning_of, paragraphs_of
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_change_up, odds_factor_up, power_up, towards_group
 from lapwing.languages import ENGLISH, Figure, JoinedTexts, Language, Moment, Phrase, say, say_count
 from lapwing.ledger.state import LedgerState
@@ -116,13 +119,15 @@ def page_of(
     view = budget_view(state, ())
     head = Head(ledger=catalog.ledger_path.name, sequence=state.sequence, hash=state.hash if sealed else None)
     budget = replace(catalog.budget, epsilon=view.epsilon, delta=view.delta)  # as the ledger has it
+    said, about = catalog.dictionary, paragraphs_of(catalog.dictionary.dataset)
     sections = (
         _promise(catalog, view),
-        _meaning(budget, view.total),
+        _meaning_of(budget, view.total),
         _groups(budget, view.total),
         _spent(view, charges),
-        *map(_protected, catalog.tables),
-        *map(_public, catalog.public_tables),
+        *([PageSection(title=say("The data set"), paragraphs=about)] if about else []),
+        *(_protected(table, said) for table in catalog.tables),
+        *(_public(table, said) for table in catalog.public_tables),
         *map(_graph, catalog.graphs),
         PageSection(title=say("Access"), paragraphs=tuple(asking) or WHO_READS),
         PageSection(title=say("Limits of the promise"), paragraphs=tuple(_left_out(catalog))),
@@ -219,7 +224,7 @@ def _in_parts(view: BudgetView) -> str:
     )
 
 
-def _meaning(budget: Budget, total: Loss) -> PageSection:
+def _meaning_of(budget: Budget, total: Loss) -> PageSection:
     """Say what one presence changes.
 
     `odds_change_up` has the proof. Under add_remove two data sets that differ in what one unit's rows hold are two
@@ -323,15 +328,16 @@ def _spent_so_far(view: BudgetView) -> Phrase:
     )
 
 
-def _protected(table: Table) -> PageSection:
+def _protected(table: Table, said: Dictionary) -> PageSection:
     paragraphs: list[str] = [
+        *paragraphs_of(said.table(table.name)),
         say_count(
             table.max_rows_per_unit,
             "Queries use at most {count} row of each unit. They see none of its other rows. The columns that queries "
             "may use, and their bounds, are public. Queries cannot see any other column.",
             "Queries use at most {count} rows of each unit. They see none of its other rows. The columns that queries "
             "may use, and their bounds, are public. Queries cannot see any other column.",
-        )
+        ),
     ]
     if table.where:
         paragraphs.append(
@@ -353,14 +359,15 @@ def _protected(table: Table) -> PageSection:
             )
         )
     return PageSection(
-        title=say("The table {name}", name=table.name), paragraphs=tuple(paragraphs), table=_columns(table.columns)
+        title=say("The table {name}", name=table.name), paragraphs=tuple(paragraphs), table=_columns(table, said)
     )
 
 
-def _public(table: PublicTable) -> PageSection:
+def _public(table: PublicTable, said: Dictionary) -> PageSection:
     text = say("Nobody in this table is protected. Results, costs and errors may show all of it.")
     title = say("The public table {name}", name=table.name)
-    return PageSection(title=title, paragraphs=(text,), table=_columns(table.columns))
+    about = paragraphs_of(said.table(table.name))
+    return PageSection(title=title, paragraphs=(*about, text), table=_columns(table, said))
 
 
 def _graph(graph: Graph) -> PageSection:
@@ -370,12 +377,18 @@ def _graph(graph: Graph) -> PageSection:
     return PageSection(title=say("The graph {name}", name=graph.name), paragraphs=(protected, *others))
 
 
-def _columns(columns: Sequence[Column]) -> tuple[Row, ...]:
-    heads = (say("column"), say("type"), say("public bounds or values"))
-    return (heads, *((c.name, c.type, _range(c)) for c in columns))
+def _columns(table: Table | PublicTable, said: Dictionary) -> tuple[Row, ...]:
+    texts = {column.name: said.column(table.name, column.name) for column in table.columns}
+    meant = any(meaning_of(one) for one in texts.values())
+    heads = (say("column"), say("type"), *([say("meaning")] if meant else []), say("public bounds or values"))
+    rows = (
+        (c.name, c.type, *([meaning_of(texts[c.name])] if meant else []), _range(c, dict(texts[c.name].labels)))
+        for c in table.columns
+    )
+    return (heads, *rows)
 
 
-def _range(column: Column) -> str:
+def _range(column: Column, labels: Mapping[Value, str]) -> str:
     parts: list[str] = []
     if column.bounded:
         lower, upper = _bound(column.lower), _bound(column.upper)
@@ -385,7 +398,8 @@ def _range(column: Column) -> str:
             step = Figure(short(column.step))
             parts.append(say("{lower} to {upper}, in steps of {step}", lower=lower, upper=upper, step=step))
     if column.values is not None:
-        shown, more = JoinedTexts(map(_value, column.values[:MOST_VALUES]), say(", ")), len(column.values) - MOST_VALUES
+        shown = JoinedTexts((_value(value, labels) for value in column.values[:MOST_VALUES]), say(", "))
+        more = len(column.values) - MOST_VALUES
         if more > 0:
             parts.append(
                 say_count(more, "listed: {keys} and {count} more", "listed: {keys} and {count} more", keys=shown)
@@ -407,8 +421,9 @@ def _bound(content: object) -> str:
     return Figure(spelled) if isinstance(content, int | Fraction) else spelled
 
 
-def _value(content: object) -> str:
-    return spelling.value(content)
+def _value(content: Value, labels: Mapping[Value, str]) -> str:
+    spelled, label = spelling.value(content), labels.get(content)
+    return spelled if label is None else f"{spelled} ({label})"
 
 
 def _named(text: str) -> str:

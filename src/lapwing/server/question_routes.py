@@ -14,7 +14,9 @@ from lapwing.answer.population_shown import read_sampling
 from lapwing.budget import AllowanceView, BudgetView
 from lapwing.documents.answer_document import AnswerDocument, ConsistentDocument, KeyColumnDocument
 from lapwing.documents.budget_document import AccountDocument, ChargeDocument, account_document, history_document
-from lapwing.documents.dataset_document import DatasetDocument
+from lapwing.documents.csvw_document import csvw_document
+from lapwing.documents.dataset_document import DatasetDocument, dataset_document
+from lapwing.documents.dcat_document import dcat_document
 from lapwing.documents.preview_document import PreviewDocument, preview_document
 from lapwing.documents.session_document import session_document
 from lapwing.ledger.allowances import Allowance
@@ -27,7 +29,7 @@ from lapwing.server.execution import Ask, PopulationSample, dropped
 from lapwing.server.listing import MOST, PageOf, cut
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
-from lapwing.server.responses import ARROW, described_by, json_response
+from lapwing.server.responses import ARROW, CSVW, DCAT, described_by, json_response
 from lapwing.server.routing import ASKER, READER, OfService, new_router
 from lapwing.server.service import Service
 from lapwing.session import Session
@@ -62,6 +64,7 @@ MAY_ASK: Final = may_raise(
     errors.ServiceFault,
     errors.TooManyRequests,
 )
+BY_ACCEPT_CATALOGUE: Final = "The data set, as JSON, or for data catalogues as DCAT or CSVW, by the Accept header."
 MAY_REOPEN: Final = may_raise(
     errors.AnswerDropped, errors.DataChanged, errors.InvalidParameter, errors.ServiceFault, errors.TooManyRequests
 )
@@ -181,10 +184,15 @@ def readiness(service: OfService, caller: Caller = READER) -> list[DatasetStandi
     ]
 
 
-@router.get("/datasets/{dataset}", responses=described_by(DatasetDocument))
-def describe(service: OfService, dataset: str, caller: Caller = READER) -> Response:
+@router.get("/datasets/{dataset}", responses=described_by(DatasetDocument, BY_ACCEPT_CATALOGUE, DCAT, CSVW))
+def describe(service: OfService, dataset: str, request: Request, caller: Caller = READER) -> Response:
     """Say what is public about a data set."""
     served = service.datasets.visible(caller, dataset)
+    accepted = request.headers.get("accept", "")
+    for kind, written in ((DCAT, dcat_document), (CSVW, csvw_document)):
+        if kind in accepted:
+            document = written(dataset_document(served.name, served.session.catalog))
+            return json_response(document, kind=kind)
     return json_response(session_document(served.name, served.session.catalog, served.session.public_tables))
 
 

@@ -14,6 +14,8 @@ from pydantic_core import to_json
 ARROW: Final = "application/vnd.apache.arrow.stream"
 HTML: Final = "text/html"
 JSON: Final = "application/json"
+DCAT: Final = "application/ld+json"
+CSVW: Final = "application/csvm+json"
 LINES: Final = "application/x-ndjson"
 
 
@@ -24,6 +26,8 @@ def described_by(
     return {status: {"model": model, "description": about, "content": {kind: {} for kind in media_types}}}
 
 
-def json_response(document: object, headers: Mapping[str, str] | None = None, status: int = 200) -> Response:
+def json_response(
+    document: object, headers: Mapping[str, str] | None = None, status: int = 200, kind: str = JSON
+) -> Response:
     """Return a document as a response; a number that JSON does not have is null."""
-    return Response(to_json(document, inf_nan_mode="null"), status, headers, JSON)
+    return Response(to_json(document, inf_nan_mode="null"), status, headers, kind)

@@ -5,6 +5,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
@@ -13,6 +14,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
+from lapwing.catalog.dictionary import Dictionary, Texts
 from lapwing.documents.session_document import tables_of_catalog
 from lapwing.server.datasets import Datasets
 from lapwing.server.pgwire import catalog, catalog_limits, catalog_rewriting
@@ -73,6 +75,27 @@ def test_what_clients_write_is_read_as_postgresql_reads_it(
     public: PublicCatalog, text: str, rows: list[list[Any]]
 ) -> None:
     assert rows_of(public, text) == rows
+
+
+def test_comments_have_the_texts_of_the_data_dictionary(tmp_path: Path) -> None:
+    session = data_set(tmp_path, "open")
+    labels = Texts(title="Plan of 'care'", description="One of\nfour.", labels=(("a", "Small"),))
+    entries: dict[tuple[str, ...], Texts] = {("visits",): Texts(title="Visits"), ("visits", "plan"): labels}
+    described = replace(session.catalog, dictionary=Dictionary.of(entries))
+    tables = tables_of_catalog(described, session.public_tables)
+    public = PublicCatalog(
+        Facts(person="alice", dataset="open", datasets=["open"], tables=tables, version="PostgreSQL")
+    )
+    ((table, plan, cost),) = rows_of(
+        public,
+        "SELECT obj_description('visits'::regclass), "
+        "(SELECT col_description(attrelid, attnum) FROM pg_attribute a WHERE attrelid = c.oid AND attname = 'plan'), "
+        "(SELECT col_description(attrelid, attnum) FROM pg_attribute a WHERE attrelid = c.oid AND attname = 'cost') "
+        "FROM pg_class c WHERE relname = 'visits'",
+    )
+    assert table.startswith("Visits; protects each ")
+    assert plan.startswith("Plan of 'care': One of four.; a (Small), ")
+    assert cost == tables["visits"].columns[-1].allowed
 
 
 HOSTILE: Final = (
