@@ -12,6 +12,7 @@ from sqlglot.errors import ParseError
 import lapwing as lw
 from lapwing import errors, graphs, monitors, secure
 from lapwing.catalog.column_checks import TYPES
+from lapwing.catalog.dictionary import Texts
 from lapwing.catalog.graph import Graph
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catalog, Column, Table
 from lapwing.catalog.reading import Reading
@@ -200,9 +201,12 @@ def test_errors(kind: type[errors.LapwingError]) -> None:
 
 
 def test_catalog_keys() -> None:
-    internal = {"columns", "tables", "folder", "file", "text", "unit_day", "reading"}
+    internal = {"columns", "tables", "folder", "file", "text", "unit_day", "reading", "dictionary", "labels"}
     written = (
-        field for kind in (Catalog, Budget, Table, TextFormat, Column, Reading) for field in fields(kind) if field.init
+        field
+        for kind in (Catalog, Budget, Table, TextFormat, Column, Reading, Texts)
+        for field in fields(kind)
+        if field.init
     )
     keys = {field.name for field in written} - internal
     assert not unmentioned({*keys, *TYPES, *ENCODINGS, *ENGINES, *MEASURES, *NEIGHBOURING}, page("catalog.md"))
