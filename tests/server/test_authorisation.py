@@ -184,6 +184,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("GET", "/v1/saved/{saved_id}"): ("/v1/saved/SAVED", None, OWNED),  # one of alice's
     ("PUT", "/v1/saved/{saved_id}"): ("/v1/saved/SAVED", SAVED, {**OWNED, "audrey": FORBIDDEN}),
     ("DELETE", "/v1/saved/{saved_id}"): ("/v1/saved/none", None, {**NONE, "audrey": FORBIDDEN}),
+    ("POST", "/v1/saved/{saved_id}/restore"): ("/v1/saved/none/restore", None, {**NONE, "audrey": FORBIDDEN}),
     ("PUT", "/v1/answers/{answer}/team"): (
         "/v1/answers/ANSWER/team",
         {"shared": False},

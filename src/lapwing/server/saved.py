@@ -25,10 +25,15 @@ from lapwing.server.store import ServiceStore, StoreConnection, time_text
 
 MOST_SAVED: Final = 500
 """Of one person and one data set."""
+UNDO: Final = 3600.0
+"""Seconds in which what was removed can be restored."""
+MOST_REMOVED: Final = 20
+"""Of one person and one data set, that can be restored: the latest."""
 MOST_SHARED: Final = 1_000
 """Answers of a team that are listed: the newest."""
 _COLUMNS: Final = "id, person, dataset, created, title, content, team"
 _TEAM: Final = "SELECT team FROM memberships WHERE person = ? AND current = 1"
+_SEEN: Final = f"removed IS NULL AND (person = ? OR team = ({_TEAM}))"
 
 
 @final
@@ -69,12 +74,8 @@ class SavedItems:
         """
         id_, created = credentials.new_name(), time_text(self._clock())
         with self._store.transaction() as connection:
-            count = "SELECT COUNT(*) FROM saved WHERE person = ? AND dataset = ?"
-            if connection.execute(count, (person, dataset)).fetchone()[0] >= MOST_SAVED:
-                raise InvalidParameter(
-                    f"You have {MOST_SAVED} saved queries and dashboards of this data set, the "
-                    f"limit; remove some first."
-                )
+            self._drop_removed(connection)
+            _require_room(connection, person, dataset)
             team = _team_to_share(connection, person, shared=shared)
             row = (id_, person, dataset, created, title, json.dumps(content), team)
             connection.execute(f"INSERT INTO saved ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)
@@ -86,9 +87,7 @@ class SavedItems:
         Raises:
             NotFound: If there is no such object for who asks.
         """
-        rows = self._store.look(
-            f"SELECT {_COLUMNS} FROM saved WHERE id = ? AND (person = ? OR team = ({_TEAM}))", (id_, person, person)
-        )
+        rows = self._store.look(f"SELECT {_COLUMNS} FROM saved WHERE id = ? AND {_SEEN}", (id_, person, person))
         if not rows:
             raise missing("saved question or dashboard")
         return _item(rows[0])
@@ -96,7 +95,7 @@ class SavedItems:
     def of(self, person: str, dataset: str) -> list[SavedItem]:
         """Return what is one's own or shared by one's team, of a data set, by title."""
         rows = self._store.look(
-            f"SELECT {_COLUMNS} FROM saved WHERE dataset = ? AND (person = ? OR team = ({_TEAM})) ORDER BY title, id",
+            f"SELECT {_COLUMNS} FROM saved WHERE dataset = ? AND {_SEEN} ORDER BY title, id",
             (dataset, person, person),
         )
         return [_item(row) for row in rows]
@@ -111,7 +110,7 @@ class SavedItems:
         with self._store.transaction() as connection:
             team = _team_to_share(connection, person, shared=shared)
             changed = connection.execute(
-                "UPDATE saved SET title = ?, content = ?, team = ? WHERE id = ? AND person = ?",
+                "UPDATE saved SET title = ?, content = ?, team = ? WHERE id = ? AND person = ? AND removed IS NULL",
                 (title, json.dumps(content), team, id_, person),
             )
             if changed.rowcount != 1:
@@ -119,15 +118,46 @@ class SavedItems:
         return self.find(id_, person)
 
     def remove(self, id_: str, person: str) -> None:
-        """Keep something of one's own no longer.
+        """Remove something of one's own; for `UNDO` seconds it can be restored.
 
         Raises:
             NotFound: If there is no such object for who asks.
         """
         with self._store.transaction() as connection:
-            removed = connection.execute("DELETE FROM saved WHERE id = ? AND person = ?", (id_, person))
-            if removed.rowcount != 1:
+            self._drop_removed(connection)
+            remove = "UPDATE saved SET removed = ? WHERE id = ? AND person = ? AND removed IS NULL"
+            if connection.execute(remove, (self._clock(), id_, person)).rowcount != 1:
                 raise missing("saved question or dashboard of yours")
+            of = "person = ? AND dataset = (SELECT dataset FROM saved WHERE id = ?) AND removed IS NOT NULL"
+            newest = f"SELECT id FROM saved WHERE {of} ORDER BY removed DESC, id LIMIT ?"
+            values = (person, id_, person, id_, MOST_REMOVED)
+            connection.execute(f"DELETE FROM saved WHERE {of} AND id NOT IN ({newest})", values)
+
+    def removed(self, id_: str, person: str) -> SavedItem:
+        """Return something of one's own that was removed a moment ago.
+
+        Raises:
+            NotFound: If there is no such object for who asks.
+        """
+        removed = f"SELECT {_COLUMNS} FROM saved WHERE id = ? AND person = ? AND removed >= ?"
+        rows = self._store.look(removed, (id_, person, self._clock() - UNDO))
+        if not rows:
+            raise missing("removed question or dashboard of yours")
+        return _item(rows[0])
+
+    def restore(self, item: SavedItem) -> SavedItem:
+        """Take a removal back.
+
+        Raises:
+            InvalidParameter: If its owner has saved too much meanwhile.
+        """
+        with self._store.transaction() as connection:
+            _require_room(connection, item.person, item.dataset)
+            connection.execute("UPDATE saved SET removed = NULL WHERE id = ?", (item.id,))
+        return self.find(item.id, item.person)
+
+    def _drop_removed(self, connection: StoreConnection) -> None:
+        connection.execute("DELETE FROM saved WHERE removed < ?", (self._clock() - UNDO,))
 
     # ---- Answers of a team ----
 
@@ -174,6 +204,19 @@ class SavedItems:
         """Tell whether somebody's team shares an answer."""
         shared = f"SELECT 1 FROM shared_answers WHERE answer = ? AND team = ({_TEAM})"
         return bool(self._store.look(shared, (answer, person)))
+
+
+def _require_room(connection: StoreConnection, person: str, dataset: str) -> None:
+    """Refuse to keep more than somebody may.
+
+    Raises:
+        InvalidParameter: If there is no room.
+    """
+    count = "SELECT COUNT(*) FROM saved WHERE person = ? AND dataset = ? AND removed IS NULL"
+    if connection.execute(count, (person, dataset)).fetchone()[0] >= MOST_SAVED:
+        raise InvalidParameter(
+            f"You have {MOST_SAVED} saved queries and dashboards of this data set, the limit; remove some first."
+        )
 
 
 def _team_to_share(connection: StoreConnection, person: str, *, shared: bool) -> str | None:

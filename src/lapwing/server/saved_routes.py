@@ -146,9 +146,19 @@ def change(service: OfService, saved_id: str, body: SavedBody, caller: Caller = 
 
 @router.delete("/saved/{saved_id}", status_code=204)
 def remove(service: OfService, saved_id: str, caller: Caller = ASKER) -> None:
-    """Remove what one has saved; answers stay, and stay shared."""
+    """Remove what one has saved, which can be restored within an hour; answers stay, and stay shared."""
     _visible(service, caller, saved_id)
     service.saved.remove(saved_id, caller.name)
+
+
+@router.post(
+    "/saved/{saved_id}/restore", responses=described_by(SavedDocument), openapi_extra=may_raise(InvalidParameter)
+)
+def restore(service: OfService, saved_id: str, caller: Caller = ASKER) -> Response:
+    """Restore what one has removed within the last hour, under its old address."""
+    item = service.saved.removed(saved_id, caller.name)
+    service.datasets.visible(caller, item.dataset)
+    return json_response(_document(service.saved.restore(item)))
 
 
 @router.get("/datasets/{dataset}/shared", responses=described_by(list[BoughtAnswer]))

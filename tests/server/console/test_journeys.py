@@ -106,7 +106,7 @@ def test_from_the_first_question_to_the_last(browser: Browser, place: World, mon
     assert place.charges() == 5
 
     carol.presses("Withdraw")
-    carol.reads("Access withdrawn.")
+    carol.reads("Withdrew the access of “alice”.")
     alice.opens("/console/data/open/ask")
     alice.reads("There is no such data set, or none that you may see.")
     carol.presses("People")

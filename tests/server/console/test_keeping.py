@@ -62,7 +62,7 @@ def test_a_question_is_saved_and_shared(place: World) -> None:
     assert opened.form("/ask").fields["epsilon"] == "0.5"
     assert alice.world.charges() == 0
     gone = alice.post(action, {FIELD: alice.secret(), "what": "remove"})
-    assert "Query removed." in gone.text
+    assert "Removed “by plan”." in gone.text
     assert bob.go(action.removesuffix("/change")).status == 404
 
 
@@ -123,7 +123,7 @@ def test_a_dashboard_is_made_looked_at_and_taken_apart(team: tuple[Visitor, Visi
     assert "Ward" in change(alice, here, what="name", name="Ward").text
     assert "Ward" in alice.go("/console/data/open/dashboards").text
     removed = alice.post(f"/console/saved/{here.rpartition('/')[2]}/change", {FIELD: alice.secret(), "what": "remove"})
-    assert "Dashboard removed." in removed.text
+    assert "Removed “Ward”." in removed.text
     assert alice.go(path).status == 200
     assert alice.world.charges() == charges
 

@@ -11,24 +11,25 @@ from starlette.responses import Response
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.decimal_comma import with_point
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.toasts import Toast
 from lapwing.server.console.visits import PageRequest, redirect
 from lapwing.server.problems import Problem, problem
 
 Again = Callable[[PageRequest, Problem], Awaitable[Response]]
 
 
-async def act(visit: PageRequest, change: Awaitable[object], done: str, again: Again) -> Response:
+async def act(visit: PageRequest, change: Awaitable[object], done: str | Toast, again: Again) -> Response:
     """Do something, and lead to a page; or show the page again with why it was refused.
 
     Args:
-        done: Where to.
+        done: An address, or the toast that a page shows.
         again: Shows the page with a refusal, at its status.
     """
     try:
         await change
     except ApiRefusal as refusal:
         return await again(visit, refusal.document)
-    return redirect(done)
+    return redirect(done) if isinstance(done, str) else visit.tell(done)
 
 
 SCIENTIFIC: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?[eE][+-]?[0-9]{1,2}")

@@ -230,6 +230,8 @@ class Console:
                 address=self._address,
             )
             response = await page.handle(visit)
+            if visit.toast is not None:
+                await run_in_threadpool(self._sessions.keep_toast, session, visit.toast)
             if session.secret is not None:
                 self._keep(response, session.secret)
             return response

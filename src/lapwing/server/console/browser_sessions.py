@@ -36,11 +36,13 @@ class BrowserSession:
     Args:
         form: What forms of its pages bear, so that others are refused.
         secret: The new one for the cookie, if it is time for one.
+        toast: The toast of the next page, in JSON.
     """
 
     caller: Caller
     form: str
     secret: str | None
+    toast: str | None = None
 
     def sent(self, form: str) -> bool:
         """Tell whether a form was sent from a page of this session."""
@@ -80,13 +82,13 @@ class BrowserSessions:
         """Return the session of a cookie, if it holds; and notice that it is used."""
         kept, now = credentials.kept_of(secret), self._clock()
         rows = self._store.look(
-            "SELECT hash, token, form, rotated, seen FROM browser_sessions"
+            "SELECT hash, token, form, rotated, seen, toast FROM browser_sessions"
             " WHERE (hash = ? OR (previous = ? AND rotated > ?)) AND seen > ?",
             (kept, kept, now - OVERLAP, now - IDLE),
         )
         if not rows:
             return None
-        hash_, token, form, rotated, seen = rows[0]
+        hash_, token, form, rotated, seen, toast = rows[0]
         try:
             caller = self._people.caller_of(token)
         except NotAuthorised:
@@ -95,7 +97,12 @@ class BrowserSessions:
         if secret_now is None and now - seen > NOTICED:
             with self._store.transaction() as connection:
                 connection.execute("UPDATE browser_sessions SET seen = ? WHERE hash = ?", (now, hash_))
-        return BrowserSession(caller=caller, form=form, secret=secret_now)
+        return BrowserSession(caller=caller, form=form, secret=secret_now, toast=toast)
+
+    def keep_toast(self, session: BrowserSession, toast: str) -> None:
+        """Store the toast of the next page."""
+        with self._store.transaction() as connection:
+            connection.execute("UPDATE browser_sessions SET toast = ? WHERE token = ?", (toast, session.caller.token))
 
     def end(self, session: BrowserSession) -> None:
         """End a session and its token."""

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from lapwing.server.console.acting import act
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
+from lapwing.server.console.toasts import Toast, named
 from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem
 
@@ -50,7 +51,14 @@ class RightsForms:
         name, dataset, role = visit.part("name"), visit.form.get("dataset", ""), visit.form.get("role")
         method, body = ("PUT", {"role": role}) if role else ("DELETE", None)
         giving = visit.api.send(method, "people", name, "datasets", dataset, body=body)
-        return await act(visit, giving, f"{self.here}/{segment(name)}?done=changed", self.show)
+        here, was = f"{self.here}/{segment(name)}", visit.form.get("was", "")
+        if role:
+            toast = Toast(at=here, text=f"{named(name)} is now {role} of {named(dataset)}.")
+        else:
+            undo = {"dataset": dataset, "role": was}
+            text = f"Removed the role {was} on {named(dataset)}."
+            toast = Toast(at=here, text=text, action=f"{here}/role" if was else "", fields=undo)
+        return await act(visit, giving, toast, self.show)
 
     async def make_token(self, visit: PageRequest) -> Response:
         """Make a token, and show it this once."""

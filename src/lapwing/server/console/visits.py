@@ -1,7 +1,7 @@
 """What a page is, and what it is given of the request that it answers."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
 from starlette.requests import Request
@@ -10,6 +10,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from lapwing.server.console.browser_sessions import BrowserSession
 from lapwing.server.console.inside import Api
 from lapwing.server.console.templates import Templates
+from lapwing.server.console.toasts import Toast
+from lapwing.server.credentials import new_name
 from lapwing.server.people import Caller
 
 
@@ -43,6 +45,18 @@ class PageRequest:
         """Return a query parameter."""
         return self.request.query_params.get(name, usual)
 
+    @property
+    def toast(self) -> str | None:
+        """The toast that this request leaves, in JSON."""
+        toast: Toast | None = getattr(self.request.state, "toast", None)
+        return None if toast is None else toast.stored
+
+    def tell(self, toast: Toast) -> Response:
+        """Lead the browser to a page that says what was done, under an address that the page has this once."""
+        told = replace(toast, at=f"{toast.at}?done={new_name()[:12]}")
+        self.request.state.toast = told
+        return redirect(told.at)
+
     def show(self, template: str, /, status: int = 200, **facts: Any) -> HTMLResponse:
         """Return a page."""
         return HTMLResponse(self.render(template, **facts), status)
@@ -52,12 +66,15 @@ class PageRequest:
 
         `caller` is who it is at the data set that the page is of, if it is of one, and `everywhere` at none.
         """
+        toast, url = Toast.read(self.session.toast), self.request.url
+        here = url.path + (f"?{url.query}" if url.query else "")
         common = {
             "caller": self.caller.at(facts["dataset"]) if "dataset" in facts else self.caller,
             "everywhere": self.caller,
             "form_secret": self.session.form,
             "path": self.request.url.path,
             "done": self.asked("done"),
+            "toast": toast if toast is not None and toast.at == here else None,
         }
         return self.templates.render(template, **common, **facts)
 

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from lapwing.server.console.acting import act, decimal_of, default_cost_of, share_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
+from lapwing.server.console.toasts import Toast, named
 from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem
 
@@ -60,7 +61,16 @@ async def grant(visit: PageRequest) -> Response:
 
 async def withdraw(visit: PageRequest) -> Response:
     """Let somebody ask no more."""
-    return await _put(visit, "withdrawn", "grants", visit.form.get("name", ""), body=None, method="DELETE")
+    dataset, name = visit.part("dataset"), visit.form.get("name", "")
+    grants = await visit.api.get("datasets", dataset, "grants")
+    share = grants["people"].get(name) or ""
+    fields = {"holder": "person", "name": name, "share": share}
+    if name in grants["trusted_with_time"]:
+        fields["trusted"] = "on"
+    here = f"/console/data/{segment(dataset)}/access"
+    text = f"Withdrew the access of {named(name)}. Lapwing accepts no more queries from them."
+    toast = Toast(at=here, text=text, action=f"{here}/grant", fields=fields)
+    return await act(visit, visit.api.send("DELETE", "datasets", dataset, "grants", name), toast, show)
 
 
 async def set_default_cost(visit: PageRequest) -> Response:

@@ -7,16 +7,17 @@ the same.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
 
-from lapwing.server.console.acting import act
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.dashboards.tiles import newest_of, tile_of
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.saved import shared_toast
 from lapwing.server.console.templates import segment
+from lapwing.server.console.toasts import Toast, named
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem, problem
 
@@ -31,6 +32,7 @@ ANSWERS: Final = 100
 """The latest of one's own, which a dashboard proposes to put on it."""
 STREAMS: Final = 100
 """At once, of all people: each looks into the files of its monitors."""
+TILE: Final = ("answer", "monitor", "column", "title")
 _open: Final = [0]
 
 
@@ -108,11 +110,11 @@ async def _changes(visit: PageRequest, item: dict[str, Any]) -> AsyncIterator[st
 async def add(visit: PageRequest) -> Response:
     """Put an answer or a monitor on a dashboard, or make a new one."""
     dataset, form = visit.part("dataset"), visit.form
-    tile = {name: form[name].strip() for name in ("answer", "monitor", "column", "title") if form.get(name, "").strip()}
+    tile = {name: form[name].strip() for name in TILE if form.get(name, "").strip()}
     tiles = [tile] if "answer" in tile or "monitor" in tile else []
     if form.get("dashboard"):
         item = await visit.api.get("saved", form["dashboard"])
-        return await _changed(visit, item, [*item.get("tiles", []), *tiles])
+        return await _changed(visit, item, [*item.get("tiles", []), *tiles], f"Added to {named(item['title'])}.")
     name = form.get("name", "").strip() or "Dashboard"
     body = {"title": name, "tiles": tiles, "shared": "shared" in form}
     try:
@@ -127,19 +129,33 @@ async def change(visit: PageRequest) -> Response:
     item, form = await _dashboard(visit), visit.form
     tiles, place = list(item["tiles"]), form.get("place", "")
     at = int(place) if place.isascii() and place.isdigit() and int(place) < len(tiles) else None
-    what = form.get("what")
+    what, said, undo = form.get("what"), "", dict[str, str]()
     if what == "take" and at is not None:
-        tiles.pop(at)
+        said, undo = "Removed the tile.", {"what": "put", "place": str(at), **tiles.pop(at)}
+    elif what == "put":
+        tiles.insert(len(tiles) if at is None else at, {name: form[name] for name in TILE if form.get(name)})
+        said = "The tile is back."
     elif what == "forward" and at:
         tiles[at - 1], tiles[at] = tiles[at], tiles[at - 1]
+        said, undo = "Moved the tile up.", {"what": "forward", "place": str(at)}
     elif what == "name":
+        said, undo = "Renamed the dashboard.", {"what": "name", "name": item["title"]}
         item = {**item, "title": form.get("name", "").strip() or item["title"]}
     elif what in ("share", "keep"):
         item = {**item, "team": what == "share"}
-    return await _changed(visit, item, tiles)
+        said, undo = "", {"what": "keep" if what == "share" else "share"}
+    return await _changed(visit, item, tiles, said, undo)
 
 
-async def _changed(visit: PageRequest, item: dict[str, Any], tiles: list[Any]) -> Response:
+async def _changed(
+    visit: PageRequest, item: dict[str, Any], tiles: list[Any], said: str, undo: Mapping[str, str] | None = None
+) -> Response:
+    """Change a dashboard, and show it with what was done.
+
+    Args:
+        said: Empty if it was shared, or not any more.
+        undo: The fields of the form that undoes it, if one does.
+    """
     body = {"title": item["title"], "tiles": tiles, "shared": bool(item["team"])}
     here = f"/console/dashboards/{segment(item['id'])}"
 
@@ -148,7 +164,13 @@ async def _changed(visit: PageRequest, item: dict[str, Any], tiles: list[Any]) -
             return await show(visit, refused)
         return await show_all(visit, refused)
 
-    return await act(visit, visit.api.send("PUT", "saved", item["id"], body=body), here, again)
+    try:
+        changed = (await visit.api.send("PUT", "saved", item["id"], body=body)).document
+    except ApiRefusal as refusal:
+        return await again(visit, refusal.document)
+    if not said:
+        return visit.tell(shared_toast(here, item["title"], changed["team"], f"{here}/change"))
+    return visit.tell(Toast(at=here, text=said, action=f"{here}/change" if undo else "", fields=undo or {}))
 
 
 async def _dashboard(visit: PageRequest) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Questions that one has saved or that one's team shares, and answers that the team shares."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -8,6 +9,7 @@ from lapwing.server.console.acting import act
 from lapwing.server.console.ask.question import QuestionForm, question_of, single
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
+from lapwing.server.console.toasts import Toast, named
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem, problem
 
@@ -51,17 +53,35 @@ async def follow(visit: PageRequest) -> Response:
 
 
 async def change(visit: PageRequest) -> Response:
-    """Share something saved, or no longer; or remove it."""
-    id_ = visit.part("saved")
+    """Share something saved, or no longer; remove it, or restore it."""
+    id_, what = visit.part("saved"), visit.form.get("what")
+    action = f"/console/saved/{segment(id_)}/change"
+    if what == "restore":
+        item = (await visit.api.send("POST", "saved", id_, "restore")).document
+        return visit.tell(Toast(at=_list_of(item), text=f"{named(item['title'])} is back."))
     item = await visit.api.get("saved", id_)
-    where = f"/console/data/{segment(item['dataset'])}/{'dashboards' if 'tiles' in item else 'saved'}"
-    if visit.form.get("what") == "remove":
+    if what == "remove":
         await visit.api.send("DELETE", "saved", id_)
-        return redirect(f"{where}?done=removed")
+        text = f"Removed {named(item['title'])}. You can undo this for one hour."
+        return visit.tell(Toast(at=_list_of(item), text=text, action=action, fields={"what": "restore"}))
     content: dict[str, Any] = {name: item[name] for name in ("question", "tiles") if name in item}
-    body = {"title": item["title"], **content, "shared": visit.form.get("what") == "share"}
-    await visit.api.send("PUT", "saved", id_, body=body)
-    return redirect(f"{where}?done=changed")
+    body = {"title": item["title"], **content, "shared": what == "share"}
+    item = (await visit.api.send("PUT", "saved", id_, body=body)).document
+    return visit.tell(shared_toast(_list_of(item), item["title"], item["team"], action))
+
+
+def _list_of(item: Mapping[str, Any]) -> str:
+    """Return the address of the list that has something saved."""
+    return f"/console/data/{segment(item['dataset'])}/{'dashboards' if 'tiles' in item else 'saved'}"
+
+
+def shared_toast(at: str, title: str, team: str | None, action: str) -> Toast:
+    """Return the toast of a change of sharing."""
+    if team is None:
+        text, what = f"Stopped sharing {named(title)}. Only you can open it now.", "share"
+    else:
+        text, what = f"Shared {named(title)} with your team {named(team)}.", "keep"
+    return Toast(at=at, text=text, action=action, fields={"what": what})
 
 
 async def share(visit: PageRequest) -> Response:
@@ -69,8 +89,10 @@ async def share(visit: PageRequest) -> Response:
     id_, what = visit.part("answer"), visit.form.get("what")
     if what not in ("share", "keep"):
         raise ApiRefusal(problem("invalid_request", 422, "Choose whether to share the result."))
-    await visit.api.send("PUT", "answers", id_, "team", body={"shared": what == "share"})
-    return redirect(f"/console/answers/{segment(id_)}")
+    shared = (await visit.api.send("PUT", "answers", id_, "team", body={"shared": what == "share"})).document
+    here = f"/console/answers/{segment(id_)}"
+    request = single((await visit.api.get("answers", id_, "request"))["request"])
+    return visit.tell(shared_toast(here, request.get("label") or "this result", shared["team"], f"{here}/share"))
 
 
 PAGES: Final = (

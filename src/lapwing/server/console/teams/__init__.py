@@ -7,6 +7,7 @@ from starlette.responses import Response
 from lapwing.server.console.acting import act, share_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
+from lapwing.server.console.toasts import Toast, named
 from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem
 
@@ -44,8 +45,10 @@ async def join(visit: PageRequest) -> Response:
 
 async def leave(visit: PageRequest) -> Response:
     """Let somebody be in it no more."""
-    change = visit.api.send("PATCH", "people", visit.form.get("name", ""), body={"leave_team": True})
-    return await act(visit, change, _back(visit), show_team)
+    here, name = f"{HERE}/{segment(visit.part('team'))}", visit.form.get("name", "")
+    change = visit.api.send("PATCH", "people", name, body={"leave_team": True})
+    text = f"Removed {named(name)} from the team. Their old charges still count here."
+    return await act(visit, change, Toast(at=here, text=text, action=f"{here}/join", fields={"name": name}), show_team)
 
 
 async def give_share(visit: PageRequest) -> Response:

@@ -1,0 +1,2 @@
+ALTER TABLE browser_sessions ADD COLUMN toast TEXT;
+ALTER TABLE saved ADD COLUMN removed DOUBLE PRECISION
