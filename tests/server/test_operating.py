@@ -244,6 +244,23 @@ def test_a_service_sends_what_stops_a_data_set(tmp_path: Path, fresh: None) -> N
         assert (told["dataset"], told["reason"]) == ("open", "stopped")
 
 
+def test_changed_data_and_a_budget_that_ends_soon_are_told_once(world: World, fresh: None) -> None:
+    assert {"budget nearly spent", "data set not ready"} <= ALARMS
+    with logged() as lines:
+        world.service.readiness.is_ready()
+        assert not events(lines, "budget nearly spent")
+        total = world.session().budget(history=False).total
+        world.session().spend(total.from_amount(total.amount * readiness.NEARLY), "most of it")
+        (world.session().catalog.folder / "visits.parquet").write_bytes(b"")
+        world.service.data_watch._due.clear()
+        world.service.data_watch.look()
+        for _ in range(2):
+            assert world.ask("GET", "/readyz").status == 200
+    (told,) = events(lines, "budget nearly spent")
+    assert told["dataset"] == "open"
+    assert [(one["dataset"], one["reason"]) for one in events(lines, "data set not ready")] == [("open", "changed")]
+
+
 @pytest.mark.parametrize("address", ["http://example.org/x", "ftp://example.org", "https://", "", "https://a:b:c/"])
 def test_alarms_go_nowhere_unencrypted(address: str) -> None:
     with pytest.raises(InvalidParameter) as refused:

@@ -303,6 +303,7 @@ def accept(service: OfService, dataset: str, caller: Caller = CURATOR) -> Versio
     served = service.datasets.visible(caller, dataset)
     _note_begun(service.store, caller, "acceptance of data begun", served.name)
     version = served.session.acting_for(caller.name).accept_data()
+    service.readiness.look_again()
     with service.store.transaction() as connection:
         audit_log.note(connection, caller.name, "data accepted", served.name, version=version)
     return Version(version=version)
@@ -318,6 +319,7 @@ def refresh(service: OfService, dataset: str, body: RefreshBody, caller: Caller 
     served = service.datasets.visible(caller, dataset)
     _note_begun(service.store, caller, "refresh of data begun", served.name, whole=body.whole)
     version = refreshing.refresh(served.session.acting_for(caller.name), whole=body.whole)
+    service.readiness.look_again()
     with service.store.transaction() as connection:
         audit_log.note(connection, caller.name, "data refreshed", served.name, version=version)
     return Version(version=version)

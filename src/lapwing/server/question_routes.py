@@ -20,7 +20,7 @@ from lapwing.documents.dcat_document import dcat_document
 from lapwing.documents.preview_document import PreviewDocument, preview_document
 from lapwing.documents.session_document import session_document
 from lapwing.ledger.allowances import Allowance
-from lapwing.privacy.amounts import probability, read
+from lapwing.privacy.amounts import probability, read, written
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.batch_prices import BatchPreviewDocument, explain_together
 from lapwing.server.bodies import BatchBody, ExplainBody, QueryBody
@@ -83,9 +83,15 @@ class DatasetStanding(TypedDict):
 
     name: str
     ready: bool
-    reason: Literal["unreadable", "unwritable", "faults", "late", "stopped", "closed", "engine"] | None
+    reason: Literal["unreadable", "unwritable", "faults", "late", "stopped", "closed", "engine", "changed"] | None
     faults: int
     late: int
+
+
+class CallersAccount(AccountDocument):
+    """The budget of a caller. `least` is the minimum cost of a query: a share of the budget."""
+
+    least: str
 
 
 class KeptAnswer(AnswerDocument):
@@ -189,9 +195,9 @@ def describe(service: OfService, dataset: str, request: Request, caller: Caller 
     """Say what is public about a data set."""
     served = service.datasets.visible(caller, dataset)
     accepted = request.headers.get("accept", "")
-    for kind, written in ((DCAT, dcat_document), (CSVW, csvw_document)):
+    for kind, made in ((DCAT, dcat_document), (CSVW, csvw_document)):
         if kind in accepted:
-            document = written(dataset_document(served.name, served.session.catalog))
+            document = made(dataset_document(served.name, served.session.catalog))
             return json_response(document, kind=kind)
     return json_response(session_document(served.name, served.session.catalog, served.session.public_tables))
 
@@ -306,7 +312,7 @@ async def consistent(service: OfService, answer: str, request: Request, caller: 
     return answer_response(view, request)
 
 
-@router.get("/datasets/{dataset}/budget", responses=described_by(AccountDocument))
+@router.get("/datasets/{dataset}/budget", responses=described_by(CallersAccount))
 def budget(service: OfService, dataset: str, caller: Caller = READER) -> Response:
     """Say what is granted, spent and left, and what of it the caller may use."""
     served = service.datasets.visible(caller, dataset)
@@ -316,7 +322,8 @@ def budget(service: OfService, dataset: str, caller: Caller = READER) -> Respons
     # Of others the caller may know the total alone.
     spending = {name: spent for name, spent in view.spending.items() if caller.may("audit") or name == caller.name}
     own = replace(view, spending=spending, allowances=allowances)
-    return json_response(account_document(replace(own, most=limits.most, stopped_by_curator=limits.stopped)))
+    document = account_document(replace(own, most=limits.most, stopped_by_curator=limits.stopped))
+    return json_response({**document, "least": written(limits.least)})
 
 
 @router.get("/datasets/{dataset}/history", responses=described_by(list[ChargeDocument]))

@@ -24,6 +24,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, final
@@ -40,9 +41,12 @@ FRESH: Final = 1.0
 """Seconds for which what was found holds."""
 WRITTEN: Final = 5.0
 """Seconds for which a disk that took a write counts as writable."""
-Reason = Literal["unreadable", "unwritable", "faults", "late", "stopped", "closed", "engine"]
+Reason = Literal["unreadable", "unwritable", "faults", "late", "stopped", "closed", "engine", "changed"]
 BROKEN: Final[tuple[Reason | None, ...]] = ("unreadable", "unwritable", "engine")
 """With which the service is not ready: these are of the machine, and not of a data set alone."""
+
+NEARLY: Final = Fraction(4, 5)
+"""The spent share of a budget at which Lapwing warns operators and curators."""
 
 STOPPED: Final[tuple[Reason | None, ...]] = ("faults", "late", "stopped", "closed")
 
@@ -56,12 +60,14 @@ class Standing:
         reason: Why it takes no new query, None if it does.
         faults: Since the curator last looked.
         late: How often answers were late since then.
+        nearly_spent: Whether at least `NEARLY` of the budget is spent.
         free: Bytes that the disk of its ledger has left, None if nobody knows.
     """
 
     reason: Reason | None = None
     faults: int = 0
     late: int = 0
+    nearly_spent: bool = False
     free: int | None = None
 
 
@@ -72,6 +78,7 @@ class Readiness:
     Args:
         is_up: Tells whether the process that asks queries at deadlines is there, or none is needed.
         timed: Whether answers are held until a deadline, so that late ones are counted.
+        has_changed: Tells whether the data of a data set differ from a version (`server.data_watch`).
     """
 
     def __init__(
@@ -83,9 +90,10 @@ class Readiness:
         is_up: Callable[[], bool] = lambda: True,
         *,
         timed: bool = False,
+        has_changed: Callable[[str, int], bool] = lambda name, version: False,
     ) -> None:
         self._store, self._datasets, self._clock, self._is_up = store, datasets, clock, is_up
-        self._timed = timed
+        self._timed, self._has_changed = timed, has_changed
         self._policies = policies or Policies(store)
         self._lock = threading.Lock()
         self._looked, self._ready = -FRESH, False
@@ -123,6 +131,10 @@ class Readiness:
         self._writable, self._looked = {}, -FRESH
         return True
 
+    def look_again(self) -> None:
+        """Say that a curator changed something: the next call looks."""
+        self._looked = -FRESH
+
     def _look(self) -> bool:
         found = {served.name: self._standing(served) for served in self._datasets.everything()}
         before, self._standings = self._standings, found
@@ -137,6 +149,8 @@ class Readiness:
                 log("data set ready", dataset=name)
             elif standing.faults > was.faults:
                 log("charged query failed", dataset=name, faults=standing.faults)
+            if standing.nearly_spent and not was.nearly_spent:
+                log("budget nearly spent", dataset=name, share=float(NEARLY))
         return self._store_is_ready() and not any(standing.reason in BROKEN for standing in found.values())
 
     def _store_is_ready(self) -> bool:
@@ -160,7 +174,11 @@ class Readiness:
             reason = "unwritable"
         elif reason is None and not self._is_up():
             reason = "engine"
-        return Standing(reason=reason, faults=view.faults, late=view.late, free=free_bytes(beside.parent))
+        elif reason is None and self._has_changed(served.name, view.version):
+            reason = "changed"
+        nearly = view.spent.amount >= NEARLY * view.total.amount
+        free = free_bytes(beside.parent)
+        return Standing(reason=reason, faults=view.faults, late=view.late, nearly_spent=nearly, free=free)
 
     def _takes_a_write(self, folder: Path) -> bool:
         looked, writable = self._writable.get(folder, (-WRITTEN, False))

@@ -11,6 +11,7 @@ from lapwing.server.audit_mark import AuditMark, base_of
 from lapwing.server.authentication import Callers
 from lapwing.server.catalog_editing import CatalogEditor
 from lapwing.server.catalog_versions import CatalogVersions
+from lapwing.server.data_watch import DataWatch
 from lapwing.server.datasets import Datasets
 from lapwing.server.deadline.admission import Admission
 from lapwing.server.deadline.process import QuestionProcess
@@ -152,12 +153,18 @@ class Service:
         self.job_runner = JobRunner(self.jobs, self.executor, self.people, self.datasets)
         self.settler = LedgerSettler(self.datasets)
         self.refresher = SourceRefresher(self.datasets, settings.refresh)
+        self.data_watch = DataWatch(self.datasets)
         self.readiness = Readiness(
-            self.store, self.datasets, self.policies, is_up=self.executor.is_up, timed=self.executor.holds_answers
+            self.store,
+            self.datasets,
+            self.policies,
+            is_up=self.executor.is_up,
+            timed=self.executor.holds_answers,
+            has_changed=self.data_watch.has_changed,
         )
         self.retention = Retention(self.answers, self.jobs, self.holdouts)
         tasks = [self.settler.rounds, self.audit_mark.rounds, self.refresher.rounds, self.retention.rounds]
-        tasks += self.executor.rounds
+        tasks += [self.data_watch.rounds, *self.executor.rounds]
         self.gauges = Gauges(self.metrics, self.datasets, self.executor, readiness=self.readiness, tasks=tasks)
         self.webhook = Webhook(settings.webhook)
         if count is not None:  # in a process that asks questions nothing else is started
@@ -172,7 +179,7 @@ class Service:
     def start(self) -> None:
         """Begin what a service does by itself, beside what it is asked."""
         self.webhook.start()
-        for looking in (self.settler, self.gauges, self.audit_mark):
+        for looking in (self.settler, self.gauges, self.audit_mark, self.data_watch):
             looking.rounds.start()
         self.retention.start()
         self.refresher.start()
@@ -183,6 +190,7 @@ class Service:
         self.job_runner.close()
         self.refresher.rounds.close()
         self.settler.rounds.close()
+        self.data_watch.rounds.close()
         self.gauges.rounds.close()
         self.audit_mark.close()
         self.retention.rounds.close()

@@ -159,4 +159,6 @@ def test_what_was_charged_lately_says_until_when_it_lasts() -> None:
     assert lasts.share_a_day == pytest.approx(0.015)
     assert lasts.until == today + timedelta(days=62)
     assert projection(by_day([], 1.0, today), 1.0, today) is None
-    assert projection([(today - timedelta(days=30), 0.5)], 0.5, today) is None
+    assert projection([(today - timedelta(days=n), 0.5) for n in (32, 31, 30)], 0.5, today) is None
+    assert projection(days[2:], 0.94, today) is None  # of two days nothing is said
+    assert projection(days[1:], 0.94, today) is not None

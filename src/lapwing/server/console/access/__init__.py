@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from lapwing.server.console.acting import act, decimal_of, default_cost_of, share_of
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.standing import state_at
 from lapwing.server.console.templates import segment
 from lapwing.server.console.toasts import Toast, named
 from lapwing.server.console.visits import ConsolePage, PageRequest
@@ -29,6 +30,7 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         grants=grants,
         policy=policy,
         budget=budget,
+        standing=await state_at(visit.api, visit.caller, dataset, budget),
         faults=faults,
         default_costs=default_costs,
         refused=refused,

@@ -16,6 +16,7 @@ from lapwing.server.console.ask.question import QuestionForm, marked, mended
 from lapwing.server.console.data.columns import TableText, tables_of
 from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.standing import state_at
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.credentials import new_name
 
@@ -69,8 +70,18 @@ async def _page(
     question = QuestionForm.read(fields, usual=_example(tables))
     facts = await _previewed(visit, question) if preview and question.sql.strip() else {"question": question}
     back = visit.request.method == "POST"
+    budget = await visit.api.get("datasets", dataset, "budget")
+    standing = await state_at(visit.api, visit.caller, dataset, budget)
     return with_editor(
-        visit, "ask/page.html", status, dataset=dataset, tables=tables, refused=refused, back=back, **facts
+        visit,
+        "ask/page.html",
+        status,
+        dataset=dataset,
+        tables=tables,
+        refused=refused,
+        back=back,
+        standing=standing,
+        **facts,
     )
 
 
@@ -94,6 +105,7 @@ async def _previewed(visit: PageRequest, question: QuestionForm) -> dict[str, An
         "after": float((left - cost) / total) if total else 0.0,
         "cost_share": float(cost / total) if total else 0.0,
         "key": new_name(),
+        "now": await state_at(visit.api, visit.caller, dataset, budget),
     }
 
 

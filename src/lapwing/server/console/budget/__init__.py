@@ -8,9 +8,10 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.server.console.acting import act, default_cost_of
-from lapwing.server.console.budget.spending import TeamSpending, by_day, by_team, left_for, projection
+from lapwing.server.console.budget.spending import LEAST_DAYS, TeamSpending, by_day, by_team, projection
 from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.standing import left_for, state_at
 from lapwing.server.console.templates import ratio, segment
 from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem
@@ -40,6 +41,7 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         refused=refused,
         default_cost=default_cost,
         budget=budget,
+        standing=await state_at(visit.api, visit.caller, dataset, budget),
         people=people,
         teams=await _teams(visit, dataset, dict(people)),
         keys_left=keys - Fraction(budget["delta_keys_spent"]) if keys else None,
@@ -51,6 +53,7 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         alone=False,
         projection=projection(days, left if visit.caller.at(dataset).may("audit") else left_for(budget), today),
         whole=whole,
+        least_days=LEAST_DAYS,
         allowances=[
             {
                 "holder": one["holder"],

@@ -9,6 +9,8 @@ LATELY: Final = 14
 """Days by which a rate is judged."""
 FARTHEST: Final = 3_650
 MOST_DAYS: Final = 60
+LEAST_DAYS: Final = 3
+"""The minimum number of days of use before a forecast."""
 
 
 @final
@@ -28,18 +30,6 @@ class TeamSpending:
     team: str
     spent: float
     share: float | None
-
-
-def left_for(budget: Mapping[str, Any]) -> float:
-    """Return the share of the whole that whoever looks may still spend: what is left, of their and their team's share.
-
-    >>> one = {"amount": "1"}
-    >>> left_for({"total": {"amount": "4"}, "remaining": {"amount": "2"}, "allowances": [{"remaining": one}]})
-    0.25
-    """
-    total = float(budget["total"]["amount"])
-    amounts = [float(one["remaining"]["amount"]) for one in (budget, *budget["allowances"])]
-    return min(amounts) / total if total else 0.0
 
 
 def by_team(spent: Mapping[str, float], team_of: Mapping[str, str], shares: Mapping[str, float]) -> list[TeamSpending]:
@@ -75,7 +65,12 @@ def by_day(charges: Sequence[Mapping[str, Any]], total: float, today: date) -> l
 
 
 def projection(days: Sequence[tuple[date, float]], left: float, today: date) -> Projection | None:
-    """Return how long the rest lasts if it goes on as of late; None if nothing was charged of late."""
+    """Return how long the rest lasts if it goes on as of late.
+
+    The result is None without recent charges, or with fewer than `LEAST_DAYS` days since the first charge.
+    """
+    if len(days) < LEAST_DAYS:
+        return None
     recent = [share for day, share in days if (today - day).days < LATELY]
     spent = sum(recent)
     if not spent:

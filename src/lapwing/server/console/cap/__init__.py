@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from lapwing.server.console.acting import act, number_of
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.standing import state_at
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem, problem
@@ -21,7 +22,9 @@ async def show(visit: PageRequest, refused: Problem | None = None, seen: Any = N
     budget = await visit.api.get("datasets", dataset, "budget")
     typed = visit.form if refused or seen else {}
     status = refused["status"] if refused else 200
-    return visit.show("cap/page.html", status, dataset=dataset, budget=budget, refused=refused, typed=typed, seen=seen)
+    standing = await state_at(visit.api, visit.caller, dataset, budget)
+    facts = {"dataset": dataset, "budget": budget, "standing": standing, "refused": refused}
+    return visit.show("cap/page.html", status, typed=typed, seen=seen, **facts)
 
 
 async def preview(visit: PageRequest) -> Response:

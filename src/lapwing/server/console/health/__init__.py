@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from lapwing.errors import LedgerFault
 from lapwing.ledger import exporting, reading
+from lapwing.server.console.standing import states
 from lapwing.server.console.visits import ConsolePage, PageRequest
 
 MOST: Final = 50
@@ -15,7 +16,9 @@ MOST: Final = 50
 async def show(visit: PageRequest) -> Response:
     """Show data sets, the queue, and what is counted."""
     names = [dataset["name"] for dataset in await visit.api.get("datasets")]
-    datasets = [(name, await visit.api.get("datasets", name, "budget")) for name in names[:MOST]]
+    budgets = {name: await visit.api.get("datasets", name, "budget") for name in names[:MOST]}
+    standing = await states(visit.api, visit.caller, budgets)
+    datasets = [(name, budget, standing[name]) for name, budget in budgets.items()]
     metrics = await visit.api.metrics()
     queue = await visit.api.get("queries", limit=MOST, everybody="true")
     open_now = [job for job in queue if job["status"] in ("waiting", "running")]
