@@ -217,6 +217,7 @@ def test_prices_are_compared_by_what_people_asked_and_saved(looked_at: World) ->
     assert by_source["given"]["before"]["refusal"]
     assert by_source["saved"]["sql"] == question["sql"]
     asked = by_source["asked"]
+    assert float(asked["epsilon"]) == pytest.approx(SUM["epsilon"], rel=1e-3)
     halved = [width["columns"][0]["half_width"] for width in (asked["before"], asked["after"])]
     assert halved[1] == pytest.approx(halved[0] / 2, rel=0.05)
     assert by_source["example"]["before"]["columns"]

@@ -27,6 +27,8 @@ ASSUMED: Final = 100
 """Rows that a mean is assumed to be of, as its error depends on it."""
 USUAL_SHARE: Final = Fraction(1, 20)
 """Of the budget's epsilon: what a question is priced at that has no price of its own."""
+MOST_PAID: Final = 1e6
+"""The greatest epsilon at which a query that somebody paid is priced again."""
 Source = Literal["given", "saved", "asked", "example"]
 Asked = tuple[str, str, Source]
 """A question, its epsilon, and where it comes from."""
@@ -65,10 +67,11 @@ def _questions(session: Session, catalog: Catalog, given: Sequence[str], saved: 
         question: dict[str, Any] = item.content.get("question") or {}
         if question.get("sql"):
             yield question["sql"], str(question.get("epsilon") or usual), "saved"
-    newest = session._state().sequence
+    newest, budget = session._state().sequence, session.catalog.budget
     for row in reversed(session.history(after=max(0, newest - RECENT))):
         if row.wording is not None and not row.wording.parameters:
-            yield row.wording.text, usual, "asked"
+            paid = row.loss.to_epsilon(delta=budget.delta - budget.delta_keys)
+            yield row.wording.text, f"{paid:.4g}" if 0 < paid < MOST_PAID else usual, "asked"
     for table in catalog.tables:
         yield from ((sql, usual, "example") for sql in examples(table))
 
