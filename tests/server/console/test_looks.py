@@ -49,6 +49,7 @@ PAGES: Final = {
     "account": "/console/account", "second-factor": "/console/account/second-factor",
     "saved": "/console/data/open/saved", "dashboards": "/console/data/open/dashboards", "dashboard": "BOARD",
     "rearranged": "HEAT/rearranged?chosen=1&k0=1&sort=n&order=falling", "difference": "HEAT/difference?other=BARS",
+    "compare": "HEAT/difference",
     "batch": "/console/data/open/batch?sql=SELECT COUNT(*) AS n FROM visits;", "bought": "BOUGHT",
     "queue": "/console/questions", "queued": "QUEUED",
     "missing": "/console/nowhere", "sign-in": "/console/sign-in",

@@ -173,5 +173,20 @@ def test_rearranging_and_comparing_cost_nothing(alice: Visitor) -> None:
     assert alice.go(f"{answer}/rearranged?chosen=1&above=x&first=y&k5=1&column=none&sort=none").status == 200
     page = alice.go(f"{answer}/difference?other={other.partition('?')[0].rpartition('/')[2]}")
     assert "The ± covers 95 %" in page.text
-    assert alice.go(f"{answer}/difference").status == 422
+    offered = [link for link in alice.go(f"{answer}/difference").page.links if "difference?other=" in link]
+    assert offered == [f"{answer}/difference?other={other.partition('?')[0].rpartition('/')[2]}"]
     assert alice.world.charges() == 2
+
+
+def test_only_results_that_can_be_compared_are_offered(alice: Visitor) -> None:
+    def bought(sql: str) -> str:
+        return alice.submit(priced(alice, sql), "/ask/answer").path.partition("?")[0]
+
+    first, alike = bought(SQL), bought(SQL.replace("GROUP", "WHERE age > 1 GROUP"))
+    bought(SQL.replace("COUNT(*) AS n", "SUM(cost) AS total"))
+    bought("SELECT size, COUNT(*) AS n FROM visits GROUP BY size")
+    links = alice.go(f"{first}/difference").page.links
+    assert [link for link in links if "other=" in link] == [f"{first}/difference?other={alike.rpartition('/')[2]}"]
+    assert f"{first}/difference" in alice.go(first).page.links
+    alone = bought("SELECT town, plan, COUNT(*) AS n FROM visits WHERE town = 'x' GROUP BY town, plan")
+    assert not [link for link in alice.go(f"{alone}/difference").page.links if "other=" in link]

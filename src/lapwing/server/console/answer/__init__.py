@@ -20,8 +20,6 @@ from lapwing.server.responses import ARROW
 
 ROWS: Final = 200
 """Of an answer, on one page."""
-OTHERS: Final = 21
-"""Latest answers with which one is compared."""
 QUERY: Final = ("done", "page", "sort", "order", "confidence", "chart", "view")
 
 
@@ -37,7 +35,6 @@ async def show(visit: PageRequest) -> Response:
     bought = await visit.api.get("answers", id_, "request")
     request = single(bought["request"])
     dataset = document["dataset"]
-    others = [one for one in await visit.api.get("datasets", dataset, "answers", limit=OTHERS) if one["id"] != id_]
     saved = await visit.api.get("datasets", dataset, "saved", limit=1000)
     sort, falling = visit.asked("sort") or None, visit.asked("order") == "falling"
     places = ordered(shown, sort, falling=falling)
@@ -51,7 +48,6 @@ async def show(visit: PageRequest) -> Response:
         answer=document,
         request=request,
         bought=bought,
-        others=[{**other, "request": single(other["request"])} for other in others],
         dashboards=[one for one in saved if "tiles" in one and one["person"] == visit.caller.name],
         pictures=find_spec("vl_convert") is not None,
         question=question_of(request) if "sql" in request else None,

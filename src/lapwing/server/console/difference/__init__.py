@@ -21,6 +21,8 @@ from lapwing.server.problems import problem
 
 EACH: Final = "0.975"
 ROWS: Final = 500
+OFFERED: Final = 20
+"""The number of latest results among which Lapwing looks for comparable ones."""
 Document = Mapping[str, Any]
 
 
@@ -28,7 +30,7 @@ async def show(visit: PageRequest) -> Response:
     """Show by how much the numbers of two answers differ."""
     ids = visit.part("answer"), visit.asked("other")
     if not ids[1]:
-        raise ApiRefusal(problem("invalid_request", 422, "Choose a result to compare with."))
+        return await _offer(visit, ids[0])
     requests = [single((await visit.api.get("answers", id_, "request"))["request"]) for id_ in ids]
     (one, other), confidence = await _opened(visit, ids)
     shown = subtracted(await with_labels(visit, one), other)
@@ -50,6 +52,24 @@ async def show(visit: PageRequest) -> Response:
     )
 
 
+async def _offer(visit: PageRequest, id_: str) -> Response:
+    """Show with which of the latest results this one can be compared."""
+    one = {"keys": [], **await visit.api.get("answers", id_)}
+    latest = await visit.api.get("datasets", one["dataset"], "answers", limit=OFFERED)
+    others = []
+    for other in latest:
+        if other["id"] == id_:
+            continue
+        try:
+            document = {"keys": [], **await visit.api.get("answers", other["id"])}
+        except ApiRefusal:  # a result that is not kept any more
+            continue
+        if _numbers_in_both(one, document):
+            others.append({**other, "request": single(other["request"])})
+    request = single((await visit.api.get("answers", id_, "request"))["request"])
+    return visit.show("difference/choice.html", dataset=one["dataset"], id=id_, request=request, others=others)
+
+
 async def _opened(visit: PageRequest, ids: tuple[str, str]) -> tuple[tuple[Document, Document], float]:
     """Return both answers, with the confidence of differences between them."""
     try:
@@ -68,13 +88,8 @@ def subtracted(one: Document, other: Document) -> dict[str, Any]:
     Raises:
         ApiRefusal: If there is nothing to subtract.
     """
-    keys = list(one["keys"])
-    numbers = [
-        name
-        for name in one["intervals"]
-        if name in other["intervals"] and {one["types"].get(name), other["types"].get(name)} <= set(NUMERIC)
-    ]
-    if sorted(keys) != sorted(other["keys"]) or not numbers:
+    keys, numbers = list(one["keys"]), _numbers_in_both(one, other)
+    if not numbers:
         raise ApiRefusal(
             problem(
                 "invalid_parameter",
@@ -105,6 +120,17 @@ def subtracted(one: Document, other: Document) -> dict[str, Any]:
 def _same_key(name: str, one: Document, other: Document) -> bool:
     declared = [document.get("key_columns", {}).get(name) for document in (one, other)]
     return declared[0] is not None and declared[0] == declared[1]
+
+
+def _numbers_in_both(one: Document, other: Document) -> list[str]:
+    """Return the noisy numbers that two results share; none if their keys differ."""
+    if sorted(one["keys"]) != sorted(other["keys"]):
+        return []
+    return [
+        name
+        for name in one["intervals"]
+        if name in other["intervals"] and {one["types"].get(name), other["types"].get(name)} <= set(NUMERIC)
+    ]
 
 
 def _less(value: Any, other: Any) -> Any:
