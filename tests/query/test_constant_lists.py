@@ -8,7 +8,8 @@ import pytest
 from sqlglot import exp
 
 import lapwing as lw
-from lapwing.query.bind import constant_lists, constants, outer_keys
+from lapwing.query.bind import constant_lists, constants
+from lapwing.query.classify import outer_keys
 from lapwing.query.plan.composition import plans_asked
 from tests.support.effort import one_in, only
 from tests.support.refusals import refused_as

@@ -36,6 +36,12 @@ SAME = [
         f"{COUNT} plan IN (SELECT plan FROM codes WHERE factor IN ({{factors}}))",
     ),
 ]
+SEVENTH = "WITH codes AS (SELECT 7 * factor AS factor FROM codes WHERE factor = 5)"
+NAMED = [
+    (f"{SEVENTH} {COUNT} age > (SELECT factor FROM codes)", "35"),
+    (f"WITH c AS (SELECT factor FROM codes WHERE factor = 5) {COUNT} age > (SELECT factor FROM c)", "5"),
+]
+"""A name is of the common table expression before it is that of a table."""
 FROM_LISTED = "FROM (SELECT * FROM visits WHERE plan IN {}) AS v"
 UNBOUNDED = f"SELECT SUM(points, contribution_bounds_per_group => (0, 20)) AS s {FROM_LISTED}"
 AS_IT_STANDS_REFUSED = [
@@ -73,6 +79,11 @@ def constants() -> dict[str, str]:
 @pytest.mark.parametrize(("text", "known"), only([0], [*SAME, *AS_IT_STANDS_REFUSED], many=True))
 def test_it_is_the_plan_of_the_constants(world: World, constants: dict[str, str], text: str, known: str) -> None:
     assert not same(world.plan(text), world.plan(known.format(**constants)))
+
+
+@pytest.mark.parametrize(("text", "value"), NAMED)
+def test_a_common_table_expression_comes_before_a_table(world: World, text: str, value: str) -> None:
+    assert not same(world.plan(text), world.plan(f"{COUNT} age > {value}"))
 
 
 @pytest.mark.parametrize("text", REFUSED)

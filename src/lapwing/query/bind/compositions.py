@@ -371,6 +371,7 @@ class _Composer:
         """Write DISTINCT as GROUP BY: equal rows are one."""
         self._rows.only(select.args["distinct"])
         items = [item.this if type(item) is exp.Alias else item for item in select.expressions]
+        items = [item.unnest() for item in items]  # SELECT DISTINCT (a), as it is often written, is of a
         select.set("group", exp.Group(expressions=[item.copy() for item in items]))
         select.set("distinct", None)
 

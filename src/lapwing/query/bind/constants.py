@@ -22,10 +22,10 @@ from sqlglot import exp
 from lapwing.errors import RefusalCause
 from lapwing.query.bind.constant_lists import likely, plan_of_list, written
 from lapwing.query.bind.no_cells import require_possible
-from lapwing.query.bind.outer_keys import compared_with_outer, restricted
 from lapwing.query.bind.released_columns import likely_of_join, plan_of_join, replace_join
 from lapwing.query.classify.asked_constants import members_in, numbers_in
 from lapwing.query.classify.kinds import Kinds, RelationKind
+from lapwing.query.classify.outer_keys import compared_with_outer, restricted
 from lapwing.query.classify.released_joins import ReleasedJoin, released_joins
 from lapwing.query.classify.scalar_subqueries import without_fixed_groups
 from lapwing.query.derivation.average import Average
@@ -152,7 +152,8 @@ def _bind_with_constants(
         values = [literal(value) for (value,) in found if value is not None]
         member.replace(written(member, values, has_null=len(values) < len(found)))
     for node, key, plan in numbers:
-        found = answered(plan, partial(_likely, plan, rows, node, guess))
+        of_no_rows = key is not None and any(impossible_in(plan))  # no row outside has a value to compare it with
+        found = [] if of_no_rows else answered(plan, partial(_likely, plan, rows, node, guess))
         node.replace(_written(found, key, plan.outputs[-1].value.shape))
     if members or joins:  # what only the lists and joins named is named no more
         before = common_tables(select)
@@ -182,6 +183,8 @@ def _plan_of_number(
     require_possible(plan, node, rows)
     if number.narrower is not None and _groups(plan) is None:
         plan = asked(number.narrower)
+        if any(impossible_in(plan)):
+            return number.key, plan
     if plan.composition is not None or plan.constants or plan.searches or not plan.question.measures:
         raise rows.refusal(
             node,

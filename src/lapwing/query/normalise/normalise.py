@@ -16,6 +16,7 @@ from lapwing.query.normalise.extremes_of_keys import with_extremes_of_rows
 from lapwing.query.normalise.other_spellings import rewritten
 from lapwing.query.normalise.public_constants import with_public_constants
 from lapwing.query.normalise.public_groups import with_public_groups
+from lapwing.query.normalise.public_numbers import with_public_numbers
 from lapwing.query.normalise.released_lists import with_released_lists
 from lapwing.query.normalise.released_subqueries import with_joins_of_subquery
 from lapwing.query.normalise.unmatched_rows import with_unmatched_rows
@@ -39,6 +40,10 @@ def _public_constants(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_public_constants(parsed.select, within) if within.catalog.public_tables else None
 
 
+def _public_numbers(parsed: Parsed, within: Scope) -> exp.Select | None:
+    return with_public_numbers(parsed.select, within) if within.catalog.public_tables else None
+
+
 def _unmatched_rows(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_unmatched_rows(parsed.select, within) if within.catalog.public_tables else None
 
@@ -60,8 +65,8 @@ def _released_lists(parsed: Parsed, within: Scope) -> exp.Select | None:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    _spellings, _public_groups, _public_constants, _unmatched_rows, _determined_keys, _extremes_of_keys,
-    _released_subqueries, _released_lists,
+    _spellings, _public_groups, _public_constants, _public_numbers, _unmatched_rows, _determined_keys,
+    _extremes_of_keys, _released_subqueries, _released_lists,
 )  # fmt: skip
 """In this order: later rules see what earlier ones wrote."""
 

@@ -16,6 +16,7 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.classify.kinds import Kinds, RelationKind, stands_in_from, visible_in
 from lapwing.query.expressions.expression import Constant
+from lapwing.query.from_clause.common_tables import with_named
 from lapwing.query.from_clause.scope import PublicInput, Scope
 from lapwing.query.from_clause.subqueries import unnamed
 from lapwing.query.relations.public_rows import Combinations, JoinedRows
@@ -52,7 +53,7 @@ def _member(node: exp.In, within: Scope, kinds: Kinds | None) -> exp.Expression 
     if query is None or not _is_alternative(node, kinds):
         return None
     within.nowhere.only(node, "this", "query")
-    values = _values(query, within)
+    values = _values(query, visible_in(node), within)
     if values is None:
         return None
     if not values:
@@ -84,7 +85,7 @@ def _value(node: exp.Expression, within: Scope) -> exp.Expression | None:
     """Return (SELECT x …) in the place of a value as that value."""
     if isinstance(node.parent, exp.In | exp.Exists | exp.From | exp.Join | exp.SetOperation | exp.CTE | exp.Subquery):
         return None
-    values = _values(node, within)
+    values = _values(node, visible_in(node), within)
     if values is None or not values:  # NULL is left to be refused
         return None
     if len(values) > 1:
@@ -95,17 +96,21 @@ def _value(node: exp.Expression, within: Scope) -> exp.Expression | None:
     return literal(values[0])
 
 
-def _values(query: exp.Expression, within: Scope) -> Sequence[Constant] | None:
-    """Return the different values of a subquery of one column of a public table, without NULL; None if it is none."""
+def _values(query: exp.Expression, visible: Sequence[exp.Expression], within: Scope) -> Sequence[Constant] | None:
+    """Return the different values of a subquery of one column of a public table, without NULL; None if it is none.
+
+    Args:
+        visible: The common table expressions that it may name.
+    """
     if isinstance(query, exp.Subquery):
         within.nowhere.only(query, "this")
-        return _values(query.this, within)
+        return _values(query.this, visible, within)
     if isinstance(query, exp.Select) and query.args.get("distinct") is not None:  # values are different anyway
         within.nowhere.only(query.args["distinct"])
         query = query.copy()
         query.set("distinct", None)
     try:
-        found = unnamed(query, within)
+        found = unnamed(with_named(query, visible), within)
     except QueryRefused:
         return None
     if not isinstance(found, PublicInput) or len(found.source.columns) != 1:
