@@ -193,6 +193,7 @@ def protect(
     """
     # Here: they load Arrow, which no session needs.
     from lapwing.catalog.codebook import Codebook, combined, read_codebook
+    from lapwing.catalog.codebook_texts import with_fitting_labels, with_texts
     from lapwing.catalog.draft import draft
     from lapwing.catalog.file_columns import found_text, spelled
     from lapwing.catalog.several_files import named, partition_keys
@@ -248,6 +249,7 @@ def protect(
         others=book.others,
         reading=reading,
     ).catalog
+    drafted = with_texts(drafted, book.texts)
     if before is not None and where is None and address is not None:
         drafted = drafted.with_table(replace(drafted.tables[0], where=before.tables[0].where))
     if offered is not None:
@@ -256,9 +258,10 @@ def protect(
         _require_same(before, drafted)
         rows = drafted.tables[0].max_rows_per_unit, drafted.tables[0].unreadable, text
         same = rows == (before.tables[0].max_rows_per_unit, known_unreadable, before.tables[0].text)
-        if types is None and bounds is None and domains is None and not reading and same:
+        if types is None and bounds is None and domains is None and not reading and not book.texts and same:
             return open_session(before)
         drafted = _updated(before, drafted, types or {}, reading_given=bool(reading))
+        drafted = with_texts(with_fitting_labels(drafted), book.texts)
     session = open_session(replace(drafted, file=beside))
     if before != drafted:
         write(drafted, beside, overwrite=True)

@@ -7,6 +7,9 @@ import pytest
 
 import lapwing as lw
 from lapwing.catalog.codebook import read_codebook
+from lapwing.catalog.codebook_texts import ColumnTexts, with_texts
+from lapwing.catalog.dictionary import Texts
+from lapwing.catalog.draft import draft
 from lapwing.catalog.toml import load
 from lapwing.errors import CatalogError
 from tests.support.effort import one_in
@@ -87,3 +90,55 @@ def test_codes_of_integers_with_labels_stay_integers(tmp_path: Path) -> None:
     book = read_codebook(tmp_path / "book.csv")
     assert book.values == {"size": ["1", "2"]}
     assert book.reading == {"smokes": {"recode": {"J": "true", "N": "false"}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (
+            "book.csv",
+            "variable,label,description,units,type,values,note\n"
+            'age,Age at visit,"In full\nyears.",years,integer,,for people\nsex,Sex,,,integer,+1=male|02=female|3=,\n',
+        ),
+        (
+            "book.json",
+            '{"columns": {"age": {"label": "Age at visit", "description": "In full\\nyears.", "units": "years", '
+            '"note": "for people"}, "sex": {"title": "Sex", "type": "integer", '
+            '"values": {"1": "male", "2": "female", "3": ""}}}}',
+        ),
+    ],
+)
+def test_a_codebook_explains_columns_and_codes(name: str, content: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    book = read_codebook(tmp_path / name)
+    data = tmp_path / "poll.csv"
+    data.write_text("id,age,sex\n1,34,1\n2,40,2\n")
+    drafted = draft(
+        data, privacy_unit="id", epsilon=1, max_rows_per_unit=1, types=book.types, values=book.values
+    ).catalog
+    said = with_texts(drafted, book.texts).dictionary
+    assert said.column("poll", "age") == Texts(title="Age at visit", description="In full years.", unit="years")
+    assert said.column("poll", "sex") == Texts(title="Sex", labels=((1, "male"), (2, "female")))
+    assert with_texts(drafted, book.texts).digest == drafted.digest
+
+
+def test_texts_stay_when_a_file_is_protected_again(tmp_path: Path) -> None:
+    data, book = tmp_path / "poll.csv", tmp_path / "book.csv"
+    data.write_text("id,sex\n1,1\n2,2\n")
+    book.write_text("column,label,type,values\nsex,Sex,integer,1=male|2=female\nid,,integer,\n")
+    protected: dict[str, Any] = {"privacy_unit": "id", "max_rows_per_unit": 1, "epsilon": 10}
+    with lw.protect(data, codebook=book, **protected):
+        pass
+    beside, place = tmp_path / "poll.lapwing.toml", ("poll", "sex")
+    assert load(beside).dictionary.column(*place).labels == ((1, "male"), (2, "female"))
+    with lw.protect(data, **protected):
+        assert load(beside).dictionary.column(*place).title == "Sex"
+    with lw.protect(data, domains={"sex": [2, 3]}, **protected):
+        assert load(beside).dictionary.column(*place) == Texts(title="Sex", labels=((2, "female"),))
+
+
+def test_a_text_that_no_catalog_can_have_is_refused_with_its_column(tmp_path: Path) -> None:
+    (tmp_path / "poll.csv").write_text("id,sex\n1,1\n")
+    drafted = draft(tmp_path / "poll.csv", privacy_unit="id", epsilon=1, max_rows_per_unit=1).catalog
+    with pytest.raises(CatalogError, match=r"columns\.sex\.title"):
+        with_texts(drafted, {"sex": ColumnTexts(texts={"title": "x" * 201})})

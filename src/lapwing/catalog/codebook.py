@@ -19,20 +19,23 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from lapwing.catalog import spelling
+from lapwing.catalog.codebook_texts import ColumnTexts
 from lapwing.catalog.column_checks import TYPES
+from lapwing.catalog.dictionary import OF_COLUMN
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.reading import OPTIONS
 from lapwing.catalog.suggestions import closest
 from lapwing.errors import CatalogError
 
 KINDS: Final = (".csv", ".json", ".toml")
-KEYS: Final = ("type", "lower", "upper", "step", "values", "other", "max_length", *OPTIONS)
+KEYS: Final = ("type", "lower", "upper", "step", "values", "other", "max_length", *OPTIONS, *OF_COLUMN)
 ALIASES: Final = {
     "variable": "column", "name": "column", "field": "column", "min": "lower", "max": "upper", "codes": "values",
     "minimum": "lower", "maximum": "upper", "na": "missing", "missing_values": "missing",
+    "label": "title", "units": "unit",
 }  # fmt: skip
 """Other names of columns of a codebook in CSV."""
-IGNORED: Final = ("label", "description", "question", "note", "notes", "comment", "unit", "units")
+IGNORED: Final = ("question", "note", "notes", "comment")
 """Columns of a codebook in CSV that are for people."""
 OTHER_TYPES: Final = {
     "int": "integer", "numeric": "float", "number": "float", "double": "float", "real": "float", "text": "string",
@@ -51,6 +54,7 @@ class Codebook:
 
     Args:
         reading: The options of `catalog.reading`.
+        texts: For people.
     """
 
     types: Mapping[str, str] = field(default_factory=dict)
@@ -59,6 +63,7 @@ class Codebook:
     max_length: Mapping[str, int] = field(default_factory=dict)
     others: Mapping[str, str] = field(default_factory=dict)
     reading: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    texts: Mapping[str, ColumnTexts] = field(default_factory=dict)
 
 
 def read_codebook(file: Path) -> Codebook:
@@ -110,6 +115,9 @@ def _entries(file: Path) -> dict[str, dict[str, object]]:
     for name, entry in columns.items():
         for key in [key for key in entry if key.casefold() in IGNORED]:
             del entry[key]
+        for key, other in (("label", "title"), ("units", "unit")):
+            if key in entry:
+                entry.setdefault(other, entry.pop(key))
         _require_known(f"columns.{spelling.key(name)}", entry)
     return columns
 
@@ -119,7 +127,7 @@ def _of_csv(content: str) -> dict[str, dict[str, object]]:
     first = content.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)
     try:
-        read = csv.reader(content.splitlines(), delimiter=delimiter, strict=True)
+        read = csv.reader(content.splitlines(keepends=True), delimiter=delimiter, strict=True)
         header, *lines = [line for line in read if any(line)]
     except (csv.Error, ValueError):
         raise CatalogError("its first line does not name columns, or a quote is not closed") from None
@@ -163,6 +171,7 @@ def _codebook(entries: Mapping[str, Mapping[str, object]]) -> Codebook:
     lengths: dict[str, int] = {}
     others: dict[str, str] = {}
     reading: dict[str, Mapping[str, object]] = {}
+    texts: dict[str, ColumnTexts] = {}
     for name, entry in entries.items():
         place = f"columns.{spelling.key(name)}"
         listed = entry.get("values")
@@ -174,6 +183,7 @@ def _codebook(entries: Mapping[str, Mapping[str, object]]) -> Codebook:
         if "lower" in entry:
             bounds[name] = (entry["lower"], entry["upper"])
         options = {key: entry[key] for key in OPTIONS if key in entry}
+        labels: Mapping[str, str] = {}
         if isinstance(listed, Mapping):
             codes, meanings = list(listed), [str(meaning) for meaning in listed.values()]
             if kind in (None, "string"):
@@ -185,6 +195,7 @@ def _codebook(entries: Mapping[str, Mapping[str, object]]) -> Codebook:
                 options["recode"] = {**listed, **_mapping(options.get("recode"), place)}
             elif kind in ("integer", "date"):
                 values[name] = codes
+                labels = dict(zip(map(str, codes), meanings, strict=True))
         elif isinstance(listed, list):
             values[name] = listed
         elif listed is not None:
@@ -195,7 +206,17 @@ def _codebook(entries: Mapping[str, Mapping[str, object]]) -> Codebook:
             others[name] = str(entry["other"])
         if options:
             reading[name] = options
-    return Codebook(types=types, bounds=bounds, values=values, max_length=lengths, others=others, reading=reading)
+        words = {key: _words(entry[key]) for key in OF_COLUMN if _words(entry.get(key, ""))}
+        if words or labels:
+            texts[name] = ColumnTexts(texts=words, labels={code: _words(label) for code, label in labels.items()})
+    return Codebook(
+        types=types, bounds=bounds, values=values, max_length=lengths, others=others, reading=reading, texts=texts
+    )
+
+
+def _words(text: object) -> str:
+    """Return a text on one line: codebooks break lines where a page was too narrow."""
+    return " ".join(str(text).split())
 
 
 def _type(entry: Mapping[str, object], place: str, listed: object) -> str | None:

@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
@@ -453,12 +453,13 @@ def _draft(
         **more: What `draft` takes as it is.
     """
     from lapwing.catalog.codebook import combined  # here: see above
+    from lapwing.catalog.codebook_texts import with_texts
     from lapwing.catalog.draft import draft, retyped
     from lapwing.catalog.model import ROW
 
     types = types_of(said.types)
     kinds = {column.name: column.type for column in retyped(offered or (), types) if column.type is not None}
-    return draft(
+    drafted = draft(
         place,
         privacy_unit=said.privacy_unit or ROW,
         epsilon=said.epsilon or 0,
@@ -477,6 +478,7 @@ def _draft(
         where=where_of(where, kinds),
         **more,
     )
+    return replace(drafted, catalog=with_texts(drafted.catalog, book.texts))
 
 
 def _written(stated: "Mapping[str, list[str] | None]", said: "InterviewAnswers") -> "Mapping[str, Sequence[str]]":

@@ -1,0 +1,77 @@
+"""The texts of a codebook in the data dictionary of a catalog, and labels that fit the values that are listed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, final
+
+from lapwing.catalog import spelling
+from lapwing.catalog.dictionary import Dictionary, Texts, check_labels
+from lapwing.catalog.digests import value_text
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.place import within
+from lapwing.catalog.table import Column
+from lapwing.errors import CatalogError
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnTexts:
+    """The texts that a codebook has for a column.
+
+    Args:
+        texts: By the keys of a catalog.
+        labels: By the code as it is written.
+    """
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def with_texts(catalog: Catalog, said: Mapping[str, ColumnTexts]) -> Catalog:
+    """Return a catalog with the texts of a codebook for the columns of its first table; other texts stay.
+
+    Raises:
+        CatalogError: With the column, for a text that the data dictionary refuses.
+    """
+    table, entries = catalog.tables[0], dict(catalog.dictionary.entries)
+    for column in table.columns:
+        if column.name not in said:
+            continue
+        entry, place = said[column.name], (table.name, column.name)
+        labels = tuple(
+            (value, label) for value in column.values or () if (label := _label(value_text(value), entry.labels))
+        )
+        with within(f"columns.{spelling.key(column.name)}"):
+            check_labels(column, labels)
+            changes: dict[str, Any] = {**entry.texts, **({"labels": labels} if labels else {})}
+            entries[place] = replace(entries.get(place, Texts()), **changes)
+    return replace(catalog, dictionary=Dictionary.of(entries, catalog.dictionary.dataset))
+
+
+def with_fitting_labels(catalog: Catalog) -> Catalog:
+    """Return a catalog without the labels of values that it does not list any more."""
+    entries = dict(catalog.dictionary.entries)
+    for table in catalog.tables:
+        for column in table.columns:
+            place = (table.name, column.name)
+            if place in entries:
+                entries[place] = _fitting(column, entries[place])
+    return replace(catalog, dictionary=Dictionary.of(entries, catalog.dictionary.dataset))
+
+
+def _fitting(column: Column, texts: Texts) -> Texts:
+    labels = tuple((value, label) for value, label in texts.labels if value in (column.values or ()))
+    try:
+        check_labels(column, labels)
+    except CatalogError:  # a new value is called like the label of another
+        labels = ()
+    return replace(texts, labels=labels)
+
+
+def _label(value: str, labels: Mapping[str, str]) -> str | None:
+    """Return the label of a value; a codebook may write a number with a sign or with zeros before it."""
+    for code, label in labels.items():
+        number = code.lstrip("+").lstrip("0") or "0"
+        if value == code or (code.lstrip("+").isdecimal() and value == number):
+            return label
+    return None
