@@ -32,7 +32,7 @@ from lapwing.privacy.figures import delta, epsilon, margin, noisy, plain, real, 
 from lapwing.privacy.measures import PureDP
 from lapwing.server.console import templates
 from lapwing.server.console.acting import decimal_of
-from lapwing.server.console.answer.table import cells_of
+from lapwing.server.console.answer_table import cells_of
 from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import rest

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from lapwing.server.console.answer.labels import labels_of
-from lapwing.server.console.answer.table import cells_of, ordered
+from lapwing.server.console.answer_table import cells_of, ordered
 from lapwing.server.console.budget.spending import by_day, projection
 from lapwing.server.console.charts.answer_chart import MOST_BARS, NARROW, chart_of, columns_of
 from lapwing.server.console.charts.scales import scale_of
+from lapwing.server.console.labels import labels_of
 
 
 def document(keys: dict[str, tuple[str, list[Any]]], values: list[Any], half: float = 5) -> dict[str, Any]:

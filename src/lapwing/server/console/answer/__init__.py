@@ -9,11 +9,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from lapwing.server.console.answer.files import TABLES, notebook_of, picture_of, snippets, table_of
-from lapwing.server.console.answer.labels import with_labels
-from lapwing.server.console.answer.table import cells_of, ordered
+from lapwing.server.console.answer_table import cells_of, ordered
 from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.charts.answer_chart import chart_of, columns_of
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.labels import with_labels
 from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import problem
 from lapwing.server.responses import ARROW

@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import Any, Final, Literal, final
 
 from lapwing.privacy.figures import plain
-from lapwing.server.console.answer.labels import LABELS, label_of
-from lapwing.server.console.answer.table import column_of
+from lapwing.server.console.answer_table import column_of
 from lapwing.server.console.charts.scales import AxisTick, Scale, scale_of
+from lapwing.server.console.labels import LABELS, label_of
 
 CHARACTER, GAP, RIGHT = 7.0, 10.0, 16.0
 """How wide a character is, and what is left free next to labels and at the end."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from lapwing.privacy.figures import level
-from lapwing.server.console.answer.labels import with_labels
-from lapwing.server.console.answer.table import CellText, cells_of
+from lapwing.server.console.answer_table import CellText, cells_of
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import Chart, chart_of
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.labels import with_labels
 from lapwing.server.console.visits import PageRequest
 
 TICKS: Final = 60

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from lapwing.privacy.figures import NOTHING, noisy, places_of, plain, reach_of, separated
-from lapwing.server.console.answer.labels import label_of
+from lapwing.server.console.labels import label_of
 
 NUMERIC: Final = ("integer", "decimal", "real")
 
