@@ -8,8 +8,10 @@ other spelling of a plan may replace it.
 
 import hashlib
 import json
+import shutil
 import tarfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -21,7 +23,8 @@ import lapwing as lw
 from lapwing import session as session_module
 from lapwing.answer import interval_ends, presentation
 from lapwing.answer.notes import AS_READ, code_of
-from lapwing.catalog.toml import load
+from lapwing.catalog.dictionary import Dictionary, Texts
+from lapwing.catalog.toml import load, write
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.ledger import curating
 from lapwing.query.aggregates import order_statistics, possible_keys
@@ -117,6 +120,27 @@ def all_keys_as_then(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_was_answered_stays_free_and_the_same(name: str, step: int, archive: Path) -> None:
     assert len(questions(archive / name)) > 30
     assert list(differing(archive / name, step)) == []
+
+
+def test_texts_of_the_data_dictionary_leave_all_of_it_free(archive: Path, tmp_path: Path) -> None:
+    """Every table, column and listed value of an old catalog gets a text, and its ledger knows all answers."""
+    folder = tmp_path / "visits_gdp"
+    shutil.copytree(archive / folder.name, folder)
+    catalog = load(folder / "lapwing.toml")
+    entries: dict[tuple[str, ...], Texts] = {}
+    columns = {table.name: table.columns for table in catalog.tables}
+    columns |= {table.name: table.columns for table in catalog.public_tables}
+    for name, listed in columns.items():
+        entries[(name,)] = Texts(title=f"Title of {name}", owner="Statistics")
+        for column in listed:
+            labels = tuple((value, f"label of {value}") for value in column.values or ())
+            entries[(name, column.name)] = Texts(description="Its meaning.", unit="kg", labels=labels)
+    described = replace(catalog, dictionary=Dictionary.of(entries, Texts(title="All of it")))
+    write(described, folder / "lapwing.toml", overwrite=True)
+    assert load(folder / "lapwing.toml").dictionary == described.dictionary
+    assert any(texts.labels for texts in entries.values())
+    assert load(folder / "lapwing.toml").digest == catalog.digest
+    assert list(differing(folder, 20)) == []
 
 
 @pytest.mark.parametrize("name", only((3,), [*WHOLE, *OTHERS]))

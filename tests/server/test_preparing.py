@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lapwing.catalog.dictionary import Texts
 from lapwing.catalog.reading import Reading
 from lapwing.catalog.toml import loads
 from lapwing.server.preparation import DatasetPreparation
@@ -165,6 +166,20 @@ def test_a_draft_says_how_stored_values_are_read(registry: World) -> None:
         {"plan": {"codes": ["NA"]}},
     ):
         assert asked(registry, "/v1/catalogs/draft", **said, reading=wrong).status == 422
+    texts = {"plan": {"title": "Plan", "labels": {"b": "Basic"}}, "cost": {"unit": "€"}}
+    drafted = asked(registry, "/v1/catalogs/draft", **said, texts=texts).document["catalog"]
+    known = loads(drafted, file="x", folder=Path())
+    plain = asked(registry, "/v1/catalogs/draft", **said).document["catalog"]
+    assert known.digest == loads(plain, file="x", folder=Path()).digest
+    assert known.dictionary.column(known.tables[0].name, "plan") == Texts(title="Plan", labels=(("b", "Basic"),))
+    for text in (
+        {"nobody": {"title": "x"}},
+        {"plan": {"labels": {"c": "x"}}},
+        {"plan": {"owner": "x"}},
+        {"plan": {"title": "x\u202e"}},
+        {"plan": {"labels": {"b": "gold"}}},
+    ):
+        assert asked(registry, "/v1/catalogs/draft", **said, texts=text).status == 422
 
 
 def test_a_check_takes_no_data_of_another_data_set(registry: World, data: Path) -> None:

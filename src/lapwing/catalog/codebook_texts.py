@@ -8,7 +8,7 @@ from lapwing.catalog import spelling
 from lapwing.catalog.dictionary import Dictionary, Texts, check_labels
 from lapwing.catalog.digests import value_text
 from lapwing.catalog.model import Catalog
-from lapwing.catalog.place import within
+from lapwing.catalog.place import refuse, within
 from lapwing.catalog.table import Column
 from lapwing.errors import CatalogError
 
@@ -27,13 +27,19 @@ class ColumnTexts:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def with_texts(catalog: Catalog, said: Mapping[str, ColumnTexts]) -> Catalog:
+def with_texts(catalog: Catalog, said: Mapping[str, ColumnTexts], *, strict: bool = False) -> Catalog:
     """Return a catalog with the texts of a codebook for the columns of its first table; other texts stay.
+
+    Args:
+        strict: Refuse texts of columns, and labels of values, that the catalog does not have. A codebook may have more.
 
     Raises:
         CatalogError: With the column, for a text that the data dictionary refuses.
     """
     table, entries = catalog.tables[0], dict(catalog.dictionary.entries)
+    for name in said if strict else ():
+        if table.column(name) is None:
+            refuse(f"columns.{spelling.key(name)}", "has texts, but the file has no such column; correct the name")
     for column in table.columns:
         if column.name not in said:
             continue
@@ -42,6 +48,8 @@ def with_texts(catalog: Catalog, said: Mapping[str, ColumnTexts]) -> Catalog:
             (value, label) for value in column.values or () if (label := _label(value_text(value), entry.labels))
         )
         with within(f"columns.{spelling.key(column.name)}"):
+            if strict and len(labels) < len(entry.labels):
+                refuse(".values", "there is a label for a value that is not listed; list it, or remove the label")
             check_labels(column, labels)
             changes: dict[str, Any] = {**entry.texts, **({"labels": labels} if labels else {})}
             entries[place] = replace(entries.get(place, Texts()), **changes)

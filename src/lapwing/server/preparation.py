@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final, final
 
+from lapwing.catalog.codebook_texts import ColumnTexts, with_texts
 from lapwing.catalog.draft import draft
 from lapwing.catalog.file_columns import FileColumn, found_text, read_columns
 from lapwing.catalog.guessed_writing import Writing, guessed_writing
@@ -53,6 +54,7 @@ class Stated:
     values: Mapping[str, Sequence[str]]
     others: Mapping[str, str]
     reading: Mapping[str, Mapping[str, object]]
+    texts: Mapping[str, ColumnTexts]
 
 
 @final
@@ -112,7 +114,7 @@ class DatasetPreparation:
             folder=base,
             text=found_text(path),
         )
-        catalog, name = made.catalog, stated.name
+        catalog, name = with_texts(made.catalog, stated.texts, strict=True), stated.name
         if name is not None:
             catalog = replace(catalog, name=name, ledger=f"sqlite:{name}.lapwing.db")
         return {"catalog": dumps(catalog), "notes": list(made.notes)}

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Final
 from fastapi import Response
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
+from lapwing.catalog.codebook_texts import ColumnTexts
+from lapwing.catalog.dictionary import LONGEST, MOST_LABELS, OF_COLUMN
 from lapwing.documents.preparation_document import CatalogDraft, CheckDocument, DataFileDocument, FileColumnsDocument
 from lapwing.errors import CatalogError, DataFault, InvalidParameter, TooManyRequests
 from lapwing.server.bodies import Amount, Body, Text, number
@@ -49,6 +51,21 @@ class ReadingBody(Body):
         return {name: said for name, said in self.model_dump().items() if said not in (None, [])}
 
 
+class ColumnTextsBody(Body):
+    """Texts of the data dictionary for a column, and labels by the listed value."""
+
+    title: Word | None = None
+    description: Annotated[Text, Field(max_length=LONGEST["description"])] | None = None
+    unit: Word | None = None
+    provenance: Annotated[Text, Field(max_length=LONGEST["provenance"])] | None = None
+    labels: Annotated[dict[Word, Word], Field(default_factory=dict, max_length=MOST_LABELS)]
+
+    def said(self) -> ColumnTexts:
+        """Return the texts in the form of a codebook."""
+        texts = {key: text for key in OF_COLUMN if (text := getattr(self, key)) is not None}
+        return ColumnTexts(texts=texts, labels=self.labels)
+
+
 class DraftBody(FileBody):
     """A file, and what the curator says of it in public, as `lapwing init` takes it."""
 
@@ -63,6 +80,7 @@ class DraftBody(FileBody):
     values: Annotated[dict[Word, list[Word]], Field(default_factory=dict)]
     other: Annotated[dict[Word, Word], Field(default_factory=dict)]
     reading: Annotated[dict[Word, ReadingBody], Field(default_factory=dict)]
+    texts: Annotated[dict[Word, ColumnTextsBody], Field(default_factory=dict)]
 
 
 FAULTS: Final = may_raise(InvalidParameter, CatalogError, DataFault)
@@ -96,6 +114,7 @@ def draft(service: OfService, body: DraftBody, caller: Caller = CURATOR) -> Cata
         values=body.values,
         others=body.other,
         reading={name: reading.options() for name, reading in body.reading.items()},
+        texts={name: texts.said() for name, texts in body.texts.items()},
     )
     return service.preparation.drafted(body.folder, body.file, stated)
 
