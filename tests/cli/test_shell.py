@@ -24,6 +24,7 @@ from lapwing.cli.shell.statements import is_complete, quoted_before, split
 from lapwing.cli.shell.terminal import history_file, prompt_session
 from lapwing.query.expressions.naming import REMEDIES
 from lapwing.session import Session
+from lapwing.tables import ColumnDescription, TableDescription, Tables
 from tests.support.cli.command import Outcome, Run
 from tests.support.docs.pages import DOCS
 from tests.support.effort import one_in
@@ -261,6 +262,25 @@ def completions(text: str) -> list[str]:
 )
 def test_completion(visits: Path, text: str, offered: list[str]) -> None:
     assert completions(text) == offered, visits
+
+
+def test_completions_say_what_names_and_values_mean() -> None:
+    plan = ColumnDescription(
+        name="plan",
+        type="string",
+        values=("a", "b'c"),
+        title="Plan of care\x1b[2J",
+        labels={"a": "Small", "b'c": "Grand"},
+    )
+    table = TableDescription(name="visits", kind="protected", columns=(plan, ColumnDescription(name="cost", type=None)))
+    completer = SqlCompleter(Tables([table]))
+
+    def meanings(text: str) -> dict[str, str]:
+        return {one.text: one.display_meta_text for one in completer.get_completions(Document(text), CompleteEvent())}
+
+    assert meanings("SELECT pla")["plan"] == "Plan of care\\x1b[2J"
+    assert meanings("SELECT cos")["cost"] == ""
+    assert meanings("SELECT COUNT(*) FROM visits WHERE plan = '") == {"a'": "Small", "b''c'": "Grand"}
 
 
 def test_only_what_is_answered_is_offered() -> None:

@@ -106,6 +106,9 @@ def test_texts_of_the_data_dictionary_are_shown(clinic: Path, run: Run) -> None:
     document = json.loads(run("describe", "patients", "--format", "json").out)
     assert (document["title"], document["contact"]) == ("Patients", "data@example.org")
     (sex,) = [column for column in document["columns"] if column["name"] == "sex"]
+    file.write_text(file.read_text() + '[views.everybody]\nsql = "SELECT sex AS s, UPPER(sex) AS u FROM patients"\n')
+    handed, computed = json.loads(run("describe", "everybody", "--format", "json").out)["columns"][-2:]
+    assert (handed["title"], handed["labels"], "title" in computed) == ("Sex [bold]", {"f": "female"}, False)
     assert (sex["title"], sex["labels"]) == ("Sex [bold]", {"f": "female"})
 
 

@@ -13,6 +13,8 @@ from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.rows import TableReference
 from lapwing.query.expressions.types import Fixed, Plain
 from lapwing.query.from_clause.scope import Scope, bind_from
+from lapwing.query.relations.identity import origin
+from lapwing.query.relations.node import Relation
 from lapwing.query.relations.public_rows import PublicFacts
 from lapwing.query.text.parse import parse
 from lapwing.tables import Tables, quoted, tables_of
@@ -48,17 +50,27 @@ def _begun(name: str, catalog: Catalog, facts: PublicFacts, *, described: bool) 
         if public.name == name:
             return {"name": name, "columns": [column.name for column in public.columns], "unit": None}
     try:
-        source = _source_of(name, catalog, facts)
+        source, relation_of = _source_of(name, catalog, facts)
     except QueryRefused:
         return {}
     hidden = [] if source.unit is None or source.unit in source.columns else [source.unit]
     relation: dict[str, Any] = {"name": name, "columns": [*hidden, *source.columns], "unit": source.unit}
-    types = {name: _facts(column) for name, column in source.columns.items()} if described else None
-    return relation if types is None else {**relation, "types": types}
+    if not described:
+        return relation
+    types = {
+        name: {**_facts(column), **_texts(column, relation_of, catalog)} for name, column in source.columns.items()
+    }
+    return {**relation, "types": types}
 
 
-def _source_of(name: str, catalog: Catalog, facts: PublicFacts) -> TableReference:
-    """Return the columns of a table or view, as a question that begins with it sees them.
+def _texts(column: Expression, relation: Relation, catalog: Catalog) -> Mapping[str, Any]:
+    """Return what the data dictionary says of the declared column that a view hands on, if it is one."""
+    declared = origin(column, relation)
+    return {} if declared is None else catalog.dictionary.column(declared.table.name, declared.column).document
+
+
+def _source_of(name: str, catalog: Catalog, facts: PublicFacts) -> tuple[TableReference, Relation]:
+    """Return the columns of a table or view, as a question that begins with it sees them, and the relation beneath.
 
     Raises:
         QueryRefused: If it is a view that cannot be answered.
@@ -66,7 +78,7 @@ def _source_of(name: str, catalog: Catalog, facts: PublicFacts) -> TableReferenc
     text = f"SELECT COUNT(*) FROM {quoted(name)}"
     input_, _ = bind_from(parse(text).select, Scope(text=text, catalog=catalog, facts=facts))
     (source,) = input_.sources
-    return source
+    return source, input_.selection.relation
 
 
 def _facts(column: Expression) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from lapwing.catalog.suggestions import name_in_sql
+from lapwing.cli.characters import visible
 from lapwing.cli.shell.settings import MODES
 from lapwing.cli.shell.shell import COMMANDS
 from lapwing.cli.shell.statements import quoted_before
@@ -44,7 +45,16 @@ class SqlCompleter(Completer):
         wanted = typed.strip('"').casefold()
         found = (text for text in offered if text.strip("\"'").casefold().startswith(wanted))
         for text, _ in zip(dict.fromkeys(found), range(MOST), strict=False):
-            yield Completion(text, start_position=-len(typed))
+            yield Completion(text, start_position=-len(typed), display_meta=visible(self._meaning(before, text)))
+
+    def _meaning(self, before: str, text: str) -> str:
+        """Return what the data dictionary says of a column, or the label of a listed value; empty if nothing."""
+        if text.endswith("'"):
+            value = text[:-1].replace("''", "'")
+            labels = (column.labels or {} for column in self._compared(before[: before.rfind("'")]))
+            return next((known[value] for known in labels if value in known), "")
+        name = text.strip('"').replace('""', '"')
+        return next((column.meaning for column in self._columns(before) if column.name == name), "")
 
     def _offered(self, before: str) -> tuple[str, Iterable[str]]:
         """Return what of a word is typed, and the words that there are in its place."""
@@ -84,11 +94,14 @@ class SqlCompleter(Completer):
 
     def _values(self, before: str) -> Iterator[str]:
         """Return the listed values of the column that a text in quotes is compared with, each with its end quote."""
+        for column in self._compared(before):
+            yield from (value.replace("'", "''") + "'" for value in column.values or ())
+
+    def _compared(self, before: str) -> "Iterator[ColumnDescription]":
+        """Return the columns that a text in quotes may be compared with."""
         match = COMPARED.search(before)
         name = match[1].strip('"').casefold() if match else ""
-        for column in self._columns(before):
-            if column.name.casefold() == name:
-                yield from (value.replace("'", "''") + "'" for value in column.values or ())
+        return (column for column in self._columns(before) if column.name.casefold() == name)
 
     def _columns(self, text: str) -> "Iterator[ColumnDescription]":
         """Return the columns of the tables that a text names, or of all if it names none."""
