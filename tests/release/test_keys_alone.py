@@ -8,7 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
+from lapwing.answer import Answer
 from lapwing.engines.duckdb import queries
+from lapwing.privacy.measures import GaussianDP
+from lapwing.query.bind import public_keys
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.composition import plans_asked
+from lapwing.release.cells import cells_of, columns_of
 from tests.support.effort import one_in
 from tests.support.refusals import refused_as
 
@@ -19,9 +25,13 @@ PUBLIC = [
     ("SELECT plan FROM visits GROUP BY ROLLUP (plan)", ["a", "b", "c", None]),
     ("SELECT plan FROM visits GROUP BY plan, age >= 10 LIMIT 3", ["a", "a", "b"]),
     ("SELECT DISTINCT UPPER(plan) AS plan FROM visits", ["A", "B", "C"]),
+    ("SELECT plan, age >= 10 AS old FROM visits GROUP BY plan, age >= 10", ["a", "a", "b", "b", "c", "c"]),
+    ("SELECT plan FROM visits GROUP BY plan HAVING plan > 'a' ORDER BY LOWER(plan) DESC LIMIT 1 OFFSET 1", ["b"]),
+    ("SELECT plan FROM visits GROUP BY plan QUALIFY ROW_NUMBER() OVER (ORDER BY plan DESC) <= 2", ["b", "c"]),
 ]
 
 
+NOTHING = GaussianDP.from_amount(0)
 CATALOG = """
 [dataset]
 name = "visits"
@@ -70,12 +80,27 @@ def test_public_keys_are_free(text: str, keys: list[Any], session: lw.Session, m
         raise AssertionError("rows are read")
 
     monkeypatch.setattr(queries, "grouped", read)
-    spent = session.budget().spent
+    entries = len(session.history())
     preview = session.explain(text, epsilon=1)
     assert preview.price.amount == 0
-    assert "public" in str(session.sql(text, epsilon=1)) or session.sql(text, epsilon=1).stored
-    assert [row["plan"] for row in session.sql(text, epsilon=1)] == keys
-    assert session.budget().spent == spent
+    assert plans_asked(session.plan(text, (), epsilon=1)) == ()
+    assert session.sql(text, epsilon=1).cost.amount == 0
+    assert [row["plan"] for row in session.sql(text)] == keys
+    assert len(session.history()) == entries
+    with pytest.MonkeyPatch.context() as asked:
+        asked.setattr(public_keys, "MOST_FREE_ROWS", 0)
+        plan = bind(text, session.catalog)
+    assert plan.composition is None, "many of them are charged, and cost nothing"
+    cells = cells_of(plan.question)
+    answer = Answer(plan=plan, mechanisms=(), keys=columns_of(cells, len(plan.question.keys)), values=(), cost=NOTHING)
+    assert list(answer) == list(session.sql(text))
+
+
+def test_private_keys_are_never_shown_as_public_ones(session: lw.Session) -> None:
+    for text in ("SELECT DISTINCT town FROM visits", "SELECT town, plan FROM visits GROUP BY town, plan"):
+        assert plans_asked(session.plan(text, (), epsilon=1, delta=1e-8))
+    with pytest.raises(AssertionError):  # the check finds a plan that is not asked
+        assert plans_asked(session.plan("SELECT DISTINCT plan FROM visits", (), epsilon=1))
 
 
 def test_private_keys_are_those_that_many_hold(session: lw.Session) -> None:

@@ -29,8 +29,11 @@ def require_little(plan: Plan) -> None:
 def _numbers(plan: Plan) -> int:
     if plan.composition is None or plan.composition.public:
         return 0
-    rows = plan.composition.most_rows or 0
+    return (plan.composition.most_rows or 0) * values_of_row(plan) + sum(map(_numbers, plan.composition.sources))
+
+
+def values_of_row(plan: Plan) -> int:
+    """Return how many values a plan computes for each of its rows."""
     every = [output.value for output in plan.outputs] + [term.value for term in plan.order]
     every += [condition for condition in (plan.having, plan.qualify) if condition is not None]
-    own = rows * sum(1 for value in every for _ in values_in(value))
-    return own + sum(map(_numbers, plan.composition.sources))
+    return sum(1 for value in every for _ in values_in(value))

@@ -16,6 +16,7 @@ from lapwing.query.bind.constants import Constants, with_constants
 from lapwing.query.bind.free_work import require_little
 from lapwing.query.bind.layers import Outputs, over_answer
 from lapwing.query.bind.pivots import without_pivots
+from lapwing.query.bind.public_keys import without_rows
 from lapwing.query.bind.spines import with_spine
 from lapwing.query.bind.unread_measures import without_unread_measures
 from lapwing.query.classify.inner_select import inside
@@ -44,7 +45,7 @@ def planned(parsed: Parsed, within: Scope, bind_rows: OverRows, outputs: Outputs
     parsed = with_constant_rows(parsed, within.nowhere)  # once: what it computes, no SELECT inside computes again
     plan = _Stages(bind_rows, outputs, within, known).plan(parsed)
     if plan.composition is None:
-        return plan
+        return plan if known else without_rows(plan)
     if not known:  # what was asked first is paid: nothing is refused after it
         require_little(plan)
     return without_unread_measures(plan)

@@ -133,10 +133,10 @@ def parse(text: str, parameters: Parameters = ()) -> Parsed:
 
 
 def is_in_plain_words(select: exp.Select) -> bool:
-    """Tell whether a SELECT is over one table, in words that no rule of `normalise` writes otherwise: as most are."""
+    """Tell whether a SELECT aggregates one table, in words that no rule of `normalise` writes otherwise: as most do."""
     keys = () if (group := select.args.get("group")) is None else group.expressions
-    plain = all(type(node) in _PLAIN and not node.args.get("db") for node in _nodes(select)[0])
-    return plain and exp.Literal not in map(type, keys) and exp.EQ not in map(type, select.expressions)
+    plain = all(type(n) in _PLAIN and not n.args.get("db") for n in _nodes(select)[0]) and select.find(exp.AggFunc)
+    return bool(plain) and exp.Literal not in map(type, keys) and exp.EQ not in map(type, select.expressions)
 
 
 def _has_placeholders(tokens: list[Token]) -> bool:
