@@ -1,9 +1,9 @@
 """What BI tools send while they connect and list tables: each statement is answered, in both protocols, for free.
 
-The scripts in `tests/fixtures/pgwire/tools` have the statements of the tools, spelt by us. We read the sources of
-Metabase, Grafana and Npgsql; the others are what the tools are known to send:
-Metabase (`metabase/driver/postgres.clj`), Superset (SQLAlchemy 1.4), Grafana (`postgresMetaQuery.ts`), Tableau (over
-JDBC) and Power BI (over Npgsql, `PostgresDatabaseInfo.cs`).
+The scripts in `tests/fixtures/pgwire/tools` have the statements of the tools, spelt by us. We recorded those of
+Superset 6.1 (SQLAlchemy 1.4), and read the sources of Metabase, Grafana, Npgsql and RPostgres; the others are what the
+tools are known to send: Metabase (`metabase/driver/postgres.clj`), Grafana (`postgresMetaQuery.ts`), RPostgres
+(`tables.R`), Tableau (over JDBC) and Power BI (over Npgsql, `PostgresDatabaseInfo.cs`).
 """
 
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from psycopg import pq
 from lapwing.server.pgwire.statements import split
 from tests.server.pgwire.test_clients import Wired, wired_in
 
+VISITS: Final = {"town": 25, "plan": 25, "age": 20, "size": 20, "day": 1082, "seen": 1114, "code": 20, "cost": 701}
 SCRIPTS: Final = sorted((Path(__file__).parents[2] / "fixtures" / "pgwire" / "tools").glob("*.sql"))
 
 
@@ -73,4 +74,45 @@ def test_no_rows_are_free_and_have_their_types(wired: Wired) -> None:
         assert shown.fetchall() == []
         with pytest.raises(psycopg.errors.InvalidParameterValue):  # a cost is missing
             connection.execute("SELECT COUNT(*) AS n FROM (SELECT plan, 0 AS zero FROM visits) AS limit_0")
+    assert wired.world.charges() == 0
+
+
+def test_lists_of_filters_are_free_and_need_no_cost(wired: Wired) -> None:
+    """As Superset, Metabase and Grafana ask for them."""
+    texts = ("SELECT plan AS plan FROM public.visits GROUP BY plan ORDER BY plan ASC LIMIT 10000",
+             "SELECT DISTINCT plan FROM visits ORDER BY 1")  # fmt: skip
+    with wired.connect(options="", autocommit=True) as connection:
+        for text in texts:
+            assert connection.execute(text.encode()).fetchall() == [("a",), ("b",)]
+    assert wired.world.charges() == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("SELECT * FROM codes LIMIT 0", {"plan": 25, "tier": 25}),
+        ('SELECT * FROM "public"."visits" AS "q01" WHERE (0 = 1)', VISITS),
+        ("SELECT q.* FROM visits AS q WHERE 1 <> 1", VISITS),
+        ("SELECT day AS d, plan FROM visits WHERE FALSE", {"d": 1082, "plan": 25}),
+    ],
+)
+def test_a_tool_learns_columns_from_rows_that_no_table_has(wired: Wired, text: str, columns: dict[str, int]) -> None:
+    """As dbplyr, Tableau and Power BI do."""
+    with wired.connect(options="", autocommit=True) as connection:
+        shown = connection.execute(text.encode())
+        assert {column.name: column.type_code for column in shown.description or ()} == columns
+        assert shown.fetchall() == []
+    assert wired.world.charges() == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SELECT * FROM visits", "SELECT * FROM visits WHERE 0 = 0", "SELECT * FROM visits WHERE code = 1 AND 0 = 1",
+     "SELECT * FROM visits WHERE 1 = 0 OR TRUE", "SELECT * FROM visits LIMIT 1", "SELECT * FROM nowhere LIMIT 0",
+     "SELECT * EXCEPT (plan) FROM visits LIMIT 0", "SELECT * FROM visits, codes WHERE 1 = 0",
+     "SELECT nobody FROM visits WHERE 1 = 0", "SELECT * FROM closed.visits WHERE 1 = 0"],
+)  # fmt: skip
+def test_what_is_no_such_question_is_refused(wired: Wired, text: str) -> None:
+    with wired.connect(autocommit=True) as connection, pytest.raises(psycopg.Error):
+        connection.execute(text.encode())
     assert wired.world.charges() == 0

@@ -43,7 +43,7 @@ from lapwing.server.pgwire.catalog_limits import (
 )
 from lapwing.server.pgwire.catalog_rewriting import Rewriter, column_names
 from lapwing.server.pgwire.catalog_texts import readable
-from lapwing.tables.tables import quoted
+from lapwing.tables.tables import Tables, quoted
 
 MOST_CATALOGS: Final = 16
 """The number of catalogs in memory."""
@@ -84,6 +84,11 @@ class PublicCatalog:
             "SELECT DISTINCT function_name FROM duckdb_functions() WHERE starts_with(function_name, 'pgf_')"
         ).fetchall()
         self._macros = {name for (name,) in rows}
+
+    @property
+    def tables(self) -> Tables:
+        """The tables and views that it lists."""
+        return self._facts.tables
 
     # ---- what is known -----------------------------------------------------------------------------------------------
 

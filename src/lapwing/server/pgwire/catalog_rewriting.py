@@ -14,7 +14,7 @@ _PLAIN: Final = frozenset({"array_to_string", "generate_subscripts", "starts_wit
 _KNOWN: Final = (
     exp.And, exp.Or, exp.Xor, exp.Cast, exp.Case, exp.If, exp.Array, exp.ArrayAgg, exp.ArraySize, exp.ArrayPosition,
     exp.ArrayAppend, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least, exp.Count, exp.Min, exp.Max, exp.Sum, exp.Avg,
-    exp.LogicalAnd, exp.LogicalOr, exp.GroupConcat, exp.RowNumber, exp.Exists, exp.Lower, exp.Upper,
+    exp.LogicalAnd, exp.LogicalOr, exp.GroupConcat, exp.RowNumber, exp.Rank, exp.Exists, exp.Lower, exp.Upper,
     exp.Length, exp.Trim, exp.SplitPart, exp.Concat, exp.ConcatWs, exp.Left, exp.Right,
     exp.Substring, exp.StrPosition,
     exp.RegexpLike, exp.RegexpILike, exp.Explode, exp.Unnest, exp.GenerateSeries,

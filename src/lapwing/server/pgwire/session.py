@@ -36,6 +36,7 @@ from lapwing.server.people import Caller
 from lapwing.server.pgwire import catalog, messages, protocol, values
 from lapwing.server.pgwire.catalog_facts import Facts
 from lapwing.server.pgwire.catalog_limits import NotAnswered
+from lapwing.server.pgwire.column_probes import columns_of_probe, may_be_probe
 from lapwing.server.pgwire.connection_statements import ConnectionStatements, Wire, is_query
 from lapwing.server.pgwire.cursors import declared
 from lapwing.server.pgwire.default_price import TakenPrice, taken_price, was_charged
@@ -456,7 +457,8 @@ class WireSession:
 
         It is free.
         """
-        if statement.words[0] == "EXPLAIN" or (statement.reads and not statement.of_catalog):
+        probes = statement.reads and not statement.of_catalog
+        if statement.words[0] == "EXPLAIN" or (probes and not may_be_probe(statement)):
             return None
         caller, served = await self._found("read")
 
@@ -464,6 +466,9 @@ class WireSession:
             with self.service.callers.pricing(caller):
                 try:
                     known = self._public(caller, served)
+                    if probes:
+                        columns = columns_of_probe(statement.text, known.tables)
+                        return None if columns is None else (columns, [])
                     demanded = statement.of_catalog
                     return known.answer(statement.text, given, self.settings.all(), demanded=demanded, runs=runs)
                 except NotAnswered as error:
