@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,9 @@ from lapwing.ledger.events import EVENTS_ALLOWED
 from lapwing.machine.build import build_id
 from lapwing.server import gauges, readiness, rounds, store
 from lapwing.server.datasets import Datasets
+from lapwing.server.expiring import ExpiringAccounts
 from lapwing.server.log import log, open_log
+from lapwing.server.people import DAY
 from lapwing.server.readiness import Readiness, Standing
 from lapwing.server.rounds import Rounds
 from lapwing.server.webhook import ALARMS, Webhook, require_address
@@ -256,9 +259,28 @@ def test_changed_data_and_a_budget_that_ends_soon_are_told_once(world: World, fr
         world.service.data_watch.look()
         for _ in range(2):
             assert world.ask("GET", "/readyz").status == 200
+        assert shown(world)['lapwing_dataset_data_changed{dataset="open"}'] == 1
+        assert shown(world)['lapwing_dataset_data_changed{dataset="closed"}'] == 0
     (told,) = events(lines, "budget nearly spent")
     assert told["dataset"] == "open"
     assert [(one["dataset"], one["reason"]) for one in events(lines, "data set not ready")] == [("open", "changed")]
+
+
+def test_a_service_account_that_expires_is_told_once_and_counted(world: World) -> None:
+    assert "service account expires" in ALARMS
+    for name, days in (("nightly", 13), ("weekly", 15), ("idle", 3)):
+        body = {"name": name, "owner": "carol", "days": days}
+        assert world.ask("POST", "/v1/accounts", "carol", body).status == 201
+    assert world.ask("PATCH", "/v1/accounts/idle", "carol", {"active": False}).status == 200
+    with logged() as lines:
+        assert [shown(world)["lapwing_service_accounts_expiring"] for _ in range(2)] == [1, 1]
+        told = [one["account"] for one in events(lines, "service account expires")]
+        assert told in ([], ["nightly"])  # the round of the service may have come first
+        seen = ExpiringAccounts(world.service.store)
+        assert (seen.look(), seen.look()) == (1, 1)
+        assert [one["account"] for one in events(lines, "service account expires")] == [*told, "nightly"]
+        later = ExpiringAccounts(world.service.store, lambda: time.time() + 2 * DAY)
+        assert later.look() == 2
 
 
 @pytest.mark.parametrize("address", ["http://example.org/x", "ftp://example.org", "https://", "", "https://a:b:c/"])

@@ -20,6 +20,7 @@ from lapwing.errors import LapwingError
 from lapwing.machine.build import build_id
 from lapwing.server.datasets import Datasets
 from lapwing.server.execution import QuestionExecutor
+from lapwing.server.expiring import ExpiringAccounts
 from lapwing.server.metrics import Metrics
 from lapwing.server.readiness import STOPPED, Readiness
 from lapwing.server.rounds import Rounds
@@ -40,9 +41,10 @@ class Gauges:
         clock: Callable[[], float] = time.perf_counter,
         readiness: Readiness | None = None,
         tasks: Sequence[Rounds] = (),
+        accounts: ExpiringAccounts | None = None,
     ) -> None:
         self._metrics, self._datasets, self._executor, self._clock = metrics, datasets, executor, clock
-        self._readiness, self._tasks = readiness, tasks
+        self._readiness, self._tasks, self._accounts = readiness, tasks, accounts
         metrics.set_build(__version__, build_id())
         self.rounds = Rounds("gauges", PAUSE, self._round)
 
@@ -51,6 +53,8 @@ class Gauges:
         self._metrics.set_queue(*self._executor.depth())
         self._metrics.set_tasks_failing(sum(task.failing for task in (*self._tasks, self.rounds)))
         self._set_standings()
+        if self._accounts is not None:
+            self._metrics.set_accounts_expiring(self._accounts.look())
         for served in self._datasets.everything():
             try:
                 view = served.session.budget(history=False)
@@ -69,6 +73,7 @@ class Gauges:
                 name,
                 ready=standing.reason is None,
                 stopped=standing.reason in STOPPED,
+                changed=standing.changed,
                 faults=standing.faults,
                 late=standing.late,
                 free=standing.free,

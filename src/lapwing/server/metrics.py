@@ -66,6 +66,18 @@ GAUGES: Final[Mapping[str, tuple[str, str, tuple[str, ...], Mode]]] = {
         ("dataset",),
         "livemax",
     ),
+    "changed": (
+        "lapwing_dataset_data_changed",
+        "Whether the data of a data set differ from its current version.",
+        ("dataset",),
+        "livemax",
+    ),
+    "expiring": (
+        "lapwing_service_accounts_expiring",
+        "Active service accounts that expire within 14 days, or have expired.",
+        (),
+        "livemostrecent",
+    ),
     "faults": (
         "lapwing_dataset_faults",
         "Charged queries that failed since the curator last looked.",
@@ -123,15 +135,20 @@ class Metrics:
         self._gauges["service_ready"].set(int(ready))
 
     def set_standing(
-        self, dataset: str, *, ready: bool, stopped: bool, faults: int, late: int, free: int | None
+        self, dataset: str, *, ready: bool, stopped: bool, changed: bool, faults: int, late: int, free: int | None
     ) -> None:
         """Say how a data set stands (`readiness.Standing`)."""
         self._gauges["ready"].labels(dataset).set(int(ready))
         self._gauges["stopped"].labels(dataset).set(int(stopped))
+        self._gauges["changed"].labels(dataset).set(int(changed))
         self._gauges["faults"].labels(dataset).set(faults)
         self._gauges["late"].labels(dataset).set(late)
         if free is not None:
             self._gauges["free"].labels(dataset).set(free)
+
+    def set_accounts_expiring(self, number: int) -> None:
+        """Say how many service accounts expire soon."""
+        self._gauges["expiring"].set(number)
 
     def set_tasks_failing(self, number: int) -> None:
         """Say how many background tasks of this process fail."""

@@ -60,6 +60,7 @@ class Standing:
         reason: Why it takes no new query, None if it does.
         faults: Since the curator last looked.
         late: How often answers were late since then.
+        changed: Whether the data of a table differ from the current version.
         nearly_spent: Whether at least `NEARLY` of the budget is spent.
         free: Bytes that the disk of its ledger has left, None if nobody knows.
     """
@@ -67,6 +68,7 @@ class Standing:
     reason: Reason | None = None
     faults: int = 0
     late: int = 0
+    changed: bool = False
     nearly_spent: bool = False
     free: int | None = None
 
@@ -169,16 +171,18 @@ class Readiness:
             stopped = self._policies.policy(served.name).stopped
         except LapwingError:
             return Standing(reason="unreadable", free=free_bytes(beside.parent))
+        changed = self._has_changed(served.name, view.version)
         reason: Reason | None = _reason(view, stopped=stopped, timed=self._timed)
         if not self._takes_a_write(beside.parent):
             reason = "unwritable"
         elif reason is None and not self._is_up():
             reason = "engine"
-        elif reason is None and self._has_changed(served.name, view.version):
+        elif reason is None and changed:
             reason = "changed"
         nearly = view.spent.amount >= NEARLY * view.total.amount
         free = free_bytes(beside.parent)
-        return Standing(reason=reason, faults=view.faults, late=view.late, nearly_spent=nearly, free=free)
+        counted = {"faults": view.faults, "late": view.late}
+        return Standing(reason=reason, changed=changed, nearly_spent=nearly, free=free, **counted)
 
     def _takes_a_write(self, folder: Path) -> bool:
         looked, writable = self._writable.get(folder, (-WRITTEN, False))

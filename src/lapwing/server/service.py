@@ -18,6 +18,7 @@ from lapwing.server.deadline.process import QuestionProcess
 from lapwing.server.deadline.rehearsal import Rehearsals
 from lapwing.server.default_costs import DefaultCosts
 from lapwing.server.execution import QuestionExecutor
+from lapwing.server.expiring import ExpiringAccounts
 from lapwing.server.failed_logins import FailedLogins
 from lapwing.server.gauges import Gauges
 from lapwing.server.holdout_store import HoldoutStore
@@ -165,7 +166,10 @@ class Service:
         self.retention = Retention(self.answers, self.jobs, self.holdouts)
         tasks = [self.settler.rounds, self.audit_mark.rounds, self.refresher.rounds, self.retention.rounds]
         tasks += [self.data_watch.rounds, *self.executor.rounds]
-        self.gauges = Gauges(self.metrics, self.datasets, self.executor, readiness=self.readiness, tasks=tasks)
+        ending = ExpiringAccounts(self.store)
+        self.gauges = Gauges(
+            self.metrics, self.datasets, self.executor, readiness=self.readiness, tasks=tasks, accounts=ending
+        )
         self.webhook = Webhook(settings.webhook)
         if count is not None:  # in a process that asks questions nothing else is started
             self.webhook.start()
