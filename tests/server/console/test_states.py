@@ -164,3 +164,19 @@ def test_a_charge_of_today_forecasts_nothing(alice: Visitor) -> None:
     text = alice.go(f"{OPEN}/budget").text
     assert "a day," not in text
     assert "after 3 days of use" in text
+
+
+def test_the_tab_of_each_page_is_marked(alice: Visitor, carol: Visitor) -> None:
+    answer = alice.submit(priced(alice), "/ask/answer").path.partition("?")[0]
+
+    def marked(page: Shown) -> list[str]:
+        return re.findall(r'<a href="([^"]*)" aria-current="(?:page|true)">', page.content.decode())[:2]
+
+    assert marked(alice.go("/console"))[:1] == ["/console"]
+    assert marked(alice.go(OPEN)) == ["/console", OPEN]
+    assert marked(alice.go(f"{OPEN}/batch")) == ["/console", f"{OPEN}/ask"]
+    for path in (answer, f"{answer}/rearranged", f"{answer}/difference", f"{OPEN}/charges"):
+        assert marked(alice.go(path)) == ["/console", f"{OPEN}/history"]
+    assert marked(carol.go(f"{OPEN}/cap")) == ["/console", f"{OPEN}/budget"]
+    assert marked(carol.go("/console/teams"))[:1] == ["/console/people"]
+    assert marked(carol.go("/console/sign-ins"))[:1] == ["/console/audit"]
