@@ -74,9 +74,9 @@ def test_without_the_check_the_parser_forgets_them(expression: str, monkeypatch:
 
 # With the function that the refusal names.
 NOT_ANSWERED = {
-    "CONVERT(INT, a)": "CONVERT",
-    "DATE_DIFF('day', CONVERT(DATE, a), b)": "CONVERT",
-    "TRY_CONVERT(INT, a)": "TRY_CONVERT",
+    "CONVERT(KIND, a)": "CONVERT",
+    "DATE_DIFF('day', CONVERT(KIND, a), b)": "CONVERT",
+    "TRY_CONVERT(KIND, a)": "TRY_CONVERT",
     "ARG_MAX(a, b, c, d)": "ARG_MAX",
     "MAP(a, b, c)": "MAP",
 }

@@ -42,6 +42,31 @@ LISTED = (
     "AND v.plan = c.plan AND v.age > 3 GROUP BY k.tier"
 )
 PAIRS = [
+    (
+        "SELECT CONVERT(INT, cost) AS k, COUNT(*) AS n FROM visits GROUP BY 1",
+        "SELECT CAST(cost AS INT) AS k, COUNT(*) AS n FROM visits GROUP BY 1",
+    ),
+    (
+        "SELECT CONVERT(DECIMAL(10, 2), SUM(CONVERT(INT, age) + 1)) AS s FROM visits",
+        "SELECT CAST(SUM(CAST(age AS INT) + 1) AS DECIMAL(10, 2)) AS s FROM visits",
+    ),
+    ("SELECT SUM(TRY_CONVERT(INT, age)) AS s FROM visits", "SELECT SUM(TRY_CAST(age AS INT)) AS s FROM visits"),
+    (
+        "SELECT plan + ':' + town AS k, COUNT(*) AS n FROM visits GROUP BY 1",
+        "SELECT plan || ':' || town AS k, COUNT(*) AS n FROM visits GROUP BY 1",
+    ),
+    (
+        "SELECT plan + ':' AS k, COUNT(*) AS n FROM visits GROUP BY plan",
+        "SELECT plan || ':' AS k, COUNT(*) AS n FROM visits GROUP BY plan",
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM visits WHERE plan LIKE '%' + LOWER('IT') + '%'",
+        "SELECT COUNT(*) AS n FROM visits WHERE plan LIKE '%it%'",
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM visits WHERE plan LIKE UPPER('i' || 't%')",
+        "SELECT COUNT(*) AS n FROM visits WHERE plan LIKE 'IT%'",
+    ),
     (FIRST, LISTED),
     (
         "SELECT MIN(m) AS a, MAX(q.m) AS b FROM "

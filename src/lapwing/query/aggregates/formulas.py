@@ -194,6 +194,8 @@ def _added(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     if isinstance(interval := second.unnest(), exp.Interval):
         return _shifted(bind(first), interval, rows, +1)
     left, right = bind(first), bind(second)
+    if left.shape == right.shape == "text":  # as in SQL Server
+        return compute("concatenate", left, right)
     if right.shape == "date":
         left, right = right, left
     return calendar.days_later(left, right, +1) if left.shape == "date" else compute("add", left, right)

@@ -350,7 +350,9 @@ def _added(sign: int) -> Callable[[exp.Expression, RowScope], Expression]:
 
 
 def summed(first: Expression, second: Expression, sign: int) -> Expression:
-    """Add or subtract two values, neither of which is an interval."""
+    """Add or subtract two values, neither of which is an interval; two texts are joined, as in SQL Server."""
+    if sign > 0 and TEXT == first.type == second.type:
+        return strings.join(first, second)
     if is_temporal(second.type) and not is_temporal(first.type) and sign > 0:
         first, second = second, first
     if is_temporal(first.type):

@@ -288,11 +288,25 @@ def has(function: str, argument: Expression, searched: Expression) -> Expression
 # ---- patterns --------------------------------------------------------------------------------------------------------
 
 
+def _joined(pattern: Expression) -> Expression:
+    """Return '%' || 'a' || '%', also in LOWER or UPPER, as the constant that it is; any other pattern as it stands."""
+    if not isinstance(pattern, Operation) or pattern.function not in ("concat_strict", "lower", "upper"):
+        return pattern
+    texts = [part.value for part in map(_joined, pattern.arguments) if isinstance(part, Literal)]
+    known = [text for text in texts if isinstance(text, str) and text.isascii()]
+    if len(known) < len(pattern.arguments):
+        return pattern
+    text = "".join(known)
+    cased = {"lower": text.lower(), "upper": text.upper()}
+    return Literal(value=cased.get(pattern.function, text), type=TEXT)
+
+
 def like(
     argument: Expression, pattern: Expression, escape: Expression | None = None, *, case: bool = True
 ) -> Expression:
     """Match a text against a constant pattern of % and _, minding upper and lower case or not."""
     name = "LIKE" if case else "ILIKE"
+    pattern = _joined(pattern)
     if argument.type != TEXT or not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         raise QueryRefused(
             f"{name} takes a text and a constant pattern",

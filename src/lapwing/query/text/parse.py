@@ -20,6 +20,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.text import parameters as values
+from lapwing.query.text.converted import with_casts
 from lapwing.query.text.dialect import WORDS, cut, placed
 from lapwing.query.text.explained import explained
 from lapwing.query.text.lost_arguments import require_all_arguments
@@ -160,6 +161,7 @@ def _tokens(shown: str, text: str) -> list[Token]:
         raise not_understood(error) from None
     tokens = values.restored(tokens, dollar) if dollar else tokens
     tokens = with_bracketed_names(tokens, text) if "[" in shown else tokens
+    tokens = with_casts(tokens) if "convert" in shown.lower() else tokens
     _measure(tokens, text)
     return tokens
 

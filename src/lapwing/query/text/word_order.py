@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from lapwing.query.text.syntax_refusals import top_refused
 
-_NAME: Final = re.compile(r"[^\W\d][\w $#@.:%&/+-]{0,127}|[$#@][\w $]{0,127}")
+_NAME: Final = re.compile(r"[^\W\d][\w $#@.:%&/+<>-]{0,127}|[$#@][\w $]{0,127}")
 _BEFORE_PLACE: Final = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET})
 _PLACES: Final = ("OFFSET", "SAFE_OFFSET", "ORDINAL", "SAFE_ORDINAL")
 
