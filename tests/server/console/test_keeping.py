@@ -52,7 +52,7 @@ def bought(alice: Visitor, **typed: str) -> str:
 def test_a_question_is_saved_and_shared(place: World) -> None:
     alice, bob = nurses(place)
     saved = alice.submit(priced(alice), "/saved", title="by plan")
-    assert "Query saved." in saved.text
+    assert "Saved “by plan”." in saved.text
     assert "by plan" not in bob.go("/console/data/open/saved").text
     shared = alice.post(saved.form("/change").action, {FIELD: alice.secret(), "what": "share"})
     assert "shared with nurses" in shared.text

@@ -73,6 +73,7 @@ class PageRequest:
             "everywhere": self.caller,
             "form_secret": self.session.form,
             "path": self.request.url.path,
+            "method": self.request.method,
             "done": self.asked("done"),
             "toast": toast if toast is not None and toast.at == here else None,
         }

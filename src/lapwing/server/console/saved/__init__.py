@@ -26,7 +26,7 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         refused["status"] if refused else 200,
         dataset=dataset,
         items=items,
-        links={one["id"]: question_of(one["question"]).link for one in items},
+        links={one["id"]: question_of({**one["question"], "label": one["title"]}).link for one in items},
         answers=[{**answer, "request": single(answer["request"])} for answer in answers],
         refused=refused,
     )
@@ -37,9 +37,24 @@ async def save(visit: PageRequest) -> Response:
     dataset, question = visit.part("dataset"), QuestionForm.read(visit.form)
     priced = {name: value for name, value in question.priced.items() if name in ("sql", "epsilon", "error") and value}
     title = visit.form.get("title", "").strip() or question.label or " ".join(question.sql.split())[:60]
-    body = {"title": title, "question": priced, "shared": "shared" in visit.form}
+    body: dict[str, Any] = {"title": title, "question": priced, "shared": "shared" in visit.form}
     here = f"/console/data/{segment(dataset)}/saved"
-    return await act(visit, visit.api.send("POST", "datasets", dataset, "saved", body=body), f"{here}?done=saved", show)
+    before = await _own(visit, dataset, title)
+    if before is None:
+        change = visit.api.send("POST", "datasets", dataset, "saved", body=body)
+        return await act(visit, change, Toast(at=here, text=f"Saved {named(title)}."), show)
+    body["shared"] = body["shared"] or before["team"] is not None
+    action = f"/console/saved/{segment(before['id'])}/change"
+    undo = {"what": "question", **{name: str(value) for name, value in before["question"].items()}}
+    toast = Toast(at=here, text=f"Replaced your query {named(title)}.", action=action, fields=undo)
+    return await act(visit, visit.api.send("PUT", "saved", before["id"], body=body), toast, show)
+
+
+async def _own(visit: PageRequest, dataset: str, title: str) -> Any:
+    """Return the query that one has saved under a title; None if there is none."""
+    items = await visit.api.get("datasets", dataset, "saved", limit=1000)
+    own = (one for one in items if "question" in one and one["person"] == visit.caller.name)
+    return next((one for one in own if one["title"] == title), None)
 
 
 async def follow(visit: PageRequest) -> Response:
@@ -64,6 +79,11 @@ async def change(visit: PageRequest) -> Response:
         await visit.api.send("DELETE", "saved", id_)
         text = f"Removed {named(item['title'])}. You can undo this for one hour."
         return visit.tell(Toast(at=_list_of(item), text=text, action=action, fields={"what": "restore"}))
+    if what == "question":
+        question = {name: visit.form[name] for name in ("sql", "epsilon", "error") if name in visit.form}
+        body = {"title": item["title"], "question": question, "shared": item["team"] is not None}
+        await visit.api.send("PUT", "saved", id_, body=body)
+        return visit.tell(Toast(at=_list_of(item), text=f"{named(item['title'])} is as it was."))
     content: dict[str, Any] = {name: item[name] for name in ("question", "tiles") if name in item}
     body = {"title": item["title"], **content, "shared": what == "share"}
     item = (await visit.api.send("PUT", "saved", id_, body=body)).document

@@ -8,6 +8,16 @@ const plain = (text) => text.replace(/[±,]/g, "");  // a figure as a field take
 
 for (const element of all(".scripted")) element.hidden = false;
 
+// Drafts of queries (drafts.js) stay in this browser until sign-out, and never for the next person.
+const forget = (others) => {
+  try {
+    for (const key of Object.keys(localStorage))
+      if (key.startsWith("lapwing-draft ") && !(others && key.startsWith(`lapwing-draft ${others} `))) localStorage.removeItem(key);
+  } catch { /* the browser keeps nothing */ }
+};
+if (document.body.dataset.person) forget(document.body.dataset.person);
+else if (location.pathname === "/console/sign-in" && new URLSearchParams(location.search).has("out")) forget();
+
 // Each row of a table that is too wide becomes a block, in which cells name their columns. Roles keep it a table.
 const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
 const wide = all("main .scroll > table:not(.fit, .diff, .middle)").filter((table) => table.rows[0]?.cells.length > 2);
@@ -47,7 +57,14 @@ document.addEventListener("click", async (event) => {
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
+  if (event.defaultPrevented) return;
   if (form.dataset.confirm && !window.confirm(form.dataset.confirm)) return event.preventDefault();
+  if (form.getAttribute("action") === "/console/sign-out") forget();
+  if (form.method === "post") {  // a second click on what has been sent sends nothing
+    if (form.dataset.sent) return event.preventDefault();
+    form.dataset.sent = "1";
+    setTimeout(() => { delete form.dataset.sent; }, 3000);
+  }
   if (form.dataset.buy !== undefined) {
     const progress = form.querySelector(".progress");
     progress.hidden = false;
