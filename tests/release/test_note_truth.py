@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import lapwing as lw
-from lapwing.answer.notes import CLAMPED, EMPTY_NUMBER, SHARED_ROWS, TOO_NOISY, UNLISTED_KEYS, code_of
+from lapwing.answer.notes import CLAMPED, EMPTY_NUMBER, PUBLIC_FLOATS, SHARED_ROWS, TOO_NOISY, UNLISTED_KEYS, code_of
 
 TYPES = {"person": "integer", "age": "integer", "town": "string"}
 AGES = (-5, 3, 7, 12)
@@ -88,3 +88,41 @@ def test_an_empty_number_has_a_note(session: lw.Session, epsilon: float, is_empt
     assert noted == [answer.rows()[0]["c"] is None for answer in answers]
     assert codes(notes_on_empty_cells(answers[0])) in ([], [EMPTY_NUMBER])
     assert is_empty in noted
+
+
+CATALOG = """
+[dataset]
+name = "d"
+ledger = "sqlite:d.db"
+[budget]
+epsilon = 1000000000
+delta = 1e-6
+[tables.visits]
+source = "visits.csv"
+privacy_unit = "person"
+max_rows_per_unit = 1
+[tables.visits.columns]
+person = {{ type = "integer" }}
+cost = {{ type = "float", lower = -10, upper = 100 }}
+[tables.bands]
+source = "bands.csv"
+public = true
+[tables.bands.columns]
+name = {{ type = "string" }}
+least = {{ type = "float"{step} }}
+"""
+
+
+@pytest.mark.parametrize(("step", "equal"), [("", 0), (", step = 0.01", 3)])
+def test_rounded_numbers_of_public_tables_are_noted(step: str, equal: int, tmp_path: Path) -> None:
+    """99.99 is no multiple of a power of two: with a step in the catalog both are alike."""
+    (tmp_path / "visits.csv").write_text("person,cost\n1,99.99\n2,0.1\n3,50\n4,33.3\n")
+    (tmp_path / "bands.csv").write_text("name,least\na,99.99\nb,0.1\nc,33.3\n")
+    (tmp_path / "d.toml").write_text(CATALOG.format(step=step))
+    with lw.connect(tmp_path / "d.toml") as session:
+        for condition in ("JOIN bands b ON v.cost = b.least", "WHERE v.cost IN (SELECT least FROM bands)"):
+            answer = session.sql(f"SELECT COUNT(*) AS n FROM visits v {condition}", epsilon=10**5)
+            assert (answer.rows(), PUBLIC_FLOATS in codes(answer.notes)) == ([{"n": equal}], not step)
+        for condition in ("b ON v.cost > b.least", "b ON b.name = 'a' AND v.cost >= 0 AND b.least < v.cost"):
+            answer = session.sql(f"SELECT COUNT(*) AS n FROM visits v JOIN bands {condition}", epsilon=10**5)
+            assert (PUBLIC_FLOATS in codes(answer.notes)) is not bool(step)

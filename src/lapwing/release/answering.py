@@ -135,7 +135,7 @@ def notes_of(request: Request, access: Access) -> tuple[str, ...]:
     return (
         *by_declaration(plan),
         *_bounding(plan),
-        *(rare_notes.notes_on_keys_handed_on(plan) if plan.keys and relation.sources else ()),
+        *(rare_notes.notes_on_joins(plan) if relation.sources else ()),
         *(rare_notes.notes_on_shared(plan, priced) if question.units_of_row > 1 else ()),
         *(rare_notes.notes_on_races(plan) if plan.price_request.weights else ()),
         *(rare_notes.notes_on_selection(priced.key_selection) if priced.key_selection is not None else ()),

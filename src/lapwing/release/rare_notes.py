@@ -18,6 +18,7 @@ from lapwing.answer.notes import (
     LONG_TEXTS,
     MOST_SHOWN,
     ONE_WORKLOAD,
+    PUBLIC_FLOATS,
     PUBLIC_NUMBER,
     RACE,
     RANK_ERROR,
@@ -49,7 +50,7 @@ from lapwing.query.expressions.expression import (
     walk,
     written_in,
 )
-from lapwing.query.expressions.types import BOOLEAN
+from lapwing.query.expressions.types import BOOLEAN, Fixed
 from lapwing.query.measures.measures import Count, Key, Measure, argument_of
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.plan.traversal import conditions_of, expressions_of
@@ -252,6 +253,42 @@ def notes_on_limits(relation: FirstGroups | FirstRows) -> tuple[str, ...]:
         notes.append(Note(f"this query uses at most {limited.most} {what} of each unit", LIMITED))
         limited = limited.source.relation
     return tuple(notes)
+
+
+def notes_on_joins(plan: Plan) -> tuple[str, ...]:
+    """Say what joins and subqueries leave out, and what of public tables they round."""
+    return (*notes_on_keys_handed_on(plan), *notes_on_public_floats(plan))
+
+
+def notes_on_public_floats(plan: Plan) -> tuple[str, ...]:
+    """Say which numbers of public tables are rounded, because the catalog has no step of them (`catalog.public`).
+
+    A number of a protected table is compared as it is read, so that it may not equal a rounded one.
+    """
+    question, rounded = plan.question, dict[str, None]()
+    used = frozenset[str]().union(*map(columns_of, expressions_of(question)))
+    for relation in _within(question.selection.relation):
+        if isinstance(relation, PublicJoin):
+            named = dict(zip(relation.added, relation.other.columns, strict=False))
+            compared = {name for _, right in relation.on for name in columns_of(right)}
+            compared |= {own.name for added, own in named.items() if added.name in used}
+            floats = {column.name for column in relation.other.table.columns if column.type == "float"}
+            for column in relation.other.columns:
+                if column.name in compared & floats and isinstance(column.type, Fixed) and _is_of_two(column.type.step):
+                    rounded[f"{relation.other.table.name}.{column.name} to steps of {float(column.type.step):.2g}"] = (
+                        None
+                    )
+    if not rounded:
+        return ()
+    text = f"Lapwing rounds {' and '.join(rounded)}, and infinite values count as the largest one. So a number may not "
+    return (
+        Note(f"{text}equal a value that reads alike. The curator can declare a step in the catalog", PUBLIC_FLOATS),
+    )
+
+
+def _is_of_two(step: Fraction) -> bool:
+    """Tell whether a step is a power of two below 1/8. No usual step of decimals is one."""
+    return step < Fraction(1, 8) and step.numerator == 1 and step.denominator & (step.denominator - 1) == 0
 
 
 def notes_on_keys_handed_on(plan: Plan) -> tuple[str, ...]:
