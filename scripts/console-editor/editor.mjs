@@ -112,6 +112,9 @@ window.lapwingEditor = {
     view.dispatch(view.state.replaceSelection(text));
     view.focus();
   },
+  set(text) {
+    view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+  },
   // Mark `length` characters at a place, as the service counts it: lines and columns from 1; null for nothing.
   mark(fault) {
     const doc = view.state.doc;

@@ -24,6 +24,7 @@ from lapwing.server import (
     problems,
     question_routes,
     saved_routes,
+    simulation_routes,
     synthesis_routes,
 )
 from lapwing.server.direct_questions import DirectQuestions
@@ -55,6 +56,7 @@ ROUTES: Final = (
     monitor_routes,
     holdout_routes,
     saved_routes,
+    simulation_routes,
     synthesis_routes,
 )
 OPEN: Final = ("/v1/login", "/healthz", "/readyz")

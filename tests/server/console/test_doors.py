@@ -37,6 +37,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ("GET", f"{DATA}/ask"): ("/console/data/open/ask", {}, SEES),
     ("POST", f"{DATA}/ask"): ("/console/data/open/ask", ASKED, SEES),
     ("POST", f"{DATA}/ask/preview"): ("/console/data/open/ask/preview", ASKED, {**SEES, "bob": OK}),
+    ("POST", f"{DATA}/ask/build"): ("/console/data/open/ask/build", ASKED, SEES),
     ("POST", f"{DATA}/ask/answer"): (
         "/console/data/open/ask/answer",
         ASKED,

@@ -37,6 +37,15 @@ CURATED: Final = (
     "/console/data/visits/ledger", "/console/data/visits/charges", "/console/data/visits/budget",
 )  # fmt: skip
 
+BUILT: Final = {
+    "table": "visits", "table_was": "visits", "write": "1", "m0": "share", "m0_column": QUOTES, "m0_was": QUOTES,
+    "m0_value": SCRIPT, "m0_name": SCRIPT, "m0_named": f"share {QUOTES}", "m1": SCRIPT, "m1_column": QUOTES,
+    "k0": SCRIPT, "k0_was": SCRIPT, "k0_step": QUOTES, "k0_name": QUOTES, "w0": QUOTES, "w0_was": QUOTES,
+    "w0_is": SCRIPT, "w0_value": SCRIPT, "w1": SCRIPT, "w1_was": SCRIPT, "w1_value": QUOTES, "sort": QUOTES,
+    "order": SCRIPT, "top": QUOTES,
+}  # fmt: skip
+"""What somebody may send to the query builder."""
+
 
 class Tags(HTMLParser):
     """Gathers the elements and attributes of a page."""
@@ -125,6 +134,8 @@ def pages(alice: Visitor) -> Mapping[str, Shown]:
     ends = (
         "",
         "/ask",
+        "/ask?tab=build",
+        "/ask?tab=build&sql=%3Cscript%3E",
         "/history",
         "/charges",
         "/budget",
@@ -159,6 +170,7 @@ def pages(alice: Visitor) -> Mapping[str, Shown]:
         "one": one, "two": two, "long": long,
         "refused": alice.submit(form, "/ask", **asked),
         "preview": alice.post("/console/data/visits/ask/preview", {**form.form("/ask").fields, **asked}),
+        "built": alice.post("/console/data/visits/ask/build", {**form.form("/ask").fields, **BUILT}),
         **{path: carol.go(path) for path in CURATED},
         "token": carol.post("/console/people/alice/token", {FIELD: carol.secret(), "label": SCRIPT, "days": "1"}),
         "grant": carol.post(f"{ACCESS}/grant", {FIELD: carol.secret(), "name": SCRIPT, "share": QUOTES}),
@@ -204,6 +216,7 @@ def test_texts_stay_texts(alice: Visitor) -> None:
     assert SCRIPT in text_of(shown["token"])
     for name in ("one", "/console/data/visits", "/console/data/visits/ask", "chart", "rearranged"):
         assert LABEL in text_of(shown[name]), name
+    assert SCRIPT in text_of(shown["built"])
 
 
 def text_of(shown: Shown) -> str:

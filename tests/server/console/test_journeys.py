@@ -256,7 +256,7 @@ def test_by_the_keyboard_alone(browser: Browser, place: World) -> None:
     alice.tabs_to("Skip to the content", 1)
     alice.strikes("Enter", 13)
     alice.page.wait("document.activeElement.id == 'main'")
-    alice.tabs_to("SQL query", 3)
+    alice.tabs_to("SQL query", 5)
     alice.strikes("a", held=2)
     alice.page.ask("Input.insertText", {"text": "SELECT plam, COUNT(*) AS n FROM visits GROUP BY plam"})
     alice.strikes("Escape", 27)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import pytest
 
@@ -32,9 +33,16 @@ ANSWERS: Final = {
     "histogram": "SELECT FLOOR(age / 10) AS decade, COUNT(*) AS n FROM visits GROUP BY FLOOR(age / 10)",
 }
 DEAR: Final = {"sql": ANSWERS["bars"], "epsilon": 99999, "label": "too dear"}
+BUILT: Final = (
+    "SELECT plan, FLOOR(age / 2) * 2 AS a, COUNT(*) AS n, AVG(cost) AS c FROM visits WHERE plan = 'a' AND age > 1 "
+    "GROUP BY 1, 2 ORDER BY n"
+)
 ASK: Final = "/console/data/open/ask?sql="
 PAGES: Final = {
     "home": "/console", "tables": "/console/data/open", "ask": f"{ASK}{ANSWERS['bars']}&epsilon=1",
+    "build": "/console/data/open/ask?tab=build",
+    "built": f"{ASK}{quote(BUILT)}&tab=build",
+    "unread": f"{ASK}SELECT COUNT(%2A) %2B 1 FROM visits&tab=build",
     "refused": f"{ASK}SELECT plam FROM visits&epsilon=1", "dear": f"{ASK}{ANSWERS['bars']}&epsilon=99999",
     "history": "/console/data/open/history", "charges": "/console/data/open/charges",
     "budget": "/console/data/open/budget", "guarantee": "/console/data/open/guarantee",

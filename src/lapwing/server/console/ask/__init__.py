@@ -5,14 +5,19 @@ bought unseen. It bears an idempotency key, so that a form which is sent twice i
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
 from starlette.responses import HTMLResponse, Response
 
 from lapwing.errors import RefusalCause
-from lapwing.server.console.ask.question import QuestionForm, marked, mended
+from lapwing.server.console.ask.accuracy import LEVELS, assumed_rows, in_decimals, typical_results
+from lapwing.server.console.ask.builder import built
+from lapwing.server.console.ask.picture import simulated
+from lapwing.server.console.ask.question import USUAL_PRICE, QuestionForm, marked, mended
 from lapwing.server.console.data.columns import TableText, tables_of
 from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import ApiRefusal
@@ -20,7 +25,9 @@ from lapwing.server.console.standing import state_at
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.credentials import new_name
 
-QUERY: Final = ("sql", "by", "epsilon", "error", "label", "assuming")
+MOST_STEPS: Final = 5
+TOLERANCE: Final = Fraction(97, 100)
+QUERY: Final = ("sql", "by", "epsilon", "error", "label", "assuming", "typical", "tab")
 KEY: Final = "Idempotency-Key"
 KEYS: Final = re.compile("[0-9a-f]{32}")
 
@@ -38,8 +45,17 @@ async def price(visit: PageRequest) -> Response:
 async def preview(visit: PageRequest) -> Response:
     """Return the price alone, for a page that shows it while one types."""
     question = QuestionForm.read(visit.form)
-    facts = await _previewed(visit, question)
+    tables = tables_of(await visit.api.get("datasets", visit.part("dataset")))
+    facts = await _previewed(visit, question, tables)
     return HTMLResponse(visit.render("ask/preview.html", dataset=visit.part("dataset"), **facts))
+
+
+async def build(visit: PageRequest) -> Response:
+    """Return the query builder alone, with the SQL that it writes, or as far as it can show the SQL of the form."""
+    dataset = visit.part("dataset")
+    tables = tables_of(await visit.api.get("datasets", dataset))
+    builder, _ = built(visit.form, visit.form.get("sql", ""), tables)
+    return HTMLResponse(visit.render("ask/builder.html", dataset=dataset, builder=builder))
 
 
 async def buy(visit: PageRequest) -> Response:
@@ -68,37 +84,36 @@ async def _page(
     dataset = visit.part("dataset")
     tables = tables_of(await visit.api.get("datasets", dataset))
     question = QuestionForm.read(fields, usual=_example(tables))
-    facts = await _previewed(visit, question) if preview and question.sql.strip() else {"question": question}
-    back = visit.request.method == "POST"
+    builder = None
+    if question.tab == "build":
+        builder, sql = built(fields, question.sql, tables)
+        question = replace(question, sql=sql)
+    facts = await _previewed(visit, question, tables) if preview and question.sql.strip() else {"question": question}
+    back = visit.request.method == "POST" and builder is None
     budget = await visit.api.get("datasets", dataset, "budget")
     standing = await state_at(visit.api, visit.caller, dataset, budget)
-    return with_editor(
-        visit,
-        "ask/page.html",
-        status,
-        dataset=dataset,
-        tables=tables,
-        refused=refused,
-        back=back,
-        standing=standing,
-        **facts,
-    )
+    shown = {"dataset": dataset, "tables": tables, "builder": builder, "refused": refused, "back": back}
+    return with_editor(visit, "ask/page.html", status, standing=standing, **shown, **facts)
 
 
-async def _previewed(visit: PageRequest, question: QuestionForm) -> dict[str, Any]:
+async def _previewed(visit: PageRequest, question: QuestionForm, tables: Sequence[TableText]) -> dict[str, Any]:
     """Return what is to be said of a question before it is bought: its price, or why it is refused."""
     dataset = visit.part("dataset")
     try:
-        preview = (await visit.api.send("POST", "datasets", dataset, "explain", body=question.priced)).document
+        bought, preview = await _priced(visit, question, tables)
+        typical = typical_results(question, tables, _noisy(preview))
     except ApiRefusal as refusal:
         return {"question": question, **_refused(question, refusal)}
     budget = await visit.api.get("datasets", dataset, "budget")
     total, left = Fraction(budget["total"]["amount"]), Fraction(preview["remaining"]["amount"])
-    cost, columns = Fraction(preview["cost"]["amount"]), _columns(preview)
+    cost, columns = Fraction(preview["cost"]["amount"]), _columns(preview, typical)
     means = any(len(column["made_of"]) > 1 and column["half_width"] is None for column in columns)
     return {
         "question": question,
+        "bought": bought,
         "preview": preview,
+        "picture": None if preview["stored"] or preview["refusal"] else await simulated(visit, preview, typical),
+        "typical": in_decimals(next(iter(typical.values()))) if typical else "",
         "columns": columns,
         "assumable": means and not question.assuming,
         "left": float(left / total) if total else 0.0,
@@ -122,13 +137,59 @@ def _refused(question: QuestionForm, refusal: ApiRefusal) -> dict[str, Any]:
     }
 
 
-def _columns(preview: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the columns of an answer that carry noise, each with its ±, or with that of what it is made of."""
+async def _priced(
+    visit: PageRequest, question: QuestionForm, tables: Sequence[TableText]
+) -> tuple[QuestionForm, dict[str, Any]]:
+    """Return a question with its price as an ε or an error, and the preview of just that: this is what is bought.
+
+    A level of accuracy is an error of the first noisy column. If there are several, an error would hold for all of
+    them, whatever their units: then an ε is found at which that column has the error, within 3 %.
+    """
+
+    async def explain(one: QuestionForm) -> dict[str, Any]:
+        path = ("datasets", visit.part("dataset"), "explain")
+        return dict((await visit.api.send("POST", *path, body=one.priced)).document)
+
+    if question.by not in LEVELS:
+        return question, await explain(question)
+    assuming = str(assumed_rows(question))
+    found = replace(question, by="epsilon", epsilon=USUAL_PRICE, assuming=assuming)
+    preview = await explain(found)
+    noisy = _noisy(preview)
+    target = LEVELS[question.by] * typical_results(question, tables, noisy).get(noisy[0], Fraction(0)) if noisy else 0
+    if not target:
+        return found, preview
+    if len(noisy) == 1:
+        found = replace(found, by="error", error=in_decimals(Fraction(target)))
+        return found, await explain(found)
+    for _ in range(MOST_STEPS):
+        width = next(column["half_width"] for column in preview["columns"] if column["name"] == noisy[0])
+        if width is None or TOLERANCE * target <= width <= target:
+            break
+        epsilon = Fraction(found.epsilon) * Fraction(width) / target
+        found = replace(found, epsilon=f"{Decimal(f'{float(epsilon) * 1.005:.3g}'):f}")
+        preview = await explain(found)
+    return found, preview
+
+
+def _noisy(preview: Mapping[str, Any]) -> list[str]:
+    return [column["name"] for column in preview["columns"] if column["rests_on"]]
+
+
+def _columns(preview: Mapping[str, Any], typical: Mapping[str, Fraction]) -> list[dict[str, Any]]:
+    """Return the columns of an answer that carry noise, each with its ±, or with that of what it is made of.
+
+    `part` is the ± as a share of a typical result, if one is assumed.
+    """
     widths = {measure["measure"]: measure["half_width"] for measure in preview["measures"]}
     return [
         {
             "name": column["name"],
             "half_width": column["half_width"],
+            "part": None
+            if column["half_width"] is None or column["name"] not in typical
+            else column["half_width"] / float(typical[column["name"]]),
+            "typical": float(typical.get(column["name"], 0)),
             "made_of": [(name, widths.get(name)) for name in column["rests_on"]],
         }
         for column in preview["columns"]
@@ -152,5 +213,6 @@ PAGES: Final = (
     ConsolePage(method="GET", path="/console/data/{dataset}/ask", handle=show, query=QUERY),
     ConsolePage(method="POST", path="/console/data/{dataset}/ask", handle=price),
     ConsolePage(method="POST", path="/console/data/{dataset}/ask/preview", handle=preview),
+    ConsolePage(method="POST", path="/console/data/{dataset}/ask/build", handle=build),
     ConsolePage(method="POST", path="/console/data/{dataset}/ask/answer", handle=buy),
 )

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from lapwing.server.console.acting import decimal_of
 
 USUAL_PRICE: Final = "0.1"
+WAYS: Final = ("epsilon", "error", "rough", "usable", "sharp")
 PIECE: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\W\d]\w*""")
 """A text in quotes, or a name."""
 TOKEN: Final = re.compile(r'"(?:[^"]|"")*"|[^\W\d]\w*')
@@ -17,7 +18,13 @@ TOKEN: Final = re.compile(r'"(?:[^"]|"")*"|[^\W\d]\w*')
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionForm:
-    """A question and how it is priced: by an ε, or by a wanted ± at 95 %."""
+    """A question and how it is priced: by an ε, by a wanted ± at 95 %, or by a level of accuracy.
+
+    Args:
+        by: "epsilon", "error", or the name of a level, which becomes one of these before anything is priced.
+        typical: A typical result, of which a level is a share.
+        tab: Where it is written: "sql" or "build".
+    """
 
     sql: str
     by: str
@@ -25,18 +32,22 @@ class QuestionForm:
     error: str
     label: str
     assuming: str
+    typical: str
+    tab: str
 
     @classmethod
     def read(cls, fields: Mapping[str, str], usual: str = "") -> "QuestionForm":
         """Read what a form or a link says."""
-        by = "error" if fields.get("by", "error" if fields.get("error") else "") == "error" else "epsilon"
+        by = fields.get("by", "error" if fields.get("error") else "")
         return cls(
             sql=fields.get("sql", usual),
-            by=by,
+            by=by if by in WAYS else "epsilon",
             epsilon=fields.get("epsilon", USUAL_PRICE).strip(),
             error=fields.get("error", "").strip(),
             label=fields.get("label", "").strip(),
             assuming=fields.get("assuming", "").strip(),
+            typical=fields.get("typical", "").strip(),
+            tab="build" if fields.get("tab", fields.get("built")) == "build" else "sql",
         )
 
     @property

@@ -26,6 +26,7 @@ class ColumnText:
 
     Args:
         written: Its name in a question.
+        facts: The column in the document of the data set.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ColumnText:
     public: str
     allows: str
     is_unit: bool
+    facts: Mapping[str, Any]
     title: str = ""
     unit: str = ""
     description: str = ""
@@ -157,6 +159,7 @@ def _column(
         public=_public(facts),
         allows=_allows(written(name), facts, is_unit=name == unit, chosen=chosen) if protected else "anything",
         is_unit=name == unit,
+        facts=facts,
         labelled="labels" in facts,
         **{key: str(facts.get(key, "")) for key in OF_COLUMN},
     )

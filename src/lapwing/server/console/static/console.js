@@ -7,6 +7,7 @@ const typed = (field) => Number(field.value.trim().replace(",", "."));  // the s
 const plain = (text) => text.replace(/[±,]/g, "");  // a figure as a field takes it
 
 for (const element of all(".scripted")) element.hidden = false;
+for (const element of all(".unscripted")) element.hidden = true;
 
 // Drafts of queries (drafts.js) stay in this browser until sign-out, and never for the next person.
 const forget = (others) => {
@@ -217,13 +218,53 @@ if (form) {
     });
     const verdict = preview.querySelector("[data-epsilon]");
     if (!verdict) return;
-    if (form.elements.by.value === "error") {
+    const by = form.elements.by.value;
+    document.getElementById("typical").placeholder = verdict.dataset.typical;
+    if (by !== "epsilon") {
       epsilon.value = plain(verdict.dataset.epsilonText);
       slider.value = Math.log10(Number(verdict.dataset.epsilon));
-    } else if (verdict.dataset.halfWidth) error.value = plain(verdict.dataset.halfWidth);
+    }
+    if (by !== "error" && verdict.dataset.halfWidth) error.value = plain(verdict.dataset.halfWidth);
+  };
+
+  // The builder writes the query, and what is typed into the query is read back. What is under way is dropped for what is newer.
+  let building = 0, latest = 0, writing = false;
+  const build = async (write) => {
+    const number = latest, body = new URLSearchParams(new FormData(form));
+    if (write) body.set("write", "1");
+    const response = await fetch(form.dataset.build, { method: "POST", body, redirect: "manual" }).catch(() => null);
+    if (!response?.ok) return response?.status === 429 && number === latest ? rebuild(write, 1500) : undefined;
+    const text = await response.text();
+    if (number !== latest) return;
+    const old = document.getElementById("builder"), { id, selectionStart } = old.contains(document.activeElement) ? document.activeElement : {};
+    const made = new DOMParser().parseFromString(text, "text/html").getElementById("builder");
+    for (const element of all(".unscripted", made)) element.hidden = true;
+    old.replaceWith(made);
+    if (id) {
+      const field = document.getElementById(id);
+      field?.focus();
+      if (field?.type === "text") field.setSelectionRange(selectionStart, selectionStart);
+    }
+    if (!write || made.dataset.sql === sql.value) return;
+    writing = true;
+    if (window.lapwingEditor) window.lapwingEditor.set(made.dataset.sql);
+    else sql.value = made.dataset.sql;
+    writing = false;
+    later(0);
+  };
+  const rebuild = (write, milliseconds) => {
+    latest++;
+    clearTimeout(building);
+    building = setTimeout(build, milliseconds, write);
   };
 
   form.addEventListener("input", (event) => {
+    if (writing) return;
+    if (event.target.closest("#builder")) {
+      outdate();
+      return rebuild(true, event.target.tagName === "SELECT" ? 0 : 350);
+    }
+    if (event.target === sql && document.getElementById("builder")) rebuild(false, 350);
     if (event.target === epsilon) document.getElementById("by-epsilon").checked = true;
     if (event.target === error) document.getElementById("by-error").checked = true;
     if (event.target === slider) {
@@ -242,6 +283,7 @@ if (form) {
     }
   });
   form.addEventListener("submit", (event) => {
+    if (event.submitter?.name) return;  // to another page
     event.preventDefault();
     clearTimeout(waiting);
     price();
