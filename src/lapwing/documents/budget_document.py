@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 from lapwing.budget import AllowanceView, BudgetView, Readings
 from lapwing.documents.answer_document import Record
@@ -137,11 +137,13 @@ class BudgetDocument(StandingDocument):
 
 
 class AccountDocument(StandingDocument):
-    """A budget, and all but the history that a client needs to make the same view of it."""
+    """A budget, and all but the history that a client needs to make the same view of it. A service adds `least`, the
+    minimum cost of a query: a share of the budget."""  # noqa: D205, D209
 
     readings: dict[str, ReadingDocument]
     spending: dict[str, SpentDocument]
     division: DivisionDocument | None
+    least: NotRequired[str]
 
 
 def budget_document(view: BudgetView, most: int | None = None) -> BudgetDocument:

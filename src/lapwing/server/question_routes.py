@@ -88,12 +88,6 @@ class DatasetStanding(TypedDict):
     late: int
 
 
-class CallersAccount(AccountDocument):
-    """The budget of a caller. `least` is the minimum cost of a query: a share of the budget."""
-
-    least: str
-
-
 class KeptAnswer(AnswerDocument):
     """An answer. `intervals` has low and high ends by column, `types` the type of each; `keys`, `key_columns` and
     `facts`, if it was kept with them, say which columns are keys, which column of a table each is, and the noise of the
@@ -312,7 +306,7 @@ async def consistent(service: OfService, answer: str, request: Request, caller: 
     return answer_response(view, request)
 
 
-@router.get("/datasets/{dataset}/budget", responses=described_by(CallersAccount))
+@router.get("/datasets/{dataset}/budget", responses=described_by(AccountDocument))
 def budget(service: OfService, dataset: str, caller: Caller = READER) -> Response:
     """Say what is granted, spent and left, and what of it the caller may use."""
     served = service.datasets.visible(caller, dataset)
