@@ -101,7 +101,8 @@ class FaultDocument(TypedDict):
 
 
 class StandingDocument(TypedDict):
-    """What is granted, spent and left; `allowances` bind the caller, `most` is what one question may cost at most."""
+    """What is granted, spent and left; `allowances` bind the caller, `most` is what one question may cost at most, and
+    `least`, which a service adds, what it costs at least: a share of the budget."""  # noqa: D205, D209
 
     total: Record
     spent: Record
@@ -127,6 +128,7 @@ class StandingDocument(TypedDict):
     earlier: list[GuaranteeDocument]
     raised: ReadingDocument | None
     parts: list[PartDocument] | None
+    least: NotRequired[str]
 
 
 class BudgetDocument(StandingDocument):
@@ -137,13 +139,11 @@ class BudgetDocument(StandingDocument):
 
 
 class AccountDocument(StandingDocument):
-    """A budget, and all but the history that a client needs to make the same view of it. A service adds `least`, the
-    minimum cost of a query: a share of the budget."""  # noqa: D205, D209
+    """A budget, and all but the history that a client needs to make the same view of it."""
 
     readings: dict[str, ReadingDocument]
     spending: dict[str, SpentDocument]
     division: DivisionDocument | None
-    least: NotRequired[str]
 
 
 def budget_document(view: BudgetView, most: int | None = None) -> BudgetDocument:
