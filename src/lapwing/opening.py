@@ -27,19 +27,26 @@ if TYPE_CHECKING:
 
 
 def open_session(
-    catalog: Catalog, *, entropy: Entropy | None = None, clock: Callable[[], datetime] | None = None
+    catalog: Catalog,
+    *,
+    entropy: Entropy | None = None,
+    clock: Callable[[], datetime] | None = None,
+    unreadable: str | None = None,
 ) -> Session:
     """Open a session on a catalog; a new ledger takes the data as they are as version 1, if they can be accepted.
 
     Args:
         clock: Returns the time in UTC, which queries see that look at the clock.
+        unreadable: "null" accepts values that are not of their declared type, if the ledger is new.
     """
     if not catalog.tables:
         names = ", ".join(graph.name for graph in catalog.graphs)
         raise CatalogError(
             f"The catalog protects no people, only edges of {names}; open these with lapwing.graphs.connect."
         )
-    access = open_access(catalog, registration(catalog), parts=Parts.of_catalog(catalog), entropy=entropy)
+    access = open_access(
+        catalog, registration(catalog), parts=Parts.of_catalog(catalog), entropy=entropy, unreadable=unreadable
+    )
     held = (catalog, access.engine, access.ledger, access.entropy, access.principal, access.public)
     return Session(*held, clock=clock)
 
@@ -113,7 +120,7 @@ def refresh_data(catalog: str | Path | Catalog = "lapwing.toml", *, unreadable: 
     described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
     if described.engine != SPARK:  # which reads files where they are
         fetch(described)
-    with open_session(described) as session:
+    with open_session(described, unreadable=unreadable) as session:
         if not tables_of(described):
             return session.budget(history=False).version
         return session.accept_data(unreadable=unreadable)

@@ -107,6 +107,18 @@ def test_what_is_refused_can_be_accepted_once_or_by_the_catalog(messy: Path, run
     assert (accepted.status, accepted.out.startswith("Version 2 is current")) == (0, True)
 
 
+def test_the_first_version_is_accepted_by_the_advice_of_the_refusal(messy: Path, run: Run) -> None:
+    run(*INIT)
+    refused = run("query", "SELECT COUNT(*) FROM messy", "--epsilon", "0.1")
+    assert (refused.status, "data accept --unreadable null" in refused.err) == (6, True)
+    assert run("data", "accept").status == 6
+    assert not list(messy.glob("*.db")), "no ledger is opened"
+    accepted = run("data", "accept", "--unreadable", "null")
+    assert (accepted.status, accepted.out.startswith("Version 1 is current")) == (0, True)
+    assert run("query", "SELECT COUNT(*) FROM messy", "--epsilon", "0.1").status == 0
+    assert "Nothing was changed" in run("data", "accept", "--unreadable", "null").out
+
+
 def test_data_without_fault(visits: Path, run: Run) -> None:
     checked = run("data", "check")
     assert (checked.status, checked.err) == (0, "")

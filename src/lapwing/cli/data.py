@@ -1,7 +1,7 @@
 """`lapwing data`: the data that the questions are about. For the curator."""
 
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -35,6 +35,9 @@ from lapwing.ledger.faults import FAULTS_ALLOWED
 from lapwing.ledger.opening import is_begun
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from rich.console import RenderableType
 
     from lapwing.catalog.model import Catalog
@@ -105,12 +108,13 @@ def accept(
     The budget that was spent stays spent, because the people in the data are the same. A data set that is stopped after
     faults stays stopped until `lapwing data resume`.
     """
-    with open_session(catalog, server, dataset) as session:
-        before = session.budget().version
+    with _to_accept(catalog, server, dataset, unreadable) as (session, before):
         version = _accepted(session, unreadable)
         stopped = session.budget().stopped
     if version == before:
         print_text(f"The data are the same as in version {version}. Nothing was changed.\n")
+    elif not before:
+        print_text(f"Version {version} is current from now on. It is the first.\n")
     else:
         print_text(
             f"Version {version} is current from now on. The budget that was spent stays spent. "
@@ -157,9 +161,7 @@ def refresh(
     if not any(is_address(table.source) for table in described.tables):
         print_text("Public tables were fetched. Everybody who opens the catalog from now on has them.\n")
         return
-    begun = is_begun(described.ledger, described.folder)
-    with open_session(catalog, None, None) as session:
-        before = session.budget().version if begun else 0
+    with _to_accept(catalog, None, None, unreadable) as (session, before):
         version = _accepted(session, unreadable)
     print_text(_outcome(before, version))
 
@@ -247,6 +249,26 @@ def _refreshed(session: "Session | RemoteSession", unreadable: UnreadableOption 
 def _outcome(before: int, version: int) -> str:
     same = f"The rows are the same as in version {version}. Nothing was changed.\n"
     return same if version == before else f"Version {version} is current from now on.\n"
+
+
+@contextmanager
+def _to_accept(
+    catalog: "Path", server: str | None, dataset: str | None, unreadable: UnreadableOption | None
+) -> "Iterator[tuple[Session | RemoteSession, int]]":
+    """Open a session, and yield it with the version before it; 0 if there was no ledger.
+
+    A new ledger takes the data as version 1 while it is opened, so `unreadable` must hold there too.
+    """
+    if server is not None or dataset is not None:
+        with open_session(catalog, server, dataset) as session:
+            yield session, session.budget().version
+        return
+    from lapwing.opening import open_session as open_here  # here: other commands open no catalog
+
+    described = load(catalog)
+    begun = is_begun(described.ledger, described.folder)
+    with open_here(described, unreadable=unreadable and unreadable.value) as session:
+        yield session, session.budget().version if begun else 0
 
 
 def _accepted(session: "Session | RemoteSession", unreadable: UnreadableOption | None) -> int:

@@ -39,11 +39,13 @@ def open_access(
     parts: Parts | None = None,
     entropy: Entropy | None = None,
     require: Callable[[], object] = lambda: None,
+    unreadable: str | None = None,
 ) -> Access:
     """Open an engine and a ledger; a new ledger takes the data as they are as version 1, if they can be accepted.
 
     Args:
         require: Raises what else the data are refused by, before there is a ledger.
+        unreadable: What version 1 may hold, as `digests` takes it; later versions are not accepted here.
 
     Raises:
         CatalogError: If the catalog says what cannot be meant.
@@ -55,13 +57,13 @@ def open_access(
     try:
         found = None
         if not is_begun(catalog.ledger, catalog.folder):
-            found = digests(catalog, engine)  # missing or unreadable data leave no ledger behind
+            found = digests(catalog, engine, unreadable=unreadable)  # missing or unreadable data leave no ledger behind
             require()
         owners = owners_of(catalog)
         ledger = open_ledger(catalog.ledger, catalog.folder, registered, parts=parts, owners=owners)
         try:
             if ledger.state().version == 0:
-                ledger.accept(found or digests(catalog, engine), principal(), owners)
+                ledger.accept(found or digests(catalog, engine, unreadable=unreadable), principal(), owners)
         except BaseException:
             ledger.close()
             raise
