@@ -52,7 +52,7 @@ def open_session(
 
 
 @overload
-def connect(catalog: str | Path = "lapwing.toml") -> Session: ...
+def connect(catalog: str | Path = "lapwing.toml", *, unreadable: str | None = None) -> Session: ...
 
 
 @overload
@@ -60,7 +60,11 @@ def connect(catalog: str, *, token: str, dataset: str | None = None) -> "RemoteS
 
 
 def connect(
-    catalog: str | Path = "lapwing.toml", *, token: str | None = None, dataset: str | None = None
+    catalog: str | Path = "lapwing.toml",
+    *,
+    token: str | None = None,
+    dataset: str | None = None,
+    unreadable: str | None = None,
 ) -> "Session | RemoteSession":
     """Open the data set that a catalog describes, or one that a server holds.
 
@@ -68,6 +72,8 @@ def connect(
         catalog: the path of a TOML file, as `lapwing init` writes it; or with a token the address of a server.
         token: by which the server knows who asks.
         dataset: which of its data sets; needed if one may see several.
+        unreadable: "null" lets a new ledger accept values that are not of their declared type, which count as NULL or
+            are rounded. `Session.accept_data` accepts later data.
 
     Raises:
         CatalogError: If the catalog says what cannot be meant.
@@ -92,7 +98,7 @@ def connect(
             f"{str(catalog)!r:.60} is not the address of a server, which token and dataset need; write one like "
             "https://dp.example.org."
         )
-    return open_session(load(Path(catalog)))
+    return open_session(load(Path(catalog)), unreadable=unreadable)
 
 
 def refresh_data(catalog: str | Path | Catalog = "lapwing.toml", *, unreadable: str | None = None) -> int:

@@ -325,7 +325,7 @@ def test_who_has_a_share_reads_what_fits_into_it(world: World) -> None:
         world.query("alice", question())
     assert "no further question at the cost of the last would fit" in shown(world)
     assert "it would be refused: The query costs" in shown(world)
-    assert "and 0 % is left of the" in shown(world)
+    assert "and 0 % is left for" in shown(world)
     refuse_a_question(world)
 
 
@@ -460,7 +460,7 @@ def test_an_auditor_reads_prices_and_that_nothing_is_theirs(world: World) -> Non
     told = explained(world, "audrey")
     assert told.price.amount > 0
     assert told.fits == told.remaining.amount == 0
-    assert "0 % is left of the 0 % that audrey may use" in (told.refusal or "")
+    assert "0 % is left for audrey (limit: 0 %)" in (told.refusal or "")
 
 
 # ---- the decision by itself ----

@@ -52,7 +52,7 @@ def test_the_page_about_serving_works(tmp_path: Path) -> None:
             ["bash", "-c", script(port)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
         )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert re.search(r"yours .* that the team nurses may use", ran.stdout)
+    assert re.search(r"yours .* of the budget is left for the team nurses", ran.stdout)
     assert re.search(r"curator +resumed +rand_hie", ran.stdout)
     assert "True" in ran.stdout.split("\n")
 

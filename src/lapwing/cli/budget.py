@@ -107,7 +107,7 @@ def guarantee(view: "BudgetView") -> str:
 
 
 def _facts(view: "BudgetView", name: str, verbose: bool) -> list[tuple[str, str]]:
-    ended = view.closed or view.stopped_by_curator
+    ended = view.closed or view.stopped_by_curator or any(not each.share for each in view.allowances)
     more = [("more", _more(view))] if view.history and not ended else []
     return [
         ("data", f"{name}, version {view.version}"),
@@ -133,7 +133,8 @@ def _raised(view: "BudgetView") -> list[tuple[str, str]]:
             for epsilon, delta in view.earlier
         )
         sure = f"epsilon {figures.size(view.raised.epsilon)}, delta {figures.delta(view.raised.delta)}"
-        facts.append(("raised", f"it was epsilon {was}; if results made you raise it, the proof covers {sure}"))
+        facts.append(("raised", f"it was epsilon {was}; the total holds if the raise did not depend on results"))
+        facts.append(("", f"if it did, or in doubt, publish {sure}"))
     if view.closed:
         facts.append(("closed", "Lapwing charges nothing any more; earlier results stay free"))
     return facts
@@ -164,7 +165,11 @@ def _so_far(view: "BudgetView") -> list[tuple[str, str]]:
     whenever = view.whenever
     is_above = whenever.epsilon > view.epsilon and view.raised is None
     most = guarantee(view) if is_above else f"epsilon {figures.size(whenever.epsilon)}{_with(whenever)}"
-    add_up = [] if whenever == view.as_if_cap else [("", "shares of the budget add up; epsilon (ε) does not")]
+    add_up = (
+        []
+        if whenever == view.as_if_cap
+        else [("", "shares of the budget add up; this epsilon (ε) does not: it rises in steps")]
+    )
     return [("so far", f"{whenever.holds}, all results together count as at most {most}"), *add_up, *lost]
 
 

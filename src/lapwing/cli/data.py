@@ -263,11 +263,9 @@ def _to_accept(
         with open_session(catalog, server, dataset) as session:
             yield session, session.budget().version
         return
-    from lapwing.opening import open_session as open_here  # here: other commands open no catalog
-
     described = load(catalog)
     begun = is_begun(described.ledger, described.folder)
-    with open_here(described, unreadable=unreadable and unreadable.value) as session:
+    with lw.connect(catalog, unreadable=unreadable and unreadable.value) as session:
         yield session, session.budget().version if begun else 0
 
 

@@ -31,6 +31,10 @@ Examples:
 _TERMS: Final = (
     "sensitivity is the most that one unit changes a number, over all groups. Scale is the width of the noise"
 )
+_ASSUMED = (
+    "the ± of an average covers the worst case, which is an average at a bound. The ± of the result may be smaller, "
+    "and larger if a group has fewer rows than you assumed"
+)
 
 
 @options.grouped
@@ -84,8 +88,14 @@ def as_page(preview: "Preview", neighbouring: str, *, verbose: bool = False) -> 
         Text(),
         _measures(preview),
         Text(),
-        labelled(*(("note", f"{line}.") for line in (*preview.notes, *([_TERMS] if preview.measures else [])))),
+        labelled(*(("note", f"{line}.") for line in (*preview.notes, *_besides(preview)))),
     ]
+
+
+def _besides(preview: "Preview") -> list[str]:
+    """Return the notes that a preview has only here: what the assumed rows mean, and the words of its tables."""
+    assumed = preview.assuming_count is not None and any(column.half_width is not None for column in preview.columns)
+    return [*([_ASSUMED] if assumed else []), *([_TERMS] if preview.measures else [])]
 
 
 def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[str, str]]:
@@ -145,7 +155,7 @@ def _elsewhere(preview: "Preview", other: "LedgerPreview") -> str:
     widths = zip(preview.measures, other.half_widths, strict=True)
     named = [f"{one.measure} {margin(width)}" for one, width in list(widths)[:3]]
     ledger = f"{other.measure} ledger of delta {delta(other.delta)}" if other.delta else f"{other.measure} ledger"
-    return f"with a {ledger} it would be {', '.join(named)}; {_such_questions(other.fits)}"
+    return f"a {ledger}, chosen at the start, would give {', '.join(named)}; {_such_questions(other.fits)}"
 
 
 def _promise(column: "ColumnPreview") -> Text:

@@ -60,6 +60,8 @@ def _can_write(text: str) -> bool:
 
 def allowance(view: "AllowanceView", total: "Loss") -> str:
     """Return what is left of a share of the budget."""
+    if not view.share:
+        return f"{view.holder} cannot run queries: the limit is {share(0)} of the budget"
     left = share(float(view.remaining.amount / total.amount))
     keys = f", and delta {delta(view.delta_remaining, down=True)} for finding groups" if view.delta_remaining else ""
-    return f"{left} is left of the {share(float(view.share))} that {view.holder} may use{keys}"
+    return f"{left} of the budget is left for {view.holder} (limit: {share(float(view.share))}){keys}"

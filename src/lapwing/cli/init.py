@@ -579,8 +579,9 @@ def _refuse_without_types(source: Path, said: "InterviewAnswers") -> NoReturn:
         if others:
             complain(visible(f"In the first rows nothing tells {some[0].reading.format} from {others[0]}: {name}."))
     raise InvalidParameter(
-        f"--types is missing: {source.name} holds no types, as only Parquet does, and its rows must not decide them. "
-        "Nothing was written. Say them, as in the draft above or otherwise; a column that is not named is "
+        f"--types is missing: only Parquet files hold types, and {source.name} is none. Types must not come from the "
+        "rows, because one person's row could change them. Nothing was written. Add --types: the draft above, if you "
+        "find it right. A column that is not named is "
         f"{'left out' if is_json(source) else 'text'}."
     )
 

@@ -82,7 +82,7 @@ def _page(seen: "Raise") -> list[RenderableType]:
     notes = [("note", EVER)]
     if seen.after.raised is not None:
         notes.append(("", IF))
-        notes.append(("", f"if results made you raise it, the proof covers only {_reading(seen.after.raised)}"))
+        notes.append(("", f"if results made you raise it, or in doubt, publish {_reading(seen.after.raised)}"))
     return [Fitted(table), Text(), labelled(*notes)]
 
 
@@ -105,9 +105,9 @@ def _family(promise: "Promise") -> str:
 ROWS: Final[tuple[tuple[str, Callable[["Promise"], str]], ...]] = (
     ("promise", _promise),
     ("in the ledger", lambda promise: figures.loss(promise.total)),
-    ("odds, at most, times", lambda promise: figures.size(promise.change[0])),
-    ("but for a chance below", lambda promise: figures.delta(promise.change[1]) if promise.delta else "none"),
-    ("four people together", _family),
+    ("odds change at most by a factor of", lambda promise: figures.size(promise.change[0])),
+    ("except with a probability below", lambda promise: figures.delta(promise.change[1]) if promise.delta else "none"),
+    ("four people, such as a household", _family),
 )
 
 

@@ -32,7 +32,12 @@ from lapwing.privacy.odometers import AS_IF_CAP, WHENEVER
 from lapwing.privacy.raises import RAISED
 
 MOST_VALUES: Final = 20
-WHO_READS: Final = (say("Everybody who can read the files of data and catalog on their machine."),)
+WHO_READS: Final = (
+    say(
+        "On this machine: everybody who can read the files of data and catalog. If a service opens this data set, "
+        "its own guarantee page says who can query there."
+    ),
+)
 NEIGHBOURS: Final = {
     "add_remove": say("two data sets of which one has an additional unit, with all its rows"),
     "replace_one": say("two data sets that differ in the rows of one unit"),
@@ -182,9 +187,12 @@ def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
         rows.append((say("part of δ for finding groups that are not listed"), Figure(figures.delta(view.delta_keys))))
     text = say(
         "This holds for all queries of {dataset}, by any people, in any order, even if each query is chosen "
-        "after all earlier results. Take any two neighbours, and any set of possible results. The probability of that "
-        "set under one neighbour is at most e^ε times its probability under the other, plus δ.",
+        "after all earlier results. On this page a unit is what is protected: {unit}. Neighbours are {neighbours}. "
+        "Take any two neighbours, and any set of possible results. The probability of that set under one neighbour is "
+        "at most e^ε times its probability under the other, plus δ.",
         dataset=catalog.name,
+        unit=units_of(catalog.tables),
+        neighbours=NEIGHBOURS[budget.neighbouring],
     )
     parts = () if view.by_part is None else (_in_parts(view),)
     closed = (say("The data set is closed. Lapwing answers no more queries."),) if view.closed else ()
@@ -381,14 +389,16 @@ def _columns(table: Table | PublicTable, said: Dictionary) -> tuple[Row, ...]:
     texts = {column.name: said.column(table.name, column.name) for column in table.columns}
     meant = any(meaning_of(one) for one in texts.values())
     heads = (say("column"), say("type"), *([say("meaning")] if meant else []), say("public bounds or values"))
+    unlisted = say("all values are public") if isinstance(table, PublicTable) else say("none: values are not public")
     rows = (
-        (c.name, c.type, *([meaning_of(texts[c.name])] if meant else []), _range(c, dict(texts[c.name].labels)))
+        (c.name, c.type, *([meaning_of(said_of)] if meant else []), _range(c, dict(said_of.labels), unlisted))
         for c in table.columns
+        for said_of in [texts[c.name]]
     )
     return (heads, *rows)
 
 
-def _range(column: Column, labels: Mapping[Value, str]) -> str:
+def _range(column: Column, labels: Mapping[Value, str], unlisted: str) -> str:
     parts: list[str] = []
     if column.bounded:
         lower, upper = _bound(column.lower), _bound(column.upper)
@@ -409,7 +419,7 @@ def _range(column: Column, labels: Mapping[Value, str]) -> str:
     if column.other is not None:
         parts.append(say("{value} for all others", value=_named(column.other)))
     if not parts:
-        parts.append(say("none: values are not public"))
+        parts.append(unlisted)
     if column.max_length is not None:
         parts.append(say_count(column.max_length, "texts of at most {count} byte", "texts of at most {count} bytes"))
     return JoinedTexts(parts, say("; "))

@@ -202,8 +202,8 @@ def _beyond(
     cost, rest = _percents(need, left, cap)
     fitting = _fitting(limits, left, registration) if price.amount > room.amount else ""
     return AllowanceExhausted(
-        f"The query costs {cost} {what}, and {rest} is left of the {share_text(allowance.share)} that "
-        f"{allowance.holder} may use. Nothing was charged; earlier results stay free.{fitting}",
+        f"The query costs {cost} {what}, and {rest} is left for {allowance.holder} "
+        f"(limit: {share_text(allowance.share)}). Nothing was charged; earlier results stay free.{fitting}",
         curator_remedy="grant more",
     )
 

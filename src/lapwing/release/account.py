@@ -45,7 +45,7 @@ def open_access(
 
     Args:
         require: Raises what else the data are refused by, before there is a ledger.
-        unreadable: What version 1 may hold, as `digests` takes it; later versions are not accepted here.
+        unreadable: The values that version 1 may hold: see `digests`.
 
     Raises:
         CatalogError: If the catalog says what cannot be meant.

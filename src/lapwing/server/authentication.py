@@ -179,7 +179,10 @@ def require_right(caller: Caller, right: Right) -> Caller:
     """
     if not caller.may(right):
         who = " or ".join(sorted(role for role, rights in RIGHTS_OF.items() if right in rights))
-        raise NotAuthorised(f"You need the right `{right}` (of the role {who}): to {MEANINGS[right]}.")
+        raise NotAuthorised(
+            f"Your account cannot {MEANINGS[right]}. That takes the right `{right}`, which the role {who} has. Ask a "
+            "curator for it."
+        )
     return caller
 
 

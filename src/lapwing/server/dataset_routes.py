@@ -373,8 +373,8 @@ def _askers(served: ServedDataset, policies: Policies, *, inside: bool) -> list[
     """Say who may ask; by name to those who may see that."""
     sentences = [
         say(
-            "Everybody to whom the curator gives access, with a token of their own. This one promise covers all of "
-            "them together."
+            "By this service: everybody to whom the curator gives access, with a token of their own. On the server's "
+            "machine: everybody who can read the files of data and catalog. This one promise covers all together."
         )
     ]
     if inside:

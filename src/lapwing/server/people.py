@@ -38,7 +38,7 @@ RIGHTS_OF: Final[dict[str, frozenset[Right]]] = {
 }
 MEANINGS: Final[dict[Right, str]] = {
     "read": "see data sets, budgets, costs and one's own history and results",
-    "ask": "buy results",
+    "ask": "run queries",
     "audit": "see everybody's history and results, the audit log and the metrics",
     "admin": "look after people, tokens, grants, policies and data",
 }

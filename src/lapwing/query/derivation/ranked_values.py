@@ -19,7 +19,11 @@ if TYPE_CHECKING:  # `node` knows these values, as the parts that an interval re
     from lapwing.query.derivation.derived import NoisyCells
     from lapwing.query.derivation.node import Derived, Part
 
-_NO_INTERVAL = "It has no ±. To get one, ask for DP_INTERVAL_LOW as well"
+_NO_INTERVAL = (
+    "It has no ±. DP_INTERVAL_LOW of it has one, but reads another number off noisy counts of all values, which hit a "
+    "rank less exactly"
+)
+_SHARED = ". It is read off noisy counts of all values; MIN, MAX and every quantile of these values share them"
 _NO_ROWS = "In a group without rows it may be any value"
 _FEW_ROWS = "A group shows no value if its noisy number of rows, which is part of the cost, is below"
 
@@ -67,7 +71,7 @@ class OrderStatistic:
         """Say how far its rank is off, and from how wide a step its value is read."""
         measure = self.distribution
         width = f"{float(measure.width * measure.type.step):g} {self.unit}".rstrip()
-        read_off = f", and values are told apart only in steps of {width}" if measure.width > 1 else ""
+        read_off = f", and the result is exact only to {width}" if measure.width > 1 else ""
         if self.kind == "extreme":
             beyond = rank_error(measure, noise, 2 * INTERVAL_CONFIDENCE - 1, self.share)
             side = "below" if self.share == 0 else "above"
@@ -75,7 +79,7 @@ class OrderStatistic:
         most = rank_error(measure, noise, INTERVAL_CONFIDENCE, self.share)
         within = f"if rows are sorted, it is within {most:,} rows of the exact one (95 %){read_off}"
         if noise.name not in (QUANTILE, QUANTILES):
-            return within
+            return within + _SHARED
         from lapwing.mechanisms.quantiles_of_counts import QuantilesOfCounts  # here: most answers have no quantile
 
         is_counted = isinstance(noise, QuantilesOfCounts) and noise.counting is not None
