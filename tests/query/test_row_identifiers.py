@@ -35,6 +35,8 @@ max_rows_per_unit = 4
 [tables.sales.columns]
 buyer = { type = "integer" }
 day = { type = "integer", lower = 0, upper = 9 }
+[views.numbered]
+sql = "SELECT buyer, day, GEN_RANDOM_UUID() AS id FROM sales"
 """
 EXACT = 10**10
 WITHIN = (
@@ -125,6 +127,19 @@ NUMBERED = "(SELECT buyer, day, GEN_RANDOM_UUID() AS id FROM sales) AS s"
         f"SELECT SUM(n) FROM (SELECT LENGTH(id) AS n FROM {NUMBERED}) u",
         "SELECT COUNT(*) FROM (SELECT DISTINCT GEN_RANDOM_UUID() AS id, buyer FROM sales) u",
         "SELECT COUNT(*) FROM (SELECT GEN_RANDOM_UUID() AS id, buyer FROM sales GROUP BY buyer) u",
+        "SELECT COUNT(DISTINCT z) FROM (SELECT buyer, GEN_RANDOM_UUID() AS id FROM sales) AS t (buyer, z)",
+        "SELECT COUNT(DISTINCT id) FROM numbered",  # what is asked of a view stands outside its own text
+        "SELECT COUNT(*) FROM (SELECT buyer, id FROM numbered UNION SELECT buyer, id FROM numbered) u",
+        "SELECT COUNT(*) FROM numbered a JOIN numbered b ON a.buyer = b.buyer AND a.id = b.id",
+        f"WITH n AS {NUMBERED.removesuffix(' AS s')} SELECT COUNT(DISTINCT id) FROM n",
+        f"WITH n AS {NUMBERED.removesuffix(' AS s')} SELECT COUNT(*) FROM n a JOIN n b "
+        "ON a.buyer = b.buyer AND a.id = b.id",
+        f"WITH n AS {NUMBERED.removesuffix(' AS s')} SELECT COUNT(*) FROM "
+        "(SELECT buyer, id FROM n UNION SELECT buyer, id FROM n) u",
+        f"SELECT COUNT(*) FROM (SELECT * RENAME (id AS z) FROM {NUMBERED}) u WHERE z > 1",
+        f"SELECT DISTINCT id FROM {NUMBERED}",
+        f"SELECT COUNT(*) FROM sales WHERE (buyer, day) IN (SELECT buyer, id FROM {NUMBERED})",
+        "PIVOT (SELECT buyer, day, GEN_RANDOM_UUID() AS id FROM sales) ON day IN (1, 2) USING COUNT(*)",
     ],
 )
 def test_an_identifier_of_which_more_is_asked_is_refused(text: str, session: lw.Session) -> None:

@@ -23,6 +23,7 @@ from lapwing.query.classify.inner_select import inside
 from lapwing.query.classify.kinds import Kinds
 from lapwing.query.classify.select_kinds import SelectKind, kind_of
 from lapwing.query.from_clause.groupings import is_aggregated
+from lapwing.query.from_clause.row_identifiers import mark_identifiers
 from lapwing.query.from_clause.scope import Scope
 from lapwing.query.normalise.normalise import normalised
 from lapwing.query.plan.composition import plans_asked
@@ -41,6 +42,7 @@ def planned(parsed: Parsed, within: Scope, bind_rows: OverRows, outputs: Outputs
         bind_rows: Binds a SELECT over rows, and outputs a SELECT list.
         known: The constants that were asked for.
     """
+    mark_identifiers(parsed.select)
     parsed = without_pivots(parsed, within)
     parsed = with_constant_rows(parsed, within.nowhere)  # once: what it computes, no SELECT inside computes again
     plan = _Stages(bind_rows, outputs, within, known).plan(parsed)

@@ -5,9 +5,9 @@ identifier of its own, and nothing else is known of it. Where it only tells rows
 unit is as good. For a window is partitioned by the unit too, and DISTINCT in a subquery shows it (`subqueries`). So no
 two rows that are compared have the same unit and the same number.
 
-It is one only if every mention of its name is in PARTITION BY, or hands it on under that name. No UNION may be there.
-Elsewhere, such as in COUNT(DISTINCT id), rows of different units would be taken for the same one: the function is
-refused.
+It is one only if every mention of its name in the statement is in PARTITION BY, or hands it on under that name. Nothing
+may read columns that it does not name. Elsewhere, such as in COUNT(DISTINCT id), rows of different units would be taken
+for the same one: the function is refused. So it is in a view, which does not see the statement around it.
 
 Guarantee:
     A row number is a window function within a unit, of which `relations.windowed` has the proof.
@@ -24,11 +24,12 @@ from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.listed_values import has_only
 
 _PICKING: Final = (exp.FirstValue, exp.LastValue, exp.Min, exp.Max)
+_APART: Final = "only_tells_rows_apart"
 
 
 def with_row_numbers(select: exp.Select, rows: RowScope) -> exp.Select:
     """Return a SELECT over rows of units with numbers in the place of identifiers that only tell rows apart."""
-    places = [place for place, item in enumerate(select.expressions) if _is_identifier(item, select)]
+    places = [place for place, item in enumerate(select.expressions) if _is_identifier(item)]
     source = next((source for source in rows.sources if source.unit is not None and source.columns), None)
     if not places or source is None or source.unit is None or select.args.get("distinct") or is_aggregated(select):
         return select
@@ -53,32 +54,54 @@ def with_units_as_they_are(select: exp.Select, rows: RowScope) -> exp.Select:
     return select
 
 
-def _is_identifier(item: exp.Expression, select: exp.Select) -> bool:
-    """Tell whether an item is a random identifier with a name, and nothing else is done with it than to tell rows."""
-    if type(item) is not exp.Alias or not isinstance(item.this, exp.Uuid) or not has_only(item.this, "is_string"):
-        return False
-    whole = select.root()
-    if whole.find(exp.SetOperation) is not None:  # which may bring rows together that were numbered apart
-        return False
-    named = [node for node in whole.find_all(exp.Identifier) if node.name.casefold() == item.alias.casefold()]
-    return all(map(_only_tells_apart, named))
+def mark_identifiers(statement: exp.Select) -> None:
+    """Mark the random identifiers that only tell rows apart, while every mention of them is in sight."""
+    items = [item for item in statement.find_all(exp.Alias) if isinstance(item.this, exp.Uuid)]
+    if not items or any(_reads_what_it_does_not_name(node, statement) for node in statement.walk()):
+        return
+    for item in items:
+        named = [node for node in statement.find_all(exp.Identifier) if node.name.casefold() == item.alias.casefold()]
+        if all(_only_tells_apart(name, statement) for name in named):
+            item.this.meta[_APART] = True
 
 
-def _only_tells_apart(name: exp.Identifier) -> bool:
+def _is_identifier(item: exp.Expression) -> bool:
+    return type(item) is exp.Alias and _APART in item.this.meta and has_only(item.this, "is_string")
+
+
+def _reads_what_it_does_not_name(node: exp.Expr, statement: exp.Select) -> bool:
+    """Tell whether a node may rename, compare or show columns without their names, but by a star in FROM."""
+    if isinstance(node, exp.Star):
+        item = node.parent if isinstance(node.parent, exp.Column) else node
+        counted = item is node and isinstance(node.parent, exp.Count)
+        return not counted and not _is_handed_on(item, statement)
+    if isinstance(node, exp.Select):
+        around = node.parent.parent if isinstance(node.parent, exp.Subquery) else node.parent
+        return node is not statement and not isinstance(around, exp.From | exp.Join | exp.CTE)
+    if isinstance(node, exp.Join):
+        return node.args.get("method") is not None
+    columns = isinstance(node, exp.TableAlias) and node.args.get("columns")
+    return bool(columns) or isinstance(node, exp.SetOperation | exp.Pivot | exp.Lateral)
+
+
+def _is_handed_on(item: exp.Expr, statement: exp.Select) -> bool:
+    """Tell whether an item is shown by a SELECT inside another, without GROUP BY, which may name it by its place."""
+    select = item.parent
+    shown = item.arg_key == "expressions" and isinstance(select, exp.Select)
+    return shown and select is not statement and select is not None and select.args.get("group") is None
+
+
+def _only_tells_apart(name: exp.Identifier, statement: exp.Select) -> bool:
     node = name.parent
     if isinstance(node, exp.Alias):  # of the identifier itself, or of a column that hands it on
         inner = node.this
         handed_on = isinstance(inner, exp.Column) and inner.name.casefold() == name.name.casefold()
         return handed_on or isinstance(inner, exp.Uuid)
-    if not isinstance(node, exp.Column):
+    if not isinstance(node, exp.Column) or name.arg_key != "this":
         return False
-    if node.arg_key == "partition_by":
-        return True
     around = node.parent
     item = around if isinstance(around, exp.Alias) and around.alias.casefold() == name.name.casefold() else node
-    select = item.parent
-    shown = item.arg_key == "expressions" and isinstance(select, exp.Select)
-    return shown and select is not None and select.args.get("group") is None  # which may name it by its place
+    return node.arg_key == "partition_by" or _is_handed_on(item, statement)
 
 
 def _picks_unit(item: exp.Expression, rows: RowScope) -> bool:
