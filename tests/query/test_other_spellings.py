@@ -329,10 +329,6 @@ PAIRS = [
         "AND DATE_TRUNC('day', seen) < '2021-01-01'",
     ),
     (
-        "SELECT COUNT(*) AS n FROM visits WHERE JSON_VALUE(note, '$.a[0]') = 'b'",
-        "SELECT COUNT(*) AS n FROM visits WHERE JSON_EXTRACT_STRING(note, '$.a[0]') = 'b'",
-    ),
-    (
         "SELECT * FROM (SELECT plan, VAR(age) AS v FROM main.visits GROUP BY plan) WHERE v > 3",
         "SELECT plan, VAR_SAMP(age) AS v FROM visits GROUP BY plan HAVING VAR_SAMP(age) > 3",
     ),

@@ -732,6 +732,14 @@ def _json_field(node: exp.Expression, row: Row) -> Value:
     return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
 
 
+def _json_value(node: exp.Expression, row: Row) -> Value:
+    """Look up a field of a JSON text that is neither an object nor a list."""
+    whole, path = node.this, node.args["path"]
+    field = _json_field(exp.JSONExtractScalar(this=whole, expression=path), row)
+    nested = field is not None and field[:1] in "{[" and json.dumps(field) not in str(evaluate(whole, row))
+    return None if nested else field
+
+
 def _anonymous(node: exp.Expression, row: Row) -> Value:
     name, parts = node.name.upper(), node.expressions
     if name == "DATE_PART":
@@ -840,6 +848,7 @@ EVALUATORS: Mapping[type[exp.Expression], Callable[[exp.Expression, Row], Value]
     exp.Pad: _pad,
     exp.Replace: strict(lambda value, old, new: value.replace(old, new), "this", "expression", "replacement"),
     exp.JSONExtractScalar: _json_field,
+    exp.JSONValue: _json_value,
     exp.SplitPart: strict(_split, "this", "delimiter", "part_index"),
     exp.DPipe: strict(lambda one, other: one + other, "this", "expression"),
     exp.Concat: _concat,

@@ -174,6 +174,7 @@ FUNCTION_PRINTERS: Mapping[str, Printer] = {
     "substituted": _called("regexp_replace"),
     # The function fails on what is no JSON: so it is handed NULL there, in whatever order the engine computes.
     "json_field": _template("json_extract_string(CASE WHEN json_valid({0}) THEN {0} END, {1})"),
+    "json_value": _template("json_extract_string(json_value(CASE WHEN json_valid({0}) THEN {0} END, {1}), '$')"),
     "distinct": _template("({} IS DISTINCT FROM {})"),
     "sign": _template("CAST(sign({}) AS BIGINT)"),
     "steps_of": _template("{}"),

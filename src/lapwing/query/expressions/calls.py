@@ -525,6 +525,14 @@ def _field(node: exp.Expression, rows: RowScope) -> Expression:
     return strings.json_field(bind_expression(inner, rows), path)
 
 
+def _value_of_json(node: exp.Expression, rows: RowScope) -> Expression:
+    from lapwing.query.expressions.json_fields import field_of_json  # here: few queries have one
+
+    rows.only(node, "this", "path")
+    inner, path = field_of_json(exp.JSONExtractScalar(this=node.this, expression=node.args["path"]), rows)
+    return strings.json_field(bind_expression(inner, rows), path, simple=True)
+
+
 def _extract(node: exp.Expression, rows: RowScope) -> Expression:
     """Bind a part of a time, of a difference of times or of an AGE."""
     rows.only(node, "this", "expression")
@@ -627,6 +635,7 @@ HANDLERS: Mapping[type[exp.Expression], Handler] = {
     exp.Nullif: _null_if,
     exp.Extract: _extract,
     exp.JSONExtractScalar: _field,
+    exp.JSONValue: _value_of_json,
     exp.Year: _part_of("year"),
     exp.TimeToUnix: _part_of("epoch"),
     **dict.fromkeys((exp.AtTimeZone, exp.DateBin, exp.StrToTime, exp.UnixToTime), _of_time),

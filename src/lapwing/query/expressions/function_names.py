@@ -21,7 +21,7 @@ SPELLED: Final[Mapping[type[exp.Expression], str]] = {
     exp.DayOfWeek: "DAYOFWEEK", exp.DayOfWeekIso: "ISODOW", exp.DayOfYear: "DAYOFYEAR", exp.Dayname: "DAYNAME",
     exp.Degrees: "DEGREES", exp.EndsWith: "ENDS_WITH", exp.Escape: "ESCAPE", exp.Exp: "EXP",
     exp.Extract: "EXTRACT(part FROM x)", exp.Hour: "HOUR", exp.ILike: "ILIKE", exp.If: "IF(c, x, y)",
-    exp.IntDiv: "//", exp.JSONExtractScalar: "JSON_EXTRACT_STRING",
+    exp.IntDiv: "//", exp.JSONExtractScalar: "JSON_EXTRACT_STRING", exp.JSONValue: "JSON_VALUE",
     exp.LastDay: "LAST_DAY", exp.Left: "LEFT", exp.Length: "LENGTH", exp.Ln: "LN", exp.Log: "LOG",
     exp.Lower: "LOWER", exp.Minute: "MINUTE", exp.Mod: "%", exp.Month: "MONTH", exp.Monthname: "MONTHNAME",
     exp.NullSafeEQ: "IS [NOT] DISTINCT FROM", exp.NullSafeNEQ: "IS [NOT] DISTINCT FROM", exp.Nullif: "NULLIF",

@@ -1,5 +1,8 @@
 """A field of a JSON text: x ->> '$.address.city', x -> 'tags' ->> 0, JSON_EXTRACT_STRING(x, '$.tags[0]').
 
+JSON_VALUE(x, '$.age') is the same, but NULL of an object or a list. DuckDB's function of this name returns JSON, so its
+whole is read as a text.
+
 Guarantee:
     Total. A text that is no JSON has no fields. So the value is NULL, and so it is where the path leads nowhere. The
     engine's function fails on no valid JSON, and is handed nothing else (`engines.duckdb.printers`). The path is a

@@ -60,7 +60,7 @@ def length_of(node: Expression) -> Length:
             longest = int(cast(Fraction, cast(Literal, cut).value))
             exact = node.function.startswith("pad") or texts[0].factor
             return Length(longest if exact else min(longest, texts[0].constant))
-        case "json_field":
+        case "json_field" | "json_value":
             return texts[0].times(GROWTH_OF_JSON)
         case "concat" | "concat_strict":
             return sum(texts, Length(0))
@@ -226,13 +226,14 @@ def to_text(argument: Expression) -> Expression:
     )
 
 
-def json_field(argument: Expression, path: str) -> Expression:
+def json_field(argument: Expression, path: str, *, simple: bool = False) -> Expression:
     """Take a field of a JSON text as a text; NULL where there is none, and of a text that is no JSON.
 
     Args:
         path: As the engine reads it, `$."a"[0]`.
+        simple: Whether it is also NULL of an object or a list.
     """
-    return _measured(_operation("json_field", _text("->>", argument), word(path)))
+    return _measured(_operation("json_value" if simple else "json_field", _text("->>", argument), word(path)))
 
 
 # ---- texts together --------------------------------------------------------------------------------------------------

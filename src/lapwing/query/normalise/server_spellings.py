@@ -36,8 +36,7 @@ def of_server(node: exp.Expression) -> exp.Expression | None:
     if name == "DATEADD" and len(parts) == 3:
         return _beginning(parts[0], [part for part in parts[1:] if not _is_zero(part)])
     if name == "JSON_VALUE" and len(parts) == 2 and isinstance(parts[1], exp.Literal) and parts[1].is_string:
-        path = DuckDB().to_json_path(parts[1])
-        return exp.JSONExtractScalar(this=parts[0].copy(), expression=path)
+        return exp.JSONValue(this=parts[0].copy(), path=DuckDB().to_json_path(parts[1]))
     return None
 
 

@@ -222,6 +222,7 @@ COSTS: Final[Mapping[str, Cost]] = {
     "fully_matches": _searched,
     "extracted": _searched,
     "json_field": _flat(600, 30),
+    "json_value": _flat(1200, 60),
     "substituted": _searched,
 }
 """What every function of `library` costs, by the name that plans give it."""
