@@ -1,9 +1,9 @@
 """Budgets, their histories and their faults as JSON documents, and read back."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NotRequired
 
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from lapwing.budget import AllowanceView, BudgetView, Readings
 from lapwing.documents.answer_document import Record
@@ -101,8 +101,8 @@ class FaultDocument(TypedDict):
 
 
 class StandingDocument(TypedDict):
-    """What is granted, spent and left; `allowances` bind the caller, `most` is what one question may cost at most, and
-    `least`, which a service adds, what it costs at least: a share of the budget."""  # noqa: D205, D209
+    """What is granted, spent and left; `allowances` bind the caller, `most` is what one question may cost at most. A
+    service adds `least`: the minimum cost of a question, a share of the budget."""  # noqa: D205, D209
 
     total: Record
     spent: Record
