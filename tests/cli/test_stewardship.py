@@ -188,4 +188,4 @@ def test_an_altered_copy_does_not_verify(visits: Path, run: Run) -> None:
     path.write_text(path.read_text().replace("COUNT(*)", "COUNT(1)", 1))
     outcome = run("ledger", "verify", "--file", "copy.jsonl")
     assert outcome.status == 6
-    assert "does not match its own hash" in outcome.err
+    assert "does not match its own seal" in outcome.err

@@ -83,7 +83,7 @@ def test_a_removed_entry_is_seen(path: Path, sequence: int) -> None:
 
 def test_a_cheaper_charge_is_seen(path: Path) -> None:
     edit(path, "UPDATE entries SET body = replace(body, '\"0.2\"', '\"0.1\"') WHERE sequence = 5")
-    refuses(path, "Entry 5 of the ledger does not match its own hash")
+    refuses(path, "Entry 5 of the ledger does not match its own seal")
 
 
 def test_every_byte_of_a_row_counts(path: Path) -> None:

@@ -396,9 +396,9 @@ def _budget(said: InterviewAnswers) -> InterviewAnswers:
         epsilon = _ask(
             "How much may all results together reveal? (epsilon)",
             "After all queries, the odds that somebody is in the data change at most by a factor of e to the epsilon. "
-            f"With 3 that is {_times(3)} times, with 1 it is {_times(1)} times. With a delta it is at most twice that, "
-            f"so {_times(3, USUAL_DELTA)} times with 3. An epsilon of 10 hardly protects. A smaller one is more "
-            "private and less exact.",
+            f"With 3 that is {_times(3)} times, with 1 it is {_times(1)} times. If rare exceptions are allowed (delta, "
+            f"asked next), it is at most twice that: {_times(3, USUAL_DELTA)} times with 3. An epsilon of 10 hardly "
+            "protects. A smaller one is more private and less exact.",
             plain(USUAL_EPSILON),
             above_zero("Epsilon"),
         )

@@ -71,7 +71,7 @@ def export(
                 print_text(line)
             return
         state = exporting.write(entries, file)
-    note("written", f"{state.sequence:,} entries to {file}, the newest {state.hash}")
+    note("written", f"{state.sequence:,} entries to {file}, with the seal {state.hash}")
 
 
 @app.command(
@@ -88,7 +88,7 @@ def backup(
 
     with _opened(catalog) as (_, book):
         state = exporting.write(book.entries(), file, newer=True)
-    note("written", f"{state.sequence:,} entries to {file}, the newest {state.hash}")
+    note("written", f"{state.sequence:,} entries to {file}, with the seal {state.hash}")
 
 
 @app.command(
@@ -136,8 +136,9 @@ def _verify_copy(file: Path) -> None:
     spent, cap = figures.loss(state.account.spent), figures.loss(state.account.budget)
     print_text(
         f"{visible(file.name)}: {state.sequence:,} entries of {visible(state.registration.dataset)}, an unbroken "
-        f"chain.\n{spent} is spent of {cap}. The newest entry is {state.hash}.\n"
-        "A copy without its newest entries passes this check, too. Compare this hash with the ledger's mark.\n"
+        f"chain.\n{spent} is spent of {cap}. The seal of the newest entry is {state.hash}.\n"
+        "A copy without its newest entries passes this check, too. The seal is the last word "
+        "in the ledger's .mark file: compare the two.\n"
     )
 
 

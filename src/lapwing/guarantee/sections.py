@@ -1,8 +1,8 @@
 """The words of the guarantee: what is promised, to whom, on what it rests, and what it leaves out.
 
 Everything here is a function of the catalog, of the ledger's account and of policy; nothing of it comes from a row. The
-hash of the ledger's newest entry is a function of the digest of the data, so it is shown to those alone who may see
-the ledger itself: with all else known, it would let somebody test a guess at the data.
+seal of the ledger's newest entry is a function of the digest of the data. With all else known, it would let somebody
+test a guess at the data. So only people who may see the ledger itself see it.
 """
 
 import math

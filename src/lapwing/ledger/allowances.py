@@ -111,7 +111,8 @@ def require_within(
         return
     if limits.stopped:
         raise DataStopped(
-            "The curator has stopped this data set. Nothing was charged; results that were bought before stay free."
+            "The curator has stopped this data set. Ask them when it opens again. Nothing was charged; earlier results "
+            "stay free."
         )
     total = sum((price_of(charge) for charge in charges), Spent())
     cap = registration.budget.amount

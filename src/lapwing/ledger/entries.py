@@ -71,7 +71,7 @@ class Entry:
         if not all(isinstance(part, str) for part in parts):
             raise broken(self.sequence, "has a field of the wrong type")
         if digest_of(str(self.sequence), *parts) != self.hash:
-            raise broken(self.sequence, "does not match its own hash")
+            raise broken(self.sequence, "does not match its own seal")
         if self.kind not in get_args(Kind):
             raise broken(self.sequence, "is of an unknown kind")
         return json.loads(self.body)

@@ -37,7 +37,7 @@ def notes_on_vector(plan: Plan, priced: Quote) -> tuple[str, ...]:
     question = priced.vector.bought.question
     names = measure_names(replace(plan, question=question, outputs=()))
     named = [_named(measure, names[measure]) for measure in question.measures]
-    together = Note(f"measured together: {', '.join(named)}; all numbers follow from these", MEASURED_TOGETHER)
+    together = Note(f"all columns are computed from the same noisy numbers: {'; '.join(named)}", MEASURED_TOGETHER)
     public = [measure_names(plan)[measure] for measure in priced.vector.public]
     said = f"public, and free: {', '.join(public)}. The catalog has the number of people"
     return (*([together] if len(named) > 1 else []), *([Note(said, PUBLIC_NUMBER)] if public else []))
@@ -48,13 +48,13 @@ def _named(measure: Measure, name: str) -> str:
     if (asked := _asked_for_null(measure)) is not None:
         columns = " and ".join(sorted(written_in(asked)))
         whole = measure == both_counts(asked)[0]
-        return f"count of rows and count of {columns}, added up" if whole else f"count of rows where {columns} is NULL"
+        return f"count of rows plus count of {columns}" if whole else f"count of rows where {columns} is NULL"
     if not isinstance(measure, Sum) or not measure.origin:
         return name
     middle = measure.origin * measure.step
     if (measure.type.low, measure.type.high, middle) == (0, 2, Fraction(1, 2)):
         return f"count of {' and '.join(sorted(written_in(measure.argument)))} less half of the rows"
-    return f"{name} around {float(middle):,.10g}"
+    return f"{name}, each {'less' if middle > 0 else 'plus'} {float(abs(middle)):,.10g}"
 
 
 def _asked_for_null(measure: Measure) -> Expression | None:

@@ -126,9 +126,7 @@ def _clamped(column: Column) -> str:
     if not column.numeric:
         return f"{column.name} before {lower} counts as {lower}, and after {upper} as {upper}"
     step = f", rounded to steps of {float(column.step or 1):g}" if column.type == "decimal" else ""
-    return (
-        f"in SUM, AVG and the like, {column.name} below {lower} counts as {lower}, and above {upper} as {upper}{step}"
-    )
+    return f"in calculations, {column.name} below {lower} counts as {lower}, and above {upper} as {upper}{step}"
 
 
 def ends_of(column: Column) -> tuple[str, str]:

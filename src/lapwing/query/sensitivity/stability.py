@@ -101,7 +101,7 @@ def _rows(measure: NumberMeasure, rows_per_unit: int, cells: int, replace_one: b
     if not replace_one:
         return _candidate(most, most**2, what)
     if cells == 1:
-        return _candidate(width, width**2, f"{what}, one unit for another in one cell")
+        return _candidate(width, width**2, f"{what}, one unit for another in one group")
     return _candidate(2 * most, max(width**2, 2 * most**2), f"{what}, one unit for another")
 
 
@@ -122,20 +122,21 @@ def rows_at_most(rows_per_unit: int) -> str:
 def _clamped(clamp: tuple[int, int], step: Fraction, groups: int, cells: int, replace_one: bool) -> SensitivityBound:
     low, high = min(clamp[0], 0), max(clamp[1], 0)
     most, width = max(-low, high), high - low
-    where = "the one cell" if groups == 1 else f"each of at most {groups} cells"
+    where = "the one group" if groups == 1 else f"each of at most {groups} groups"
     what = f"a unit adds at most {float(most * step):,.10g} to {where}"
     if not replace_one:
         return _candidate(groups * most, groups * most**2, what)
     if cells == 1:
-        return _candidate(width, width**2, f"{what}, one unit for another in one cell")
+        return _candidate(width, width**2, f"{what}, one unit for another in one group")
     return _candidate(2 * groups * most, groups * max(width**2, 2 * most**2), f"{what}, one unit for another")
 
 
 def _units(groups: int, cells: int, replace_one: bool) -> tuple[SensitivityBound, ...]:
     if not replace_one:
-        return (_candidate(groups, groups, f"a unit counts once in each of at most {groups} cells"),)
+        where = "1 group" if groups == 1 else f"each of at most {groups} groups"
+        return (_candidate(groups, groups, f"a unit counts once in {where}"),)
     moved = min(2 * groups, cells)
-    return (_candidate(moved, moved, f"two units differ in at most {moved} cells"),)
+    return (_candidate(moved, moved, f"two units differ in at most {moved} groups"),)
 
 
 def _candidate(l1: int, l2_squared: int, reason: str) -> SensitivityBound:
