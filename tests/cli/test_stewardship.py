@@ -122,7 +122,7 @@ def test_the_guarantee_is_text_html_or_json(visits: Path, run: Run) -> None:
     run("query", BY_PLAN, "--epsilon", "0.5")
     text = run("guarantee")
     assert (text.status, text.err) == (0, "")
-    for said in ("What visits promises", "ε = 3, δ = 1e-6", "each person_id", 'public keys "a", "b"', "4       15.2"):
+    for said in ("What visits promises", "ε = 3, δ = 1e-6", "each person_id", 'listed: "a", "b"', "4       15.2"):
         assert said in text.out
     assert "seal of the newest entry   " not in text.out
     document = json.loads(run("guarantee", "--format", "json").out)
@@ -173,7 +173,7 @@ def test_a_ledger_is_copied_lost_and_restored(visits: Path, run: Run) -> None:
     assert run("ledger", "restore", "copy.jsonl", "--newest", "--lost").status == 2
     lost = run("ledger", "restore", "copy.jsonl", "--lost")
     assert lost.status == 0
-    assert "nothing is left of the budget" in lost.out
+    assert "nothing of the budget is left" in lost.out
     assert "lost before a restore" in run("budget").out
     assert "Entries of the ledger were lost" in " ".join(run("guarantee").out.split())
     assert run("query", BY_PLAN, "--epsilon", "0.5").status == 4

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lapwing.ledger.curating import Declared
     from lapwing.ledger.entries import Entry
     from lapwing.ledger.ledger import Ledger
+    from lapwing.privacy.additive import Loss
 
 
 app = typer.Typer(
@@ -122,10 +123,11 @@ def restore(
     declared: Declared | None = "newest" if newest else "lost" if lost else None
     entries = tuple(exporting.entries_of(file))
     state = restore_in(described.ledger, described.folder, entries, registration(described), declared, principal())
-    left = "nothing is left of the budget" if lost else f"{figures.loss(state.account.remaining)} is left"
+    left = "nothing of the budget" if lost else _share(state.account.remaining, state.account.budget)
     name = visible(described.ledger_path.name)
     print_text(
-        f"{name}: {len(entries):,} entries restored; {left}. Entry {state.sequence:,} of the ledger records this.\n"
+        f"{name}: {len(entries):,} entries restored; {left} is left. Entry {state.sequence:,} of the ledger records "
+        "this.\n"
     )
 
 
@@ -133,13 +135,17 @@ def _verify_copy(file: Path) -> None:
     from lapwing.ledger import exporting  # here, so that `lapwing --help` loads no engine
 
     state = exporting.verified(file)
-    spent, cap = figures.loss(state.account.spent), figures.loss(state.account.budget)
+    spent = _share(state.account.spent, state.account.budget)
     print_text(
         f"{visible(file.name)}: {state.sequence:,} entries of {visible(state.registration.dataset)}, an unbroken "
-        f"chain.\n{spent} is spent of {cap}. The seal of the newest entry is {state.hash}.\n"
+        f"chain.\n{spent} is spent. The seal of the newest entry is {state.hash}.\n"
         "A copy without its newest entries passes this check, too. The seal is the last word "
         "in the ledger's .mark file: compare the two.\n"
     )
+
+
+def _share(part: "Loss", budget: "Loss") -> str:
+    return f"{figures.share(float(part.amount / budget.amount))} of the budget"
 
 
 @contextmanager
