@@ -46,6 +46,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session
         yield one, other
 
 
+PLANS = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
 SAID = [
     ("SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n DESC LIMIT 1", ROWS_CHOSEN),
     ("SELECT plan, AVG(age) AS a FROM visits GROUP BY plan ORDER BY 2 LIMIT 1", ROWS_CHOSEN),
@@ -54,6 +55,12 @@ SAID = [
         EXTREMES,
     ),
     ("SELECT COUNT(*) AS k FROM (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan) WHERE n > 1", ROWS_OF_RESULT),
+    (f"SELECT MEDIAN(n) AS m FROM ({PLANS})", ROWS_OF_RESULT),
+    (f"SELECT AVG(n) AS m FROM ({PLANS})", ROWS_OF_RESULT),
+    (f"SELECT QUANTILE_DISC(n, 0.25) AS m FROM ({PLANS})", ROWS_OF_RESULT),
+    (f"SELECT COUNT(DISTINCT n) AS m FROM ({PLANS})", ROWS_OF_RESULT),
+    (f"SELECT COUNT(*) AS c FROM ({PLANS} UNION ALL {PLANS}) AS q", ROWS_OF_RESULT),
+    (f"SELECT AVG(n) AS c FROM ({PLANS} UNION ALL {PLANS}) AS q", ROWS_OF_RESULT),
     ("SELECT AVG(LEAST(age, 30)) AS a FROM visits", NULL_PASSED_OVER),
     ("SELECT COUNT(*) AS n FROM visits WHERE GREATEST(age, 2) > 2", NULL_PASSED_OVER),
     ("SELECT MEDIAN(LEAST(age, 30)) AS a FROM visits WHERE age > 2 OR plan = 'a'", NULL_PASSED_OVER),
@@ -62,6 +69,9 @@ SAID = [
     ("SELECT YEAR(day) AS y, COUNT(*) AS n FROM visits GROUP BY 1", MANY_CELLS),
 ]
 SILENT = [
+    f"SELECT SUM(n) AS s FROM ({PLANS})",  # rows of zeros add nothing
+    f"SELECT SUM(n) AS s FROM ({PLANS} UNION ALL {PLANS}) AS q",
+    "SELECT AVG(n) AS a FROM (SELECT COUNT(*) AS n FROM visits UNION ALL SELECT SUM(age) AS n FROM visits) AS q",
     "SELECT COUNT(*) AS n FROM visits WHERE age + 5 < 0 OR plan = 'a'",
     f"SELECT AVG({DAYS}, contribution_bounds_per_row => (0, 4000)) AS d FROM visits",
     f"SELECT SUM(CASE WHEN day IS NOT NULL THEN LEAST({DAYS}, 100) END) - SUM(age) AS d FROM visits",

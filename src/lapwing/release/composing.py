@@ -33,6 +33,7 @@ from lapwing.release.request import Access, Release, Request
 from lapwing.release.searches import after_searches, notes_after, rebound, searched, stored_searches
 from lapwing.release.trial import try_showing
 from lapwing.release.usable import require_usable
+from lapwing.release.verdicts import notes_on_rows
 
 
 def answer_composed(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
@@ -158,7 +159,7 @@ def _empty(part: _Part, found: Mapping[Question, Release], charged: Collection[Q
         keys=(),
         cost=sum_of([nothing, *(release.cost for release in mine)]),
         stored=all(release.stored for release in mine),
-        notes=tuple(dict.fromkeys([*said, *notes_on_empty(part.plan)])),
+        notes=tuple(dict.fromkeys([*said, *notes_on_composed(part.plan)])),
         entries=sorted({found[question].sequence for question in questions}),
         sources=[_made(source, iter(()), nothing)[0] for source in sources],
         delta=budget.delta - budget.delta_keys,
@@ -221,10 +222,11 @@ def notes_on_first(plan: Plan) -> list[str]:
     return [note for constant in plan.constants for note in by_declaration(constant)]
 
 
-def notes_on_empty(plan: Plan) -> list[str]:
-    """Say why a result is empty, or one that it is made of."""
+def notes_on_composed(plan: Plan) -> list[str]:
+    """Say why a result is empty, or one that it is made of; and which rows its functions take."""
     words = "the result is empty for any data, because no value of {} in the catalog meets WHERE and the joins"
-    return [Note(words.format(named), NO_POSSIBLE_ROWS) for named in impossible_in(plan)]
+    empty = [Note(words.format(named), NO_POSSIBLE_ROWS) for named in impossible_in(plan)]
+    return [*empty, *(notes_on_rows(plan, plans_asked(plan)) if plan.composition is not None else ())]
 
 
 def _made(
@@ -243,7 +245,7 @@ def _made(
         keys=(),
         cost=sum_of([nothing, *(leaf.cost for leaf in leaves)]),
         stored=bool(leaves) and all(leaf.stored for leaf in leaves),
-        notes=tuple(dict.fromkeys([*(note for leaf in leaves for note in leaf.notes), *notes_on_empty(plan)])),
+        notes=tuple(dict.fromkeys([*(note for leaf in leaves for note in leaf.notes), *notes_on_composed(plan)])),
         entries=sorted({entry for leaf in leaves for entry in leaf.entries}),
         sources=[source for source, _ in made],
         delta=leaves[0].delta if leaves else None,

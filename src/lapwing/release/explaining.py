@@ -24,7 +24,7 @@ from lapwing.query.pricing.joint_price import Asked, asked_by
 from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.release.affordability import NO_LIMITS, Affordability, affordability
 from lapwing.release.answering import notes_of, sum_of
-from lapwing.release.composing import in_place_of, notes_on_empty, notes_on_first, settled_if_stored, source_columns
+from lapwing.release.composing import in_place_of, notes_on_composed, notes_on_first, settled_if_stored, source_columns
 from lapwing.release.measured import notes_on_vector
 from lapwing.release.previews import (
     at_widest,
@@ -92,7 +92,7 @@ def explain(request: Request, state: LedgerState, access: Access, assuming_count
         bound=bound_of(tables),
         measures=tuple(measure for preview in previews for measure in preview.measures),
         columns=tuple(_composed_column(plan, output, each, assuming_count) for output in plan.outputs),
-        notes=tuple(dict.fromkeys([*(n for preview in previews for n in preview.notes), *notes_on_empty(plan)])),
+        notes=tuple(dict.fromkeys([*(n for preview in previews for n in preview.notes), *notes_on_composed(plan)])),
         delta=delta,
         sharpens=any(preview.sharpens for preview in previews),
         parts=_part_previews(read, state),
@@ -119,7 +119,7 @@ def _free_preview(request: Request, state: LedgerState, access: Access) -> Previ
         bound="no row of a protected table is read",
         measures=(),
         columns=columns,
-        notes=tuple(dict.fromkeys(notes_on_empty(plan))),
+        notes=tuple(dict.fromkeys(notes_on_composed(plan))),
     )
 
 

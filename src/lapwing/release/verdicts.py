@@ -3,7 +3,7 @@
 A verdict says what is to be expected and what to write instead. None is a number from data.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -71,6 +71,8 @@ OPPOSITE: Final = {
 """Comparisons, each with the one that holds where it does not."""
 CHOSEN: Final = frozenset({"case", "greatest", "least"})
 """Functions by which a question keeps its values within bounds of its own."""
+_OF_ALL_ROWS: Final = frozenset({"rows", "values", "distinct", "average", "quantile", "least"})
+"""Functions over a result that rows of zeros change."""
 
 
 def verdicts(plan: Plan, priced: Quote) -> tuple[str, ...]:
@@ -437,10 +439,21 @@ def _on_outermost(plan: Plan) -> tuple[str, ...]:
     if any(w.function in ("least", "greatest") and w.argument and measures_of(w.argument) for w in windows):
         text = "the greatest of noisy numbers tends to be too great, and the least too small"
         notes.append(Note(text, EXTREMES))
-    if any(w.function == "rows" for w in windows) and plan.question.keys and not plan.question.private_keys:
-        text = "COUNT(*) over a result counts its rows, even rows of keys that nobody has"
-        notes.append(Note(text, ROWS_OF_RESULT))
-    return tuple(notes)
+    return (*notes, *notes_on_rows(plan, (plan,)))
+
+
+def notes_on_rows(plan: Plan, asked: Iterable[Plan]) -> tuple[str, ...]:
+    """Say that functions over a result take all its rows, if some may be of keys that nobody has.
+
+    Args:
+        asked: The plans that its rows are made of.
+    """
+    windows = [window for output in plan.outputs for window in over_in(output.value)]
+    listed = any(one.question.keys and not one.question.private_keys for one in asked)
+    if not listed or not any(window.function in _OF_ALL_ROWS for window in windows):
+        return ()
+    text = "COUNT, AVG, MIN and quantiles over a result take all its rows, even rows of keys that nobody has"
+    return (Note(text, ROWS_OF_RESULT),)
 
 
 def _on_cells(plan: Plan) -> tuple[str, ...]:
