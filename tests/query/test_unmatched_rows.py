@@ -7,6 +7,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.query.normalise import unmatched_rows
+from tests.support.refusals import refused_as
 
 CATALOG = """
 [dataset]
@@ -28,8 +29,12 @@ public = true
 id = { type = "integer" }
 brand = { type = "string" }
 shelf = { type = "integer" }
+name = { type = "string" }
 """
 UNSOLD = "SELECT brand FROM items AS i LEFT JOIN sales AS s ON s.item = i.id {} WHERE s.person IS NULL ORDER BY brand"
+
+NAMED = "SELECT id, name FROM items AS i LEFT JOIN sales AS s ON s.item = i.id WHERE s.item IS NULL AND i.shelf > 2"
+"""One of these names is NULL."""
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +43,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "lapwing.toml").write_text(CATALOG)
     tables = {
         "sales": "SELECT r % 7 AS person, NULLIF(r % 5, 4) AS item, r % 10 AS day FROM range(20) AS t (r)",
-        "items": "SELECT r AS id, 'b' || r // 3 AS brand, r // 2 AS shelf FROM range(15) AS t (r)",
+        "items": "SELECT r AS id, 'b' || r // 3 AS brand, r // 2 AS shelf, 'n' || NULLIF(r, 9) AS name "
+        "FROM range(15) AS t (r)",
     }
     with duckdb.connect() as connection:
         for name, rows in tables.items():
@@ -54,7 +60,8 @@ def true_rows(folder: Path, text: str) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("text", [UNSOLD.format(""), UNSOLD.format("AND s.day > 6"),
-                                  f"SELECT COUNT(*) AS n FROM ({UNSOLD.format('')[:-15]})"])  # fmt: skip
+                                  f"SELECT COUNT(*) AS n FROM ({UNSOLD.format('')[:-15]})",
+                                  f"{NAMED} ORDER BY id", f"SELECT COUNT(name) AS n FROM ({NAMED}) AS u"])  # fmt: skip
 def test_they_are_those_that_sql_shows(folder: Path, text: str) -> None:
     with lw.connect(folder / "lapwing.toml") as session:
         answer = session.sql(text, epsilon=10**10)
@@ -70,3 +77,13 @@ def test_twin_rows_that_share_a_group_are_not(folder: Path, monkeypatch: pytest.
         monkeypatch.setattr(unmatched_rows, "are_unique", lambda *_: True)
         rows = [tuple(row.values()) for row in session.sql(text, epsilon=10**10).rows()]
     assert rows == sorted(set(true_rows(folder, text))) != sorted(true_rows(folder, text))
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT i.id, s.day FROM {}", "SELECT COUNT(*) FROM (SELECT i.id, s.day FROM {}) AS u"]
+)
+def test_what_has_no_value_there_is_not_shown(folder: Path, text: str) -> None:
+    """The second would be 0: rows of nobody are in no subquery of rows."""
+    unsold = "items AS i LEFT JOIN sales AS s ON s.item = i.id WHERE s.item IS NULL"
+    with lw.connect(folder / "lapwing.toml") as session, refused_as("join_not_supported", saying="'day'"):
+        session.sql(text.format(unsold), epsilon=1)

@@ -8,16 +8,19 @@ Rows of people decide which public rows match nobody. So noisy numbers choose th
 Both are the same without noise. A public row has no match if and only if its group has no unit. The column that is
 compared with NULL is the unit, or in an equality of ON. So it is never NULL in a match. The public columns of these
 equalities are unique, and never NULL. So a group is one public row, and all its columns are known (`determined_keys`).
-Nothing else of the SELECT looks at protected rows.
+Where a column that is shown may be NULL, it is no key of groups. Then the public table is joined to the groups, each of
+which has one row of it. Nothing else of the SELECT looks at protected rows.
 """
 
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.classify.kinds import visible_in
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.from_clause.conditions import conjuncts
+from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.from_clause.scope import Scope, protected_table
 from lapwing.query.normalise.determined_keys import are_unique
@@ -72,7 +75,15 @@ def _by_groups(select: exp.Select, within: Scope) -> exp.Select | None:
         (tests if own else others).append(node)
     keys = {key.name.casefold(): key for key, _ in pairs}
     read = _columns(select, join, tests)
-    if not tests or not keys or read is None or any(owner(column) != names[0] for column in read):
+    if not tests or not keys or read is None:
+        return None
+    lacking = [column for column in read if owner(column) == names[1]]
+    if lacking and not is_aggregated(select):
+        reason = f"'{lacking[0].name}' has no value in public rows that no row of {table.name} matches"
+        raise within.nowhere.refusal(
+            lacking[0], RefusalCause.JOIN_NOT_SUPPORTED, reason, "Leave it out: it is NULL in each of them."
+        )
+    if any(owner(column) != names[0] for column in read):
         return None
     if any(node.find(exp.Query) is not None for node in others) or not are_unique(public, keys, keys, within):
         return None
@@ -87,11 +98,33 @@ def _by_groups(select: exp.Select, within: Scope) -> exp.Select | None:
     )
     if others:
         inner.set("where", exp.Where(this=exp.and_(*(node.copy() for node in others), copy=False)))
+    if not are_unique(public, keys, shown, within):
+        return _beside_groups(select, inner, list(keys.values()), first)
     new = select.copy()
     for clause in ("joins", "where"):
         new.set(clause, None)
     alias = exp.TableAlias(this=exp.to_identifier(names[0], quoted=True))
     new.set("from_", exp.From(this=exp.Subquery(this=inner, alias=alias)))
+    return new
+
+
+def _beside_groups(
+    select: exp.Select, inner: exp.Select, keys: Sequence[exp.Expression], public: exp.Expression
+) -> exp.Select:
+    """Return a SELECT over the public table and the groups, which show their keys alone, joined by these."""
+    name = f"unmatched {public.alias_or_name}"
+    called = {f"{name} {place}": key for place, key in enumerate(keys)}
+    inner.set("expressions", [exp.alias_(key.copy(), column, quoted=True) for column, key in called.items()])
+    own = public.alias_or_name
+    pairs = [
+        exp.EQ(this=exp.column(column, name, quoted=True), expression=exp.column(key.name, own, quoted=True))
+        for column, key in called.items()
+    ]
+    new = select.copy()
+    new.set("where", None)
+    alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+    new.set("from_", exp.From(this=exp.Subquery(this=inner, alias=alias)))
+    new.set("joins", [exp.Join(this=public.copy(), on=exp.and_(*pairs, copy=False))])
     return new
 
 
