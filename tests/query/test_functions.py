@@ -383,7 +383,7 @@ def test_json_value_is_null_of_what_is_nested(catalog: Catalog, engine: duckdb.D
     assert [value is None for value in own] == [value is None for value in nested]
 
 
-@pytest.mark.parametrize("path", ["s", "'a.b'", "'$.*'", "'$..a'", "'$.a[-1]'", "'$'"])
+@pytest.mark.parametrize("path", ["s", "'a.b'", "'$a'", "'$a.b'", "'$.*'", "'$..a'", "'$.a[-1]'", "'$'"])
 def test_a_path_is_a_constant_of_names_and_places(path: str, catalog: Catalog) -> None:
     with refused_as("not_constant"):
         bound(f"j ->> {path}", catalog)

@@ -71,7 +71,7 @@ def with_constant_rows(parsed: Parsed, rows: RowScope) -> Parsed:
         reader.define(table, recursive=bool(clause is not None and clause.args.get("recursive")))
     changed = False
     for membership in list(select.find_all(exp.In)):
-        listed = None if membership.args.get("query") is None else reader.member(membership)
+        listed = reader.member(membership)
         if listed is not None:
             membership.replace(listed)
             changed = True
@@ -134,9 +134,16 @@ class _ConstantReader:
     def member(self, node: exp.In) -> exp.Expression | None:
         """Return x IN (SELECT … FROM (VALUES …)) as x IN (1, 2); None if the subquery is no list of constants.
 
-        Both say the same in SQL, also of NULL. Where no value is left, IN is false, even of NULL.
+        Both say the same in SQL, also of NULL. Where no value is left, IN is false, even of NULL. IN (VALUES …) has no
+        SELECT.
         """
-        query = node.args["query"]
+        query = node.args.get("query")
+        if query is None:
+            listed = (
+                node.expressions[0] if len(node.expressions) == 1 and has_only(node, "this", "expressions") else None
+            )
+            values = listed if isinstance(listed, exp.Values) else None
+            return None if values is None else self._as_list(node, self._tried(lambda: self._item(values, self.named)))
         while isinstance(query, exp.Subquery) and has_only(query, "this"):
             query = query.this
         distinct = query.args.get("distinct") if isinstance(query, exp.Select) else None
@@ -144,7 +151,9 @@ class _ConstantReader:
             return None
         query = query.copy()
         query.set("distinct", None)
-        found = self._tried(lambda: self._rows(query, self.named))
+        return self._as_list(node, self._tried(lambda: self._rows(query, self.named)))
+
+    def _as_list(self, node: exp.In, found: Constants | None) -> exp.Expression | None:
         if found is None or len(found.names) != 1 or len(found.rows) > MOST_ROWS:
             return None
         values = dict.fromkeys(_of_one_type([value for (value,) in found.rows]))

@@ -49,7 +49,7 @@ def _parts(node: exp.Expr | None, rows: RowScope) -> str | None:
     """Return the parts of a path, `."a"[0]`; None if it has others, or if its text is not clear.
 
     The parser reads 'a.b' as '$.a.b', where DuckDB and PostgreSQL mean a name with a point. So a path of several parts
-    must stand in the text with its $, and never without.
+    must stand in the text with its $, and never without. It also reads '$a', which is no path.
     """
     if not isinstance(node, exp.JSONPath) or not isinstance(node.expressions[0], exp.JSONPathRoot):
         return None
@@ -65,4 +65,5 @@ def _parts(node: exp.Expr | None, rows: RowScope) -> str | None:
         else:
             return None
     clear = len(node.expressions) == 2 or (f"'${written}'" in rows.text and f"'{written[1:]}'" not in rows.text)
+    clear = clear and f"'${written[1:]}'" not in rows.text
     return found if found and clear else None
