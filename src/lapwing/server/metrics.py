@@ -29,6 +29,11 @@ COUNTERS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
         "Queries of PostgreSQL clients by tool and outcome.",
         ("dataset", "tool", "outcome"),
     ),
+    "tool_charges": (
+        "lapwing_wire_budget_charged_total",
+        "What PostgreSQL clients were charged, by tool: parts of the budget, of which 1 is all.",
+        ("dataset", "tool"),
+    ),
     "failed_logins": ("lapwing_failed_logins_total", "Logins with a wrong name or password.", ()),
     "delayed": ("lapwing_delayed_total", "Answers that left later than they should.", ("dataset",)),
     "restarts": (
@@ -186,6 +191,10 @@ class Metrics:
     def count_tool(self, dataset: str, tool: str, outcome: str) -> None:
         """Count a query of a PostgreSQL client by its tool: charged, stored, refused or failed."""
         self._counters["tools"].labels(dataset, tool, outcome).inc()
+
+    def count_charge(self, dataset: str, tool: str, part: float) -> None:
+        """Count which part of the budget a query of a PostgreSQL client was charged, by its tool."""
+        self._counters["tool_charges"].labels(dataset, tool).inc(part)
 
     def count_delayed(self, dataset: str) -> None:
         """Count an answer that left later than it should."""

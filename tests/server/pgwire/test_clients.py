@@ -239,6 +239,10 @@ def test_queries_are_counted_by_tool(own: Wired) -> None:
         ("charged", "tableau", "1"), ("refused", "other", "1"), ("refused", "tableau", "2"), ("stored", "other", "1"),
         ("stored", "tableau", "1"),
     ]  # fmt: skip
+    (charged,) = re.findall(r'lapwing_wire_budget_charged_total\{dataset="open",tool="(\w+)"\} (\S+)', text)
+    shares = own.world.ask("GET", "/v1/datasets/open/budget", "audrey").document
+    assert charged[0] == "tableau"
+    assert float(charged[1]) == pytest.approx(shares["share_spent"])
 
 
 def test_faults_are_not_counted_as_refused(own: Wired) -> None:

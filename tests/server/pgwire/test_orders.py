@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, final
 from unittest.mock import patch
@@ -16,6 +17,7 @@ from unittest.mock import patch
 import pytest
 
 from lapwing import errors
+from lapwing.catalog.toml import loads
 from lapwing.privacy.measures import PureDP
 from lapwing.server.pgwire import session as session_module
 from lapwing.server.pgwire.catalog import PublicCatalogs
@@ -67,20 +69,38 @@ class Ledger:
         return (SimpleNamespace(document=document),)
 
 
+CATALOG = """
+[dataset]
+name = "open"
+ledger = "sqlite:open.db"
+[budget]
+epsilon = 1
+[tables.t]
+source = "t.csv"
+privacy_unit = "row"
+max_rows_per_unit = 1
+[tables.t.columns]
+n = { type = "integer" }
+"""
+
+
+def unreadable(*, history: bool) -> None:
+    raise errors.LedgerFault("Nobody can say what is left.")
+
+
 def service_of(ledger: Ledger) -> Any:
     caller = SimpleNamespace(name="alice", may=lambda _: False)
     output = SimpleNamespace(name="n", value=SimpleNamespace(shape="integer"))
     column = SimpleNamespace(name="n", half_width=2.0)
     preview = SimpleNamespace(stored=False, epsilon=0.1, price=PureDP(0.1), columns=[column], notes=[])
     asking = SimpleNamespace(plan=lambda *_, **__: SimpleNamespace(outputs=[output]), explain=lambda *_, **__: preview)
-    budget = SimpleNamespace(delta=0, delta_keys=0)
-    catalog = SimpleNamespace(budget=budget, tables={})
-    held = SimpleNamespace(catalog=catalog, public_tables={})
+    catalog = loads(CATALOG, file="open.toml", folder=Path())
+    held = SimpleNamespace(catalog=catalog, public_tables={}, budget=unreadable)
     served = SimpleNamespace(name="open", session=held, for_caller=lambda *_, **__: asking)
     return SimpleNamespace(
         people=SimpleNamespace(is_local=True, caller_of=lambda _: caller),
         callers=SimpleNamespace(of_token=lambda *_: caller, pricing=lambda _: nullcontext()),
-        datasets=SimpleNamespace(known=lambda *_: served),
+        datasets=SimpleNamespace(known=lambda *_: served, all_visible=lambda _: [served]),
         executor=SimpleNamespace(ask=ledger.ask, holds_answers=False),
         metrics=SimpleNamespace(count_tool=lambda *_: None),
         policies=ledger,

@@ -24,8 +24,10 @@ from pydantic import ValidationError
 from lapwing import errors
 from lapwing.answer.presentation import cost_in_words
 from lapwing.answer.python_values import Cell
+from lapwing.budget import BudgetView
 from lapwing.documents.answer_document import value_of
 from lapwing.documents.session_document import tables_of_catalog
+from lapwing.ledger.allowances import Allowance
 from lapwing.privacy.measures import from_record
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import MOST_SQL, QueryBody
@@ -57,7 +59,6 @@ from lapwing.server.pgwire.results import (
 from lapwing.server.pgwire.settings import VERSION_TEXT, ConnectionSettings
 from lapwing.server.pgwire.statements import SqlStatement, copy_of, parameter_types, split
 from lapwing.server.pgwire.tools import tool_of
-from lapwing.server.policies import Policies
 from lapwing.server.problems import place_of, told
 from lapwing.server.service import Service
 
@@ -409,7 +410,7 @@ class WireSession:
         caller, served = await self._found("ask")
         taken = await self._taken(statement, served)
         ask = Ask(caller=caller, served=served, body=self._body(statement, given, taken), key=None)
-        outcome = "failed"
+        outcome, tool = "failed", tool_of(self.settings["application_name"])
         try:
             record = await self._record(ask, taken)
             outcome = "stored" if record.document["stored"] else "charged"
@@ -418,11 +419,26 @@ class WireSession:
                 outcome = "refused"
             raise
         finally:
-            self.service.metrics.count_tool(self.dataset, tool_of(self.settings["application_name"]), outcome)
+            self.service.metrics.count_tool(self.dataset, tool, outcome)
         said = [taken.notice] if taken is not None and was_charged(record) else []
-        if not record.document["stored"] and caller.may("read"):
-            said += await run_in_threadpool(_left, served, self.person, self.service.policies)
+        if not record.document["stored"]:
+            left = await run_in_threadpool(self._count_charge, record, served, tool)
+            said += left if caller.may("read") else []
         return self._shown_result(record, served, said)
+
+    def _count_charge(self, record: AnswerRecord, served: ServedDataset, tool: str) -> list[str]:
+        """Count what a tool was charged, for the curator, and say which part of the budget is left.
+
+        Both are nothing where the ledger cannot be read: the query was charged, and its result must arrive.
+        """
+        try:
+            view = served.session.budget(history=False)
+            charged = from_record(record.document["cost"]).amount / view.total.amount
+            self.service.metrics.count_charge(self.dataset, tool, float(charged))
+            limits = self.service.policies.limits(served.name, self.person, served.session.price)
+            return _left(view, limits.allowances)
+        except errors.LapwingError:
+            return []
 
     async def _taken(self, statement: SqlStatement, served: ServedDataset) -> TakenPrice | None:
         """Return the default cost that a query takes, where the connection names none."""
@@ -561,17 +577,8 @@ class WireSession:
         )
 
 
-def _left(served: ServedDataset, person: str, policies: Policies) -> list[str]:
-    """Say which part of the budget is left, and which part the caller may spend, rounded down.
-
-    Everybody who may ask is shown both. It says nothing where the ledger cannot be read: the query was charged, and
-    its result must arrive.
-    """
-    try:
-        view = served.session.budget(history=False)
-        allowances = policies.limits(served.name, person, served.session.price).allowances
-    except errors.LapwingError:
-        return []
+def _left(view: BudgetView, allowances: Sequence[Allowance]) -> list[str]:
+    """Say which part of the budget is left, and which part the caller may spend, rounded down."""
     cap = view.total.amount
     left = [
         view.remaining.amount,
