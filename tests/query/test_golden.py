@@ -191,7 +191,8 @@ def test_the_question_and_its_sql_mean_the_same(
             question = question.replace("FROM visits", f"FROM (SELECT * REPLACE ({folded}) FROM visits)")
     theirs = listed(plan, asked(plain, question))
     if not plan.order:
-        names = [output.name for output in plan.outputs if isinstance(output.value, KeyValue) or not plan.keys]
+        keys = [output.name for output in plan.outputs if isinstance(output.value, KeyValue)]
+        names = keys or [output.name for output in plan.outputs]
         ours, theirs = (sorted(rows, key=lambda row: [repr(row[name]) for name in names]) for rows in (ours, theirs))
     assert len(ours) == len(theirs), (ours, theirs)
     tolerance = rounding(plan)

@@ -28,7 +28,6 @@ REFUSED = {
     "arg max",
     "mode per user",
     "median per user",
-    "scalar subquery of public",
     "public aggregate join",
     "order in subquery",
     "count of rows star",

@@ -334,7 +334,7 @@ def test_an_analysts_token_does_none_of_it(
     monkeypatch.setenv("LAPWING_TOKEN", world.tokens["alice"])
     refused = run(*command, "--server", world.address)
     assert (refused.status, refused.out) == (5, "")
-    assert "need the right" in refused.err
+    assert "takes the right" in refused.err
 
 
 def test_an_analysts_token_that_does_would_be_found(world: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -492,7 +492,7 @@ def test_a_curator_looks_after_the_data_of_a_server(
     steps = (
         (("data", "accept"), "Nothing was changed"),
         (("data", "faults"), "No query has failed"),
-        (("data", "resume"), "nothing was changed"),
+        (("data", "resume"), "Nothing was changed"),
         (("ledger", "export", str(copy)), ""),
         (("budget", "raise", "--epsilon", "200", "--yes"), "epsilon 200"),
         (("data", "close", "--yes"), "is closed"),

@@ -31,7 +31,7 @@ COUNTERS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     ),
     "tool_charges": (
         "lapwing_wire_budget_charged_total",
-        "What PostgreSQL clients were charged, by tool: parts of the budget, of which 1 is all.",
+        "Charges of PostgreSQL clients by tool, as parts of the budget: 1 is all of it.",
         ("dataset", "tool"),
     ),
     "failed_logins": ("lapwing_failed_logins_total", "Logins with a wrong name or password.", ()),
