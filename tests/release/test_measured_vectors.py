@@ -731,7 +731,7 @@ def test_what_is_measured_is_named(tmp_path: Path) -> None:
     plan = bind(text, catalog(tmp_path, budget=GDP, most=1))
     (note,) = notes_on_vector(plan, asked(tmp_path, THREE))
     assert code_of(note) == MEASURED_TOGETHER
-    assert all(name in note for name in ("where cost is NULL", "count of cost", "sum of cost, each less 4"))
+    assert all(name in note for name in ("where cost is NULL", "count of cost", "sum of cost, less 4 each"))
 
 
 # ---- what is remembered of a shape ----------------------------------------------------------------------------------

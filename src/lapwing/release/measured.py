@@ -54,7 +54,7 @@ def _named(measure: Measure, name: str) -> str:
     middle = measure.origin * measure.step
     if (measure.type.low, measure.type.high, middle) == (0, 2, Fraction(1, 2)):
         return f"count of {' and '.join(sorted(written_in(measure.argument)))} less half of the rows"
-    return f"{name}, each {'less' if middle > 0 else 'plus'} {float(abs(middle)):,.10g}"
+    return f"{name}, {'less' if middle > 0 else 'plus'} {float(abs(middle)):,.10g} each"
 
 
 def _asked_for_null(measure: Measure) -> Expression | None:
