@@ -736,7 +736,7 @@ def _json_value(node: exp.Expression, row: Row) -> Value:
     """Look up a field of a JSON text that is neither an object nor a list."""
     whole, path = node.this, node.args["path"]
     field = _json_field(exp.JSONExtractScalar(this=whole, expression=path), row)
-    nested = field is not None and field[:1] in "{[" and json.dumps(field) not in str(evaluate(whole, row))
+    nested = isinstance(field, str) and field[:1] in ("{", "[") and json.dumps(field) not in str(evaluate(whole, row))
     return None if nested else field
 
 
