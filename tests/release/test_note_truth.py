@@ -126,3 +126,13 @@ def test_rounded_numbers_of_public_tables_are_noted(step: str, equal: int, tmp_p
         for condition in ("b ON v.cost > b.least", "b ON b.name = 'a' AND v.cost >= 0 AND b.least < v.cost"):
             answer = session.sql(f"SELECT COUNT(*) AS n FROM visits v JOIN bands {condition}", epsilon=10**5)
             assert (PUBLIC_FLOATS in codes(answer.notes)) is not bool(step)
+
+
+def test_steps_of_wide_numbers_of_public_tables_are_noted(tmp_path: Path) -> None:
+    """From 0 to a billion they are hundreds."""
+    (tmp_path / "visits.csv").write_text("person,cost\n1,99.99\n")
+    (tmp_path / "bands.csv").write_text("name,least\na,99.99\nb,1000000000\n")
+    (tmp_path / "d.toml").write_text(CATALOG.format(step=""))
+    with lw.connect(tmp_path / "d.toml") as session:
+        answer = session.sql("SELECT COUNT(*) AS n FROM visits v JOIN bands b ON v.cost = b.least", epsilon=10**5)
+    assert (answer.rows(), PUBLIC_FLOATS in codes(answer.notes)) == ([{"n": 0}], True)

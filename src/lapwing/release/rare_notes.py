@@ -270,23 +270,17 @@ def notes_on_public_floats(plan: Plan) -> tuple[str, ...]:
             named = dict(zip(relation.added, relation.other.columns, strict=False))
             compared = {name for _, right in relation.on for name in columns_of(right)}
             compared |= {own.name for added, own in named.items() if added.name in used}
-            floats = {column.name for column in relation.other.table.columns if column.type == "float"}
+            floats = {c.name for c in relation.other.table.columns if c.type == "float" and c.step is None}
             for column in relation.other.columns:
-                if column.name in compared & floats and isinstance(column.type, Fixed) and _is_of_two(column.type.step):
-                    rounded[f"{relation.other.table.name}.{column.name} to steps of {float(column.type.step):.2g}"] = (
-                        None
-                    )
+                if column.name in compared & floats and isinstance(column.type, Fixed):
+                    step = f"{float(column.type.step):.2g}"
+                    rounded[f"{relation.other.table.name}.{column.name} to steps of {step}"] = None
     if not rounded:
         return ()
     text = f"Lapwing rounds {' and '.join(rounded)}, and infinite values count as the largest one. So a number may not "
     return (
         Note(f"{text}equal a value that reads alike. The curator can declare a step in the catalog", PUBLIC_FLOATS),
     )
-
-
-def _is_of_two(step: Fraction) -> bool:
-    """Tell whether a step is a power of two below 1/8. No usual step of decimals is one."""
-    return step < Fraction(1, 8) and step.numerator == 1 and step.denominator & (step.denominator - 1) == 0
 
 
 def notes_on_keys_handed_on(plan: Plan) -> tuple[str, ...]:
