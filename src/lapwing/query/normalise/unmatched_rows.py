@@ -130,19 +130,13 @@ def _beside_groups(
 
 def _columns(select: exp.Select, join: exp.Expression, tests: Sequence[exp.Expression]) -> list[exp.Expression] | None:
     """Return the columns that a SELECT names but in ON and in some conditions; None if it may read all, or others."""
-    apart = [join, *tests]
-    read = list[exp.Expression]()
-    for name, clause in select.args.items():
-        if name == "with_":
-            continue
-        for part in clause if isinstance(clause, list) else [clause]:
-            if not isinstance(part, exp.Expr) or any(part is other for other in apart):
-                continue
-            if name == "expressions" and (isinstance(part, exp.Star) or part.is_star):
-                return None
-            for column in part.find_all(exp.Column):
-                if not any(column is inner for other in apart for inner in other.find_all(exp.Column)):
-                    read.append(column)
+    apart = {id(column) for node in (join, *tests) for column in node.find_all(exp.Column)}
+    if any(item.is_star for item in select.expressions):
+        return None
+    clauses = [clause for name, clause in select.args.items() if name != "with_"]
+    parts = [part for clause in clauses for part in (clause if isinstance(clause, list) else [clause])]
+    nodes = [part for part in parts if isinstance(part, exp.Expr)]
+    read = [column for node in nodes for column in node.find_all(exp.Column) if id(column) not in apart]
     aliases = {item.alias.casefold() for item in select.expressions if type(item) is exp.Alias}
     return [column for column in read if column.args.get("table") is not None or column.name.casefold() not in aliases]
 
