@@ -176,6 +176,13 @@ def pages(alice: Visitor) -> Mapping[str, Shown]:
         "grant": carol.post(f"{ACCESS}/grant", {FIELD: carol.secret(), "name": SCRIPT, "share": QUOTES}),
         "add": carol.post("/console/people", {FIELD: carol.secret(), "name": QUOTES, "team": SCRIPT, "role": SCRIPT}),
         "about": carol.go("/console/audit?about=%3Cscript%3Ealert(1)%3C%2Fscript%3E"),
+        **{
+            f"{path} searched": who.go(f"{path}?q=%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E{{{{7*7}}}}")
+            for who, path in (
+                *((alice, f"/console/data/visits/{end}") for end in ("history", "charges", "saved", "dashboards")),
+                *((carol, f"/console{end}") for end in ("", "/people", "/teams", "/accounts", "/questions")),
+            )
+        },
         "account": alice.go("/console/account"),
         "wrong factor": alice.post(FACTOR, {FIELD: alice.secret(), "password": SCRIPT}),
         "factor": alice.post(FACTOR, {FIELD: alice.secret(), "password": PASSWORD}),

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from lapwing.server.console.acting import act
 from lapwing.server.console.rights import RightsForms, days_of
+from lapwing.server.console.searching import SEARCH, part_of
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem
@@ -13,13 +14,20 @@ from lapwing.server.problems import Problem
 HERE: Final = "/console/accounts"
 ACCOUNT: Final = f"{HERE}/{{name}}"
 DAYS: Final = "90"
+MOST: Final = 50
 
 
 async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """List the accounts."""
-    accounts = await visit.api.get("accounts")
+    found = part_of(visit, await visit.api.get("accounts"), _texts, MOST)
     status = refused["status"] if refused else 200
-    return visit.show("accounts/page.html", status, accounts=accounts, refused=refused, typed=visit.form)
+    facts = {"accounts": found.items, "found": found, "refused": refused, "typed": visit.form}
+    return visit.show("accounts/page.html", status, **facts)
+
+
+def _texts(one: Any) -> tuple[object, ...]:
+    """Return the texts of an account in which words are looked for."""
+    return one["name"], one["owner"], one["role"], one["team"], *one["datasets"]
 
 
 async def add(visit: PageRequest) -> Response:
@@ -56,7 +64,7 @@ async def change(visit: PageRequest) -> Response:
 
 
 PAGES: Final = (
-    ConsolePage(method="GET", path=HERE, handle=show),
+    ConsolePage(method="GET", path=HERE, handle=show, query=("after", SEARCH)),
     ConsolePage(method="POST", path=HERE, handle=add),
     ConsolePage(method="GET", path=ACCOUNT, handle=show_account, query=("done",)),
     ConsolePage(method="POST", path=ACCOUNT, handle=change),

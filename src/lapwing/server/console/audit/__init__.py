@@ -7,6 +7,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from lapwing.server.audit_log import first_broken
+from lapwing.server.console.searching import LONGEST, matches
 from lapwing.server.console.visits import ConsolePage, PageRequest
 
 LINES: Final = 100
@@ -17,9 +18,9 @@ async def show(visit: PageRequest) -> Response:
     reply = await visit.api.send("GET", "audit")
     lines = await run_in_threadpool(lambda: [json.loads(line) for line in reply.content.splitlines()])
     broken = await run_in_threadpool(lambda: first_broken(iter(lines)))
-    wanted, chosen = visit.asked("about").strip(), lines
+    wanted, chosen = visit.asked("about").strip()[:LONGEST], lines
     if wanted:
-        chosen = [line for line in lines if wanted in (line["actor"], line["subject"], line["act"])]
+        chosen = [line for line in lines if matches(wanted, _texts(line))]
     before = visit.asked("before")
     if before.isascii() and before.isdigit():
         chosen = [line for line in chosen if line["sequence"] < int(before[:15])]
@@ -33,6 +34,11 @@ async def show(visit: PageRequest) -> Response:
         about=wanted,
         earlier=shown[-1]["sequence"] if len(chosen) > len(shown) else None,
     )
+
+
+def _texts(line: dict[str, Any]) -> tuple[object, ...]:
+    """Return the texts of a line in which words are looked for."""
+    return line["actor"], line["subject"], line["act"], _said(line["details"])
 
 
 def _said(details: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from lapwing.server.console.ask.question import single
 from lapwing.server.console.dashboards.tiles import newest_of, tile_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.saved import shared_toast
+from lapwing.server.console.searching import SEARCH, listed
 from lapwing.server.console.templates import segment
 from lapwing.server.console.toasts import Toast, named
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
@@ -28,6 +29,8 @@ POLL: Final = 2.0
 """Seconds between two looks whether a monitor has released more."""
 SECONDS: Final = 300.0
 """After which a stream ends, and the page asks for another."""
+LISTED: Final = 50
+"""Dashboards on one page of the list."""
 ANSWERS: Final = 100
 """The latest of one's own, which a dashboard proposes to put on it."""
 STREAMS: Final = 100
@@ -39,10 +42,17 @@ _open: Final = [0]
 async def show_all(visit: PageRequest, refused: Problem | None = None) -> Response:
     """List dashboards, one's own and the team's."""
     dataset = visit.part("dataset")
-    items = [one for one in await visit.api.get("datasets", dataset, "saved", limit=1000) if "tiles" in one]
+    belongs, path = (lambda one: "tiles" in one), ("datasets", dataset, "saved")
+    found = await listed(visit, *path, texts=_texts, most=LISTED, belongs=belongs)
     monitors = [one["name"] for one in await visit.api.get("datasets", dataset, "monitors")]
     status = refused["status"] if refused else 200
-    return visit.show("dashboards/list.html", status, dataset=dataset, items=items, monitors=monitors, refused=refused)
+    facts = {"dataset": dataset, "items": found.items, "found": found, "monitors": monitors, "refused": refused}
+    return visit.show("dashboards/list.html", status, **facts)
+
+
+def _texts(item: Any) -> tuple[object, ...]:
+    """Return the texts of a dashboard in which words are looked for."""
+    return item["title"], item["person"], item["team"], *(tile.get("title") for tile in item["tiles"])
 
 
 async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
@@ -181,7 +191,7 @@ async def _dashboard(visit: PageRequest) -> dict[str, Any]:
 
 
 PAGES: Final = (
-    ConsolePage(method="GET", path=LIST, handle=show_all),
+    ConsolePage(method="GET", path=LIST, handle=show_all, query=("after", SEARCH)),
     ConsolePage(method="POST", path=f"{LIST}/add", handle=add),
     ConsolePage(method="GET", path=HERE, handle=show),
     ConsolePage(method="POST", path=f"{HERE}/change", handle=change),

@@ -1,45 +1,56 @@
 """What one has bought, to be opened again for nothing; and what was charged, to oneself or, for auditors, all."""
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 from starlette.responses import Response
 
 from lapwing.server.console.ask.question import question_of, single
+from lapwing.server.console.searching import SEARCH, listed
 from lapwing.server.console.visits import ConsolePage, PageRequest
 
 ANSWERS, CHARGES = 50, 200
-QUERY: Final = ("after",)
+QUERY: Final = ("after", SEARCH)
 
 
 async def show(visit: PageRequest) -> Response:
     """List one's answers, the newest first."""
     dataset = visit.part("dataset")
-    asked = {"limit": ANSWERS, "after": visit.asked("after") or None}
-    reply = await visit.api.send("GET", "datasets", dataset, "answers", query=asked)
-    answers = [{**one, "request": single(one["request"])} for one in reply.document]
+    found = await listed(visit, "datasets", dataset, "answers", texts=_texts, most=ANSWERS)
+    answers = [{**one, "request": single(one["request"])} for one in found.items]
     links = {answer["id"]: question_of(answer["request"]).link for answer in answers if "sql" in answer["request"]}
     return visit.show(
         "history/page.html",
         dataset=dataset,
         answers=answers,
         links=links,
-        following=answers[-1]["id"] if answers and reply.following else None,
+        found=found,
     )
+
+
+def _texts(answer: Any) -> Iterator[object]:
+    """Yield the texts of an answer in which words are looked for."""
+    request = single(answer["request"])
+    yield from (request.get("label"), request.get("sql"))
+    yield from (one["sql"] for one in request.get("questions", ()))
 
 
 async def charges(visit: PageRequest) -> Response:
     """List what was charged, in order."""
-    dataset, after = visit.part("dataset"), visit.asked("after", "0")
-    reply = await visit.api.send("GET", "datasets", dataset, "history", query={"limit": CHARGES, "after": after})
+    dataset, key = visit.part("dataset"), "sequence"
+    found = await listed(visit, "datasets", dataset, "history", texts=_charge_texts, most=CHARGES, key=key)
     budget = await visit.api.get("datasets", dataset, "budget")
-    rows = reply.document
     return visit.show(
         "history/charges.html",
         dataset=dataset,
-        charges=rows,
+        charges=found.items,
         total=float(budget["total"]["amount"]),
-        following=rows[-1]["sequence"] if rows and reply.following else None,
+        found=found,
     )
+
+
+def _charge_texts(charge: Any) -> tuple[object, ...]:
+    return charge["label"], charge["text"], charge["question"], charge["principal"]
 
 
 PAGES: Final = (

@@ -1,22 +1,24 @@
 """The data sets that one may see, each with what is left of its budget, and notices for curators."""
 
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 
 from lapwing.server.console.home.notices import of_accounts, of_dataset
+from lapwing.server.console.searching import SEARCH, part_of
 from lapwing.server.console.standing import left_for, states
 from lapwing.server.console.visits import ConsolePage, PageRequest
 
 MOST: Final = 30
-"""Data sets of which the budget is shown: each takes a look into a ledger."""
+"""Data sets on one page: each takes a look into a ledger."""
 
 
 async def show(visit: PageRequest) -> Response:
     """List the data sets."""
-    names = [dataset["name"] for dataset in await visit.api.get("datasets")]
-    budgets = {name: await visit.api.get("datasets", name, "budget") for name in names[:MOST]}
+    found = part_of(visit, await visit.api.get("datasets"), _texts, MOST)
+    names = [dataset["name"] for dataset in found.items]
+    budgets = {name: await visit.api.get("datasets", name, "budget") for name in names}
     standing, caller = await states(visit.api, visit.caller, budgets), visit.caller
     curated = [name for name in budgets if caller.at(name).may("admin")]
     notices = [notice for name in curated for notice in of_dataset(name, budgets[name], standing[name])]
@@ -25,6 +27,7 @@ async def show(visit: PageRequest) -> Response:
     return visit.show(
         "home/page.html",
         names=names,
+        found=found,
         budgets=budgets,
         standing=standing,
         notices=notices,
@@ -32,4 +35,9 @@ async def show(visit: PageRequest) -> Response:
     )
 
 
-PAGES: Final = (ConsolePage(method="GET", path="/console", handle=show),)
+def _texts(dataset: Any) -> tuple[object, ...]:
+    """Return the texts of a data set in which words are looked for."""
+    return dataset["name"], dataset.get("title"), dataset.get("description")
+
+
+PAGES: Final = (ConsolePage(method="GET", path="/console", handle=show, query=("after", SEARCH)),)

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from lapwing.server.console.acting import act
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.rights import RightsForms
+from lapwing.server.console.searching import SEARCH, listed
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem, problem
@@ -14,21 +15,26 @@ from lapwing.server.problems import Problem, problem
 HERE: Final = "/console/people"
 PERSON: Final = f"{HERE}/{{name}}"
 MOST: Final = 200
+LISTED: Final = 50
 
 
 async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """List everybody."""
-    query = {"limit": MOST, "after": visit.asked("after") or None}
-    reply = await visit.api.send("GET", "people", query=query)
-    people = reply.document
+    found = await listed(visit, "people", texts=_texts, most=LISTED, key="name")
     return visit.show(
         "people/page.html",
         refused["status"] if refused else 200,
-        people=people,
+        people=found.items,
+        found=found,
         refused=refused,
         typed=visit.form,
-        following=people[-1]["name"] if people and reply.following else None,
     )
+
+
+def _texts(person: Any) -> tuple[object, ...]:
+    """Return the texts of somebody in which words are looked for."""
+    state = "active" if person["active"] else "disabled"
+    return person["name"], person["role"], person["team"], state, *person["datasets"], *person["datasets"].values()
 
 
 async def add(visit: PageRequest) -> Response:
@@ -89,7 +95,7 @@ async def _person(visit: PageRequest, name: str) -> Any:
 
 
 PAGES: Final = (
-    ConsolePage(method="GET", path=HERE, handle=show, query=("after",)),
+    ConsolePage(method="GET", path=HERE, handle=show, query=("after", SEARCH)),
     ConsolePage(method="POST", path=HERE, handle=add),
     ConsolePage(method="GET", path=PERSON, handle=show_person, query=("done",)),
     ConsolePage(method="POST", path=PERSON, handle=change),

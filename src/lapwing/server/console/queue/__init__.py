@@ -8,6 +8,7 @@ from starlette.responses import Response
 from lapwing.server.console.acting import act
 from lapwing.server.console.ask.question import QuestionForm, question_of
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.searching import SEARCH, listed
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem
@@ -23,11 +24,14 @@ OPEN: Final = ("waiting", "running")
 async def show(visit: PageRequest) -> Response:
     """List questions in the queue, and those that were there: one's own, or with the right to it, everybody's."""
     everybody = visit.asked("everybody") == "1"
-    query = {"limit": MOST, "after": visit.asked("after") or None, "everybody": "true" if everybody else None}
-    reply = await visit.api.send("GET", "queries", query=query)
-    jobs = reply.document
-    following = jobs[-1]["id"] if jobs and reply.following else None
-    return visit.show("queue/page.html", jobs=jobs, everybody=everybody, following=following)
+    query = {"everybody": "true" if everybody else None}
+    found = await listed(visit, "queries", texts=_texts, most=MOST, query=query)
+    return visit.show("queue/page.html", jobs=found.items, everybody=everybody, found=found)
+
+
+def _texts(job: Any) -> tuple[object, ...]:
+    """Return the texts of a query in the queue in which words are looked for."""
+    return job["request"].get("label"), job["request"]["sql"], job["dataset"], job["person"], job["status"]
 
 
 async def follow(visit: PageRequest, refused: Problem | None = None) -> Response:
@@ -67,7 +71,7 @@ async def cancel(visit: PageRequest) -> Response:
 
 
 PAGES: Final = (
-    ConsolePage(method="GET", path=HERE, handle=show, query=("everybody", "after")),
+    ConsolePage(method="GET", path=HERE, handle=show, query=("everybody", "after", SEARCH)),
     ConsolePage(method="GET", path=ONE, handle=follow),
     ConsolePage(method="POST", path=f"{ONE}/cancel", handle=cancel),
 )

@@ -8,28 +8,45 @@ from starlette.responses import Response
 from lapwing.server.console.acting import act
 from lapwing.server.console.ask.question import QuestionForm, question_of, single
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.searching import SEARCH, listed
 from lapwing.server.console.templates import segment
 from lapwing.server.console.toasts import Toast, named
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem, problem
 
-MOST: Final = 500
+MOST: Final = 50
+"""Of each list, on one page."""
+STARTS: Final = ("after", "after_results")
 
 
 async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """List what is saved of a data set."""
     dataset = visit.part("dataset")
-    items = [one for one in await visit.api.get("datasets", dataset, "saved", limit=MOST) if "question" in one]
-    answers = await visit.api.get("datasets", dataset, "shared", limit=MOST)
+    items = await listed(
+        visit, "datasets", dataset, "saved", texts=_texts, most=MOST, belongs=lambda one: "question" in one
+    )
+    answers = await listed(visit, "datasets", dataset, "shared", texts=_answer_texts, most=MOST, start=STARTS[1])
     return visit.show(
         "saved/page.html",
         refused["status"] if refused else 200,
         dataset=dataset,
-        items=items,
-        links={one["id"]: question_of({**one["question"], "label": one["title"]}).link for one in items},
-        answers=[{**answer, "request": single(answer["request"])} for answer in answers],
+        items=items.items,
+        found=items,
+        found_answers=answers,
+        links={one["id"]: question_of({**one["question"], "label": one["title"]}).link for one in items.items},
+        answers=[{**answer, "request": single(answer["request"])} for answer in answers.items],
         refused=refused,
     )
+
+
+def _texts(item: Any) -> tuple[object, ...]:
+    """Return the texts of a saved query in which words are looked for."""
+    return item["title"], item["question"]["sql"], item["person"], item["team"]
+
+
+def _answer_texts(answer: Any) -> tuple[object, ...]:
+    request = single(answer["request"])
+    return request.get("label"), request.get("sql"), answer["person"]
 
 
 async def save(visit: PageRequest) -> Response:
@@ -116,7 +133,7 @@ async def share(visit: PageRequest) -> Response:
 
 
 PAGES: Final = (
-    ConsolePage(method="GET", path="/console/data/{dataset}/saved", handle=show),
+    ConsolePage(method="GET", path="/console/data/{dataset}/saved", handle=show, query=(*STARTS, SEARCH)),
     ConsolePage(method="POST", path="/console/data/{dataset}/saved", handle=save),
     ConsolePage(method="GET", path="/console/saved/{saved}", handle=follow),
     ConsolePage(method="POST", path="/console/saved/{saved}/change", handle=change),

@@ -1,11 +1,12 @@
 """Teams, for curators: who is in them, what they have of each data set, and what of that is spent."""
 
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 
 from lapwing.server.console.acting import act, share_of
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.searching import SEARCH, part_of
 from lapwing.server.console.templates import segment
 from lapwing.server.console.toasts import Toast, named
 from lapwing.server.console.visits import ConsolePage, PageRequest
@@ -13,13 +14,20 @@ from lapwing.server.problems import Problem
 
 HERE: Final = "/console/teams"
 TEAM: Final = f"{HERE}/{{team}}"
+MOST: Final = 50
 
 
 async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """List the teams."""
-    teams = await visit.api.get("teams")
+    found = part_of(visit, await visit.api.get("teams"), _texts, MOST)
     status = refused["status"] if refused else 200
-    return visit.show("teams/page.html", status, teams=teams, refused=refused, typed=visit.form)
+    facts = {"teams": found.items, "found": found, "refused": refused, "typed": visit.form}
+    return visit.show("teams/page.html", status, **facts)
+
+
+def _texts(one: Any) -> tuple[object, ...]:
+    """Return the texts of a team in which words are looked for."""
+    return one["name"], *one["members"]
 
 
 async def add(visit: PageRequest) -> Response:
@@ -67,7 +75,7 @@ def _back(visit: PageRequest) -> str:
 
 
 PAGES: Final = (
-    ConsolePage(method="GET", path=HERE, handle=show),
+    ConsolePage(method="GET", path=HERE, handle=show, query=("after", SEARCH)),
     ConsolePage(method="POST", path=HERE, handle=add),
     ConsolePage(method="GET", path=TEAM, handle=show_team, query=("done",)),
     ConsolePage(method="POST", path=f"{TEAM}/join", handle=join),
