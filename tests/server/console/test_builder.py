@@ -9,6 +9,7 @@ import sqlglot
 from sqlglot import exp
 
 from lapwing.server.console.ask.accuracy import typical_results
+from lapwing.server.console.ask.builder import built
 from lapwing.server.console.ask.choices import (
     COMPARISONS,
     EMPTY,
@@ -210,6 +211,22 @@ def test_sql_that_the_builder_cannot_show_is_left_alone(alice: Visitor) -> None:
     assert fields_of(page)["sql"] == sql
     fresh = alice.submit(page, "/ask", write="1")
     assert fields_of(fresh)["sql"] == "SELECT plan, COUNT(*) AS n\nFROM visits\nGROUP BY plan"
+
+
+def test_lists_show_titles_and_labels_and_ask_names_and_codes(settled: World) -> None:
+    document = settled.ask("GET", "/v1/datasets/open", "alice").document
+    table = document["tables"][0]
+    table["title"], table["columns"]["plan"]["title"] = "Visits of a year", "Health plan"
+    table["columns"]["plan"]["labels"] = {"a": "public\u202e"}
+    fields = {"write": "1", "table": "visits", "m0": "share", "m0_column": "plan", "m0_was": "plan", "m0_value": "a"}
+    builder, sql = built({**fields, "k0": "plan", "w0": "plan"}, "", tables_of(document))
+    assert sql == "SELECT plan, AVG(CASE WHEN plan = 'a' THEN 1 ELSE 0 END) AS share_plan\nFROM visits\nGROUP BY plan"
+    column = ("plan", "\u2068Health plan\u2069 (plan)")
+    assert builder["tables"][0] == ("visits", "\u2068Visits of a year\u2069 (visits)")
+    assert all(column in builder[where] for where in ("by", "where"))
+    assert column in builder["measures"][0]["columns"]
+    shown = [("a", "\u2068public\u202e\u2069 (a)"), ("b", "b")]
+    assert builder["measures"][0]["values"] == builder["conditions"][0]["values"] == shown
 
 
 # ---- levels of accuracy ----

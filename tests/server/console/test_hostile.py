@@ -45,6 +45,11 @@ BUILT: Final = {
     "order": SCRIPT, "top": QUOTES,
 }  # fmt: skip
 """What somebody may send to the query builder."""
+PICKED: Final = {
+    "table": "visits", "table_was": "visits", "write": "1", "m0": "rows", "w0": SCRIPT, "w0_was": SCRIPT, "w0_is": "=",
+    "w0_value": QUOTES,
+}  # fmt: skip
+"""A column and a value that have a title and a label."""
 
 
 class Tags(HTMLParser):
@@ -171,6 +176,7 @@ def pages(alice: Visitor) -> Mapping[str, Shown]:
         "refused": alice.submit(form, "/ask", **asked),
         "preview": alice.post("/console/data/visits/ask/preview", {**form.form("/ask").fields, **asked}),
         "built": alice.post("/console/data/visits/ask/build", {**form.form("/ask").fields, **BUILT}),
+        "picked": alice.post("/console/data/visits/ask/build", {**form.form("/ask").fields, **PICKED}),
         **{path: carol.go(path) for path in CURATED},
         "token": carol.post("/console/people/alice/token", {FIELD: carol.secret(), "label": SCRIPT, "days": "1"}),
         "grant": carol.post(f"{ACCESS}/grant", {FIELD: carol.secret(), "name": SCRIPT, "share": QUOTES}),
@@ -221,7 +227,7 @@ def test_texts_stay_texts(alice: Visitor) -> None:
     assert SCRIPT in text_of(shown["/console/data/visits"])
     assert SCRIPT in text_of(shown["refused"])
     assert SCRIPT in text_of(shown["token"])
-    for name in ("one", "/console/data/visits", "/console/data/visits/ask", "chart", "rearranged"):
+    for name in ("one", "/console/data/visits", "/console/data/visits/ask", "chart", "rearranged", "picked"):
         assert LABEL in text_of(shown[name]), name
     assert SCRIPT in text_of(shown["built"])
 

@@ -26,6 +26,7 @@ from lapwing.server.console.ask.choices import (
 )
 from lapwing.server.console.ask.reading import choices_of
 from lapwing.server.console.data.columns import NUMBERS, ColumnText, TableText
+from lapwing.server.console.templates import clip
 
 MOST: Final[Mapping[str, int]] = {"m": 3, "k": 3, "w": 5}
 """Rows of measures, keys and conditions."""
@@ -51,6 +52,8 @@ COMPARED: Final[Mapping[str, str]] = {
 MOST_VALUES: Final = 200
 """Listed values in a picker; of more, one types."""
 MOST_COLUMNS: Final = 200
+LONGEST: Final = 60
+"""Characters of a title or a name in a list."""
 
 
 def first_choices(tables: Sequence[TableText], table: str = "") -> Choices:
@@ -139,12 +142,12 @@ def _rows(choices: Choices, table: TableText, tables: Sequence[TableText]) -> di
     places = [*(f"k{place}" for place in range(len(used.keys))), *(f"m{place}" for place in range(len(used.measures)))]
     return {
         "table": table.name,
-        "tables": [one.name for one in tables if one.columns],
+        "tables": [(one.name, described(one.name, one.title)) for one in tables if one.columns],
         "measured": [(what, text) for what, text in MEASURED.items() if what == "rows" or columns_for(what, table)],
         "measures": _with_empty(measures, "m", {"what": ""}),
-        "by": _names("by", table),
+        "by": _described("by", table),
         "keys": _with_empty(keys, "k", {"column": ""}),
-        "where": _names("where", table),
+        "where": _described("where", table),
         "conditions": _with_empty(conditions, "w", {"column": ""}),
         "sorts": list(zip(places, names, strict=True)),
         "sort": used.sort,
@@ -157,19 +160,37 @@ def _with_empty(rows: list[dict[str, Any]], kind: str, empty: dict[str, Any]) ->
     return rows if len(rows) >= MOST[kind] else [*rows, empty]
 
 
-def _names(what: str, table: TableText) -> list[str]:
-    return [column.name for column in columns_for(what, table)[:MOST_COLUMNS]]
+def _described(what: str, table: TableText) -> list[tuple[str, str]]:
+    """Return the columns for something: the name of each, and what a list shows."""
+    return [(column.name, described(column.name, column.title)) for column in columns_for(what, table)[:MOST_COLUMNS]]
+
+
+def described(name: str, meaning: str) -> str:
+    """Return what a list shows for a name or a value: its title or label first, then what the SQL says.
+
+    A list has no markup. So the first part stands in characters that keep its direction inside (Unicode's UAX 9).
+
+    >>> described("sex", "Sex at birth").strip("\u2068"), described("age", "")
+    ('Sex at birth\u2069 (sex)', 'age')
+    """
+    return f"\u2068{clip(meaning, LONGEST)}\u2069 ({clip(name, LONGEST)})" if meaning else name
+
+
+def _pickable(column: ColumnText) -> list[tuple[str, str]]:
+    """Return the values of a column that can be picked, and what a list shows for each."""
+    labels = column.facts.get("labels", {})
+    return [(value, described(value, labels.get(value, ""))) for value in values_of(column)]
 
 
 def _measure_row(measure: Measure, table: TableText) -> dict[str, Any]:
-    names = [] if measure.what in ("rows", "people") else _names(measure.what, table)
+    columns = [] if measure.what in ("rows", "people") else _described(measure.what, table)
     column = _column(measure.column, table)
-    shown = column is not None and measure.column in names
+    shown = column is not None and measure.column in dict(columns)
     return {
         "what": measure.what,
-        "columns": names,
+        "columns": columns,
         "column": measure.column if shown else "",
-        "values": values_of(column) if column is not None and shown and measure.what == "share" else [],
+        "values": _pickable(column) if column is not None and shown and measure.what == "share" else [],
         "value": measure.value,
         "name": measure.name,
         "lacking": complete(replace(_only(table), measures=(measure,)), table).measures[0].what != measure.what,
@@ -193,7 +214,7 @@ def _condition_row(condition: Condition, table: TableText) -> dict[str, Any]:
     column = _column(condition.column, table)
     if column is None:
         return {"column": ""}
-    values = values_of(column)
+    values = _pickable(column)
     lacking = not complete(replace(_only(table), conditions=(condition,)), table).conditions
     return {
         "column": condition.column,
