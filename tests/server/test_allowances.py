@@ -19,16 +19,19 @@ from lapwing.cli.console import rendered
 from lapwing.documents import budget_document
 from lapwing.errors import AllowanceExhausted, DataStopped, InvalidParameter
 from lapwing.ledger import transitions
-from lapwing.ledger.allowances import Allowance, Limits, LimitsNow, require_within
+from lapwing.ledger.allowances import Allowance, Limits, LimitsNow, Remaining, require_chargeable, require_within
 from lapwing.ledger.entries import Charge, Charged
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.state import LedgerState, Spent
 from lapwing.ledger.transitions import fold
 from lapwing.ledger.waiting import UnderWay
-from lapwing.privacy.filters import Refused
+from lapwing.privacy.filters import Account, Refused
 from lapwing.release import refusals as release_refusals
+from lapwing.server.bodies import QueryBody
 from lapwing.server.datasets import ServedDataset
+from lapwing.server.execution import Ask
+from lapwing.server.people import RIGHTS_OF, Caller
 from lapwing.server.policies import Grant
 from tests.support.effort import is_long, one_in
 from tests.support.server.world import World, on_both
@@ -533,6 +536,39 @@ def test_one_question_takes_at_most_the_same_share_of_delta(charges: list[Charge
     else:
         with pytest.raises(AllowanceExhausted, match="delta"):
             require_within(limits, {}, REGISTRATION, charges)
+
+
+def test_what_charges_leave_is_told_with_the_decision() -> None:
+    """Of the budget, and of the tightest share; what is refused leaves nothing to tell."""
+    spending = spent(b="0.25", c="0.125")
+    account = Account(budget=lw.PureDP(1), spent=lw.PureDP(Fraction(3, 8)))
+    state = LedgerState(
+        sequence=9, hash="", registration=REGISTRATION, account=account, version=1, digests={}, spending=spending
+    )
+    told: list[Remaining] = []
+    two = [charge("a", "0.0625"), charge("a", "0.0625")]
+    for allowances, own in (((), None), ((HALF, replace(HALF, share=Fraction(1))), Fraction(1, 8))):
+        require_chargeable(Limits(allowances=allowances, decided=told.append), state, two)
+        assert told.pop() == Remaining(cap=Fraction(1), budget=Fraction(1, 2), own=own)
+    with pytest.raises(AllowanceExhausted):
+        require_chargeable(Limits(allowances=(HALF,), decided=told.append), state, [charge("a", "0.3")])
+    require_chargeable(Limits(decided=told.append), state, [charge("a", "0.7")])  # the ledger refuses it
+    assert not told
+
+
+def test_the_record_of_a_charge_says_what_it_left(world: World) -> None:
+    """As budget and share do after it, also where a query takes several charges; a stored result left nothing."""
+    grant(world, "alice", Fraction(1, 2))
+    served = world.service.datasets.everything()[0]
+    alice = Caller(name="alice", role="analyst", rights=RIGHTS_OF["analyst"], token="")
+    one = question()
+    for body, charged in ((one, True), (searching("0.2"), True), (one, False)):
+        ask = Ask(caller=alice, served=served, body=QueryBody.model_validate(body))
+        (record,) = world.service.executor.answered(ask)
+        view = world.session().budget()
+        cap = view.total.amount
+        left = Remaining(cap=cap, budget=view.remaining.amount, own=cap / 2 - spent_of(world, "alice"))
+        assert record.remaining == (left if charged else None)
 
 
 def test_a_split_reserves_delta(world: World) -> None:

@@ -62,6 +62,22 @@ class Allowance:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Remaining:
+    """The rest after charges, as amounts in the ledger's unit.
+
+    Args:
+        cap: The whole budget.
+        budget: The rest of the budget.
+        own: The rest of the tightest limit of the caller, None if only the budget limits them.
+    """
+
+    cap: Fraction
+    budget: Fraction
+    own: Fraction | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What a request must keep to beside the cap.
 
@@ -73,6 +89,8 @@ class Limits:
         stopped: Whether the curator has stopped the data set.
         timed: Whether who asks may not see how long anything takes, so that late answers refuse the charge
             (`ledger.events`).
+        decided: Hears the rest after charges that fit, before the ledger commits them. The last call is about the
+            charges that the ledger made, if it made any.
     """
 
     allowances: tuple[Allowance, ...] = ()
@@ -81,6 +99,7 @@ class Limits:
     least_epsilon: Callable[[Fraction], str] | None = None
     stopped: bool = False
     timed: bool = False
+    decided: Callable[[Remaining], None] | None = None
 
 
 LimitsNow = Callable[[], Limits]
@@ -159,21 +178,43 @@ def require_chargeable(limits: Limits, state: LedgerState, charges: Sequence[Cha
         QueryRefused: If the question is not understood or not allowed.
         AllowanceExhausted: If the limits of who asks do not bear it.
     """
-    require_within(limits, state.spending, state.registration, charges, left_if_refused(state, charges))
+    after = _paid_together(state, charges)
+    left = _left_for(state, charges) if isinstance(after, Refused) else None
+    require_within(limits, state.spending, state.registration, charges, left)
     if limits.timed:
         require_few(state, charges)
+    if limits.decided is not None and not isinstance(after, Refused):
+        limits.decided(_remaining(limits, state, charges, after))
 
 
 def left_if_refused(state: LedgerState, charges: Sequence[Charge]) -> Spent | None:
     """Return what the budget has left for charges that it does not hold together, or None: it holds them."""
-    after = state
+    return _left_for(state, charges) if isinstance(_paid_together(state, charges), Refused) else None
+
+
+def _paid_together(state: LedgerState, charges: Sequence[Charge]) -> LedgerState | Refused:
+    """Return the state after charges, or the refusal of the first one that does not fit after the others."""
     for charge in charges:
-        outcome = paid(after, charge)
+        outcome = paid(state, charge)
         if isinstance(outcome, Refused):
-            amount = min(state.room(one.parts).amount for one in charges)
-            return Spent(amount=amount, delta=min(state.delta_room(one.parts) for one in charges))
-        after = outcome
-    return None
+            return outcome
+        state = outcome
+    return state
+
+
+def _left_for(state: LedgerState, charges: Sequence[Charge]) -> Spent:
+    amount = min(state.room(one.parts).amount for one in charges)
+    return Spent(amount=amount, delta=min(state.delta_room(one.parts) for one in charges))
+
+
+def _remaining(limits: Limits, state: LedgerState, charges: Sequence[Charge], after: LedgerState) -> Remaining:
+    """Return the rest after charges; the state `after` has paid them."""
+    cap, budget = after.account.budget.amount, after.account.remaining.amount
+    shares = []
+    for allowance in limits.allowances:
+        counted = sum((price_of(charge) for charge in charges if charge.principal in allowance.names), Spent())
+        shares.append(allowance.room(state.spending, state.registration).amount - counted.amount)
+    return Remaining(cap=cap, budget=budget, own=min([budget, *shares]) if shares else None)
 
 
 def _too_cheap(limits: Limits, price: Fraction, cap: Fraction) -> QueryRefused:

@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, final
 
+from lapwing.ledger.allowances import Remaining
 from lapwing.server import credentials
 from lapwing.server.listing import no_such_item
 from lapwing.server.problems import Problem
@@ -39,6 +40,7 @@ class AnswerRecord:
 
     Args:
         repeated: Whether it is here what an earlier request of the same key came to.
+        remaining: The rest of the budget after its charge, None if Lapwing did not charge it just now.
     """
 
     id: str
@@ -50,6 +52,7 @@ class AnswerRecord:
     arrow: bytes
     dropped: bool
     repeated: bool = False
+    remaining: Remaining | None = None
 
 
 @final

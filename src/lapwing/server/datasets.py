@@ -13,7 +13,7 @@ from lapwing.catalog.ledger import place_of
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.errors import InvalidParameter, LapwingError
-from lapwing.ledger.allowances import Limits
+from lapwing.ledger.allowances import Limits, Remaining
 from lapwing.release.request import Timing
 from lapwing.server.catalog_versions import CatalogVersions
 from lapwing.server.deadline.pace import Pace
@@ -50,7 +50,13 @@ class ServedDataset:
         return caller.at(self.name).role == "curator" or policies.trusts_with_time(self.name, caller.name)
 
     def for_caller(
-        self, caller: Caller, policies: Policies, pace: Pace | None = None, *, timed: bool = False
+        self,
+        caller: Caller,
+        policies: Policies,
+        pace: Pace | None = None,
+        *,
+        timed: bool = False,
+        decided: Callable[[Remaining], None] | None = None,
     ) -> Session:
         """Return a session on behalf of somebody, within what the policy allows at the time of each charge.
 
@@ -58,10 +64,11 @@ class ServedDataset:
             pace: At which somebody is asked for who is not trusted with time, where that is kept to.
             timed: Whether it would be kept to where something is charged, so that a price knows of charges that late
                 answers refuse.
+            decided: As `Limits` has it.
         """
 
         def limits() -> Limits:
-            return policies.limits(self.name, caller.name, self.session.price)
+            return replace(policies.limits(self.name, caller.name, self.session.price), decided=decided)
 
         if pace is not None:
             return self.session.acting_for(caller.name, pace.limited(limits), timing=pace.timing(self.session.catalog))

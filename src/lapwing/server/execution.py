@@ -50,6 +50,7 @@ from lapwing.documents.answer_document import (
     description_document,
     facts_document,
 )
+from lapwing.ledger.allowances import Remaining
 from lapwing.privacy.amounts import probability
 from lapwing.server.answer_store import AnswerRecord, AnswerStore, IdempotencyRecord, NewAnswer
 from lapwing.server.bodies import BatchBody, PricedBody, QueryBody, body_of, number, requests_of
@@ -485,7 +486,10 @@ class QuestionExecutor:
             if earlier is not None:
                 return self._repeated(earlier, ask, digest)
             try:
-                return self._bought(ask.served.for_caller(ask.caller, self._policies, ask.pace), ask, name, seal)
+                left: list[Remaining] = []
+                session = ask.served.for_caller(ask.caller, self._policies, ask.pace, decided=left.append)
+                records = self._bought(session, ask, name, seal)
+                return tuple(replace(record, remaining=left[-1]) for record in records) if left else records
             except (NotStored, TooBusy):  # it is asked again, when it is charged or its turn comes again
                 if key is not None:
                     self._answers.forget(ask.person, key)

@@ -21,6 +21,7 @@ from lapwing.catalog.toml import loads
 from lapwing.privacy.measures import PureDP
 from lapwing.server.pgwire import session as session_module
 from lapwing.server.pgwire.catalog import PublicCatalogs
+from lapwing.server.pgwire.notices import DELAYED
 from lapwing.server.pgwire.protocol import Protocol
 from lapwing.server.pgwire.results import Portal, Prepared, StatementResult
 from lapwing.server.pgwire.session import WireSession
@@ -66,7 +67,7 @@ class Ledger:
         }
         document |= {"delayed": True} if "late" in sql else {}
         document |= {"stored": stored, "facts": [], "notes": [], "intervals": {"n": {"low": [1] * 3, "high": [9] * 3}}}
-        return (SimpleNamespace(document=document),)
+        return (SimpleNamespace(document=document, remaining=None),)
 
 
 CATALOG = """
@@ -84,10 +85,6 @@ n = { type = "integer" }
 """
 
 
-def unreadable(*, history: bool) -> None:
-    raise errors.LedgerFault("Nobody can say what is left.")
-
-
 def service_of(ledger: Ledger) -> Any:
     caller = SimpleNamespace(name="alice", may=lambda _: False)
     output = SimpleNamespace(name="n", value=SimpleNamespace(shape="integer"))
@@ -95,7 +92,7 @@ def service_of(ledger: Ledger) -> Any:
     preview = SimpleNamespace(stored=False, epsilon=0.1, price=PureDP(0.1), columns=[column], notes=[])
     asking = SimpleNamespace(plan=lambda *_, **__: SimpleNamespace(outputs=[output]), explain=lambda *_, **__: preview)
     catalog = loads(CATALOG, file="open.toml", folder=Path())
-    held = SimpleNamespace(catalog=catalog, public_tables={}, budget=unreadable)
+    held = SimpleNamespace(catalog=catalog, public_tables={})
     served = SimpleNamespace(name="open", session=held, for_caller=lambda *_, **__: asking)
     return SimpleNamespace(
         people=SimpleNamespace(is_local=True, caller_of=lambda _: caller),
@@ -345,7 +342,7 @@ def test_a_result_that_left_late_says_so() -> None:
         for table, late in (("late", True), ("t", False)):
             told = Client().send(wire.query(f"SELECT COUNT(*) AS n FROM {table}"))
             (notice,) = [one.fields["M"] for one in told if one.kind == "N"]
-            assert (session_module.DELAYED in notice) == late
+            assert (DELAYED in notice) == late
 
 
 # ---- planted bugs ----------------------------------------------------------------------------------------------------

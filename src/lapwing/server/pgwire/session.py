@@ -9,25 +9,19 @@ A data set is a database: like a query of PostgreSQL, a query reads only one.
 """
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
-from fractions import Fraction
-from types import SimpleNamespace
 from typing import Any, Final, TypeVar, final
 
 from fastapi.concurrency import run_in_threadpool
 from pydantic import ValidationError
 
 from lapwing import errors
-from lapwing.answer.presentation import cost_in_words
 from lapwing.answer.python_values import Cell
-from lapwing.budget import BudgetView
 from lapwing.documents.answer_document import value_of
 from lapwing.documents.session_document import tables_of_catalog
-from lapwing.ledger.allowances import Allowance
 from lapwing.privacy.measures import from_record
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import MOST_SQL, QueryBody
@@ -43,6 +37,7 @@ from lapwing.server.pgwire.connection_statements import ConnectionStatements, Wi
 from lapwing.server.pgwire.cursors import declared
 from lapwing.server.pgwire.default_price import TakenPrice, taken_price, was_charged
 from lapwing.server.pgwire.messages import Report
+from lapwing.server.pgwire.notices import NO_ROWS, notice_of, what_is_left
 from lapwing.server.pgwire.parameter_inference import as_texts, column_types, inferred
 from lapwing.server.pgwire.refusals import CATALOG_HINT, ROWS_HINT, STATES, StatementRefused
 from lapwing.server.pgwire.results import (
@@ -72,8 +67,6 @@ CatalogResult = tuple[Sequence[tuple[str, int]], Sequence[Sequence[values.Shown]
 LONG_TEXT: Final = 4_000
 """Characters of a text that is read in a thread."""
 Read = TypeVar("Read")
-NO_ROWS: Final = "free: LIMIT 0 shows no rows"
-DELAYED: Final = "delayed: the result left later than it should"
 _ENDED: Final = frozenset({"COMMIT", "END", "ROLLBACK", "ABORT"})
 
 
@@ -421,24 +414,12 @@ class WireSession:
         finally:
             self.service.metrics.count_tool(self.dataset, tool, outcome)
         said = [taken.notice] if taken is not None and was_charged(record) else []
-        if not record.document["stored"]:
-            left = await run_in_threadpool(self._count_charge, record, served, tool)
-            said += left if caller.may("read") else []
-        return self._shown_result(record, served, said)
-
-    def _count_charge(self, record: AnswerRecord, served: ServedDataset, tool: str) -> list[str]:
-        """Count what a tool was charged, for the curator, and say which part of the budget is left.
-
-        Both are nothing where the ledger cannot be read: the query was charged, and its result must arrive.
-        """
-        try:
-            view = served.session.budget(history=False)
-            charged = from_record(record.document["cost"]).amount / view.total.amount
+        left = record.remaining
+        if left is not None:
+            charged = from_record(record.document["cost"]).amount / left.cap
             self.service.metrics.count_charge(self.dataset, tool, float(charged))
-            limits = self.service.policies.limits(served.name, self.person, served.session.price)
-            return _left(view, limits.allowances)
-        except errors.LapwingError:
-            return []
+            said += what_is_left(left) if caller.may("read") else []
+        return self._shown_result(record, served, said)
 
     async def _taken(self, statement: SqlStatement, served: ServedDataset) -> TakenPrice | None:
         """Return the default cost that a query takes, where the connection names none."""
@@ -557,35 +538,15 @@ class WireSession:
             return caller, await run_in_threadpool(self.service.datasets.visible, caller, self.dataset)
         return await run_in_threadpool(found)
 
-    def _shown_result(self, record: AnswerRecord, served: ServedDataset, more: Sequence[str]) -> StatementResult:
+    def _shown_result(self, record: AnswerRecord, served: ServedDataset, more: list[str]) -> StatementResult:
         document = record.document
         names, types = document["columns"], document["types"]
         columns = [(name, values.TYPES[types[name]]) for name in names]
         rows: list[list[Cell]] = [[value_of(row[name], types[name]) for name in names] for row in document["rows"]]
         if self.settings.is_on("intervals"):
             columns, rows = with_ends(columns, rows, document["intervals"])
-        budget = served.session.catalog.budget
-        delta = Fraction(budget.delta) - Fraction(budget.delta_keys)
-        cost = SimpleNamespace(cost=from_record(document["cost"]), stored=document["stored"])
-        said = [cost_in_words(cost, delta)]
-        widths = {one["name"]: one["half_width"] for one in document.get("facts", ()) if one["half_width"] is not None}
-        said += [f"{name} ±{width:,.6g} (95 %)" for name, width in widths.items()]
-        said += [DELAYED] if document.get("delayed") else []
-        said += more
-        return StatementResult(
-            tag=f"SELECT {len(rows)}", columns=columns, rows=rows, notices=["; ".join(said), *document["notes"]]
-        )
-
-
-def _left(view: BudgetView, allowances: Sequence[Allowance]) -> list[str]:
-    """Say which part of the budget is left, and which part the caller may spend, rounded down."""
-    cap = view.total.amount
-    left = [
-        view.remaining.amount,
-        *(allowance.share * cap - allowance.spent(view.spending).amount for allowance in allowances),
-    ]
-    budget, own = (f"{max(math.floor(1000 * part / cap), 0) / 10:g} %" for part in (left[0], min(left)))
-    return [f"{budget} of the budget is left", *([f"you may use {own}"] if allowances else [])]
+        notices = [notice_of(record, served.session.catalog.budget, more), *document["notes"]]
+        return StatementResult(tag=f"SELECT {len(rows)}", columns=columns, rows=rows, notices=notices)
 
 
 def _of_catalog(found: CatalogResult | None) -> StatementResult | None:
