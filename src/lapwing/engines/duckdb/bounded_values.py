@@ -10,7 +10,7 @@ from lapwing.engines.duckdb.cleaned import is_whole, read
 from lapwing.engines.duckdb.literals import clamp, double, identifier, whole
 from lapwing.engines.duckdb.printers import print_in_steps
 from lapwing.query.expressions.as_read import read_columns
-from lapwing.query.expressions.types import READ_INTEGER, Fixed, Real, Type
+from lapwing.query.expressions.types import Fixed, Real, Type
 
 
 def clean(column: Declared, physical: str, value: str) -> str:
@@ -54,20 +54,6 @@ def columns_read(table: Table, types: Mapping[str, str]) -> list[str]:
         types: The engine's own of all columns.
     """
     return [f"{as_read(own, types[own.name], kind)} AS {identifier(name)}" for own, name, kind in read_columns(table)]
-
-
-def derived(table: Table) -> dict[str, str]:
-    """Return bounded numbers that are cheap functions of what was read: an index need not hold them.
-
-    A clamp of a whole number moves nothing that the far bounds of what was read would have moved elsewhere. Steps of a
-    whole number are not among these, as what was read is rounded; nor are those of a double: dividing into steps anew
-    takes longer for each question, to plan and for every row, than the few bytes that they are take to be read.
-    """
-    return {
-        own.name: clean_whole(identifier(name), own)
-        for own, name, kind in read_columns(table)
-        if kind == READ_INTEGER and own.step == 1
-    }
 
 
 def as_read(column: Declared, physical: str, kind: Type) -> str:

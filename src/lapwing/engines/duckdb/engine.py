@@ -295,7 +295,7 @@ class DuckDB:
             if not os.path.lexists(there):
                 return None
             self._index_seen.add(table.name)
-        return self._indexes.find(self._database, there, self._identity(table, digests), self._paths[table.name], table)
+        return self._indexes.find(self._database, there, self._identity(table, digests), self._paths[table.name])
 
     def _identity(self, table: Table, digests: Mapping[str, str]) -> str:
         return self._identities.of(table, digests, lambda above: self._facts(above)[1])

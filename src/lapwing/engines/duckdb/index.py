@@ -19,7 +19,8 @@ DuckDB), if they are few: then nobody needs to compare ten million texts to coun
 texts again, or, where a question only passes a column on, its values by number, with the list. The list is of all words
 in the file, in their own order. So it holds what no kept row has too: it is private data, like the rows.
 
-A bounded number is stored as it is read, and within its bounds unless that is a cheap function of it (`derived`).
+A bounded number is stored as it is read, and within its bounds too. To clamp it for each question would take longest
+where NULLs and values out of bounds are mixed, which nobody may learn from a clock.
 """
 
 import hashlib
@@ -28,7 +29,7 @@ import os
 import platform
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -49,7 +50,7 @@ from lapwing.engines.duckdb.stamps import Stamp
 from lapwing.engines.duckdb.stored_rows import kept_rows
 from lapwing.machine import progress, scratch
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 SUFFIX: Final = ".lapwing.index"
 BUILD_PREFIX: Final = ".lapwing-index-"
 ROWS: Final = "kept"
@@ -91,17 +92,8 @@ def identity_of(lineage: Sequence[Ingredient], keys: Sequence[Sequence[str]]) ->
     """
     meaning = lineage[0].table.digest
     origins = [[origin.digest, kept_rows(origin.table, origin.source, True, WHOLE)] for origin in lineage]
-    facts = [FORMAT, _engine(), meaning, origins, sorted(map(sorted, keys)), derived(lineage[0].table)]
+    facts = [FORMAT, _engine(), meaning, origins, sorted(map(sorted, keys))]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-
-def derived(table: Table) -> dict[str, str]:
-    """Return the columns that an index does not hold, each as a function of those that it holds."""
-    if not any(column.numeric and column.bounded for column in table.columns):
-        return {}
-    from lapwing.engines.duckdb import bounded_values  # here: most tables of an index that is found have none
-
-    return bounded_values.derived(table)
 
 
 @cache
@@ -114,11 +106,10 @@ def _engine() -> tuple[str, ...]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedRows:
-    """Where rows are stored, which columns as numbers of words, and which are computed from others."""
+    """Where rows are stored, and which columns as numbers of words."""
 
     rows: str
     by_words: frozenset[str]
-    computed: Mapping[str, str] = field(default_factory=dict)
 
     def relation(self, passed_on: Collection[str] = ()) -> str:
         """Return the relation to select from.
@@ -128,9 +119,7 @@ class IndexedRows:
         """
         names = [identifier(name) for name in sorted(self.by_words.difference(passed_on))]
         texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in names)
-        shown = [f"* REPLACE ({texts})" if texts else "*"]
-        shown += (f"{value} AS {identifier(name)}" for name, value in self.computed.items())
-        return f"(SELECT {', '.join(shown)} FROM {self.rows})" if texts or self.computed else self.rows
+        return f"(SELECT * REPLACE ({texts}) FROM {self.rows})" if texts else self.rows
 
 
 @final
@@ -167,7 +156,7 @@ class Indexes:
         """Return the folders in which indexes will be built, which the database must be allowed."""
         return sorted({f"{folder_of(source) / self._building}/" for source in sources})
 
-    def find(self, database: Database, path: Path, identity: str, source: Path, table: Table) -> IndexedRows | None:
+    def find(self, database: Database, path: Path, identity: str, source: Path) -> IndexedRows | None:
         """Return where the rows of this identity are stored, or None if there is no index to be trusted."""
         with self._lock:
             stamp, held = _stamp(path, source), self._held.get(path)
@@ -179,7 +168,7 @@ class Indexes:
             if stamp is None:
                 return None
             alias = f"index_{next(self._aliases)}"
-            stored = _attached(database, path, alias, identity, derived(table))
+            stored = _attached(database, path, alias, identity)
             stored = stored if _stamp(path, source) == stamp else None
             held = _OpenIndex(stamp=stamp, identity=identity, alias=alias, stored=stored)
             if stored is None:
@@ -321,9 +310,7 @@ def _stamp(path: Path, source: Path) -> Stamp | None:
     return Stamp.of({path: status})
 
 
-def _attached(
-    database: Database, path: Path, alias: str, wanted: str, computed: Mapping[str, str]
-) -> IndexedRows | None:
+def _attached(database: Database, path: Path, alias: str, wanted: str) -> IndexedRows | None:
     """Attach an index for reading and return where its rows are, if it states the identity that is wanted."""
     rows = f"{alias}.{ROWS}"
     try:
@@ -335,4 +322,4 @@ def _attached(
     if columns is None:
         return None
     by_words = frozenset(str(name) for name, kind, *_ in columns if str(kind).startswith("ENUM"))
-    return IndexedRows(rows=rows, by_words=by_words, computed=computed)
+    return IndexedRows(rows=rows, by_words=by_words)

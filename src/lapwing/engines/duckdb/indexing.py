@@ -122,9 +122,7 @@ class Indexing:
         passes = self.passes(from_files((table,), relations))
         parts = [Pass(index=part, of=passes) for part in range(passes)]
         rows = index.IndexRows(
-            parts=lambda types: [
-                self.layers.rows(table, relations, part, types, index.derived(table)) for part in parts
-            ],
+            parts=lambda types: [self.layers.rows(table, relations, part, types) for part in parts],
             words=index.words(table, self.layers.source(table)),
         )
         with progress.work(f"Writing the index of {table.name}"):

@@ -14,7 +14,7 @@ number. The premise is that the data, this SQL and the engine are the same; and 
 since a question asks only for functions of the bag.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import final
@@ -51,20 +51,17 @@ def kept_rows(
     part: Pass,
     parents: Sequence[str] = (),
     types: Mapping[str, str] | None = None,
-    without: Collection[str] = (),
 ) -> str:
     """Return a query whose rows are those of `kept`, a unit's beside each other.
 
     Args:
         parents: The layers beneath that of a linked table, of the same part.
         types: In which columns are wanted.
-        without: Columns that are left out.
     """
     order = "" if table.unit_is_row else f" ORDER BY {unit_name(table)}"
     kinds = {identifier(name): kind for name, kind in (types or {}).items()}
     casts = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in kinds.items())
-    left_out = ", ".join(map(identifier, without))
-    shown = f"*{f' EXCLUDE ({left_out})' if left_out else ''}{f' REPLACE ({casts})' if casts else ''}"
+    shown = f"*{f' REPLACE ({casts})' if casts else ''}"
     layers = ", ".join([*parents, layer(table, source, reads, part)])
     return f"WITH {layers} SELECT {shown} FROM {kept_name(table)}{order}"
 
@@ -101,11 +98,10 @@ class Layers:
         relations: Relations,
         part: Pass,
         types: Mapping[str, str] | None = None,
-        without: Collection[str] = (),
     ) -> str:
         """Return the query for the rows of a table that exist, made from its file."""
         above = self.above(table, relations, part)
-        return kept_rows(table, self.source(table), self.reads, part, above, types, without)
+        return kept_rows(table, self.source(table), self.reads, part, above, types)
 
 
 @contextmanager
