@@ -53,7 +53,7 @@ FIGURES: Mapping[str, Figure] = {
     "query rooms": Figure(what="Rooms of `query`", once=45, most=13),
     "query arrows": Figure(what="Arrows between rooms of `query`", once=189, most=49),
     "query circles": Figure(what="Rooms of `query` in circles, or between two", once=10, most=0),
-    "attempts": Figure(what="`except QueryRefused` in `query`", once=36, most=37),
+    "attempts": Figure(what="`except QueryRefused` in `query`", once=36, most=29),
     "compared texts": Figure(what="Places that compare the words of a message", once=9, most=0),
     "facades": Figure(what="Modules that import their names when they are used", once=10, most=5),
     "parameters": Figure(what=_WIDE, once=9, most=0),

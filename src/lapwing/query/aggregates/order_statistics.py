@@ -30,7 +30,7 @@ from lapwing.query.derivation.rationals import shape_in_steps
 from lapwing.query.expressions import conversion, logic, temporal
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Literal, is_number
-from lapwing.query.expressions.naming import as_number, written_name
+from lapwing.query.expressions.naming import as_number, said_of, written_name
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import Fixed, Type, describe, is_temporal
 from lapwing.query.measures.distribution import Distribution, fixed_point
@@ -155,13 +155,10 @@ def _statistic(node: exp.Expression, argument: object, share: Fraction, kind: Ra
     if not is_number(expression.type) and not is_temporal(expression.type):
         reason = f"{_name(node, rows)} needs a number, a date or a timestamp, not {describe(expression.type)}"
         raise rows.refusal(node, RefusalCause.WRONG_TYPE, reason, as_number(describe(expression.type)))
-    try:
+    with rows.pointing(node, said_of(_name(node, rows))):
         named = scope.named(node)
         number = _in_whole_numbers(expression, named) if is_temporal(expression.type) else per_row(expression, named)
         counted = logic.only_where(conversion.summable(number), scope.condition)
-    except QueryRefused as refused:
-        reason = f"{_name(node, rows)}: {refused.reason[0].lower()}{refused.reason[1:]}"
-        raise rows.refused_at(node, refused, reason) from None
     discrete = kind != "continuous" and isinstance(number.type, Fixed)
     shape: Shape = shape_in_steps(cast(Fixed, number.type).step) if discrete else "real"
     sets = scope.sets or (scope.keys,)  # each grouping set has cells by its own keys

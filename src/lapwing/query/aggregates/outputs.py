@@ -109,14 +109,10 @@ def bind_output(node: exp.Expression, scope: SelectScope, requests: Requests) ->
         raise scope.rows.refusal(
             node, RefusalCause.FUNCTION_NOT_SUPPORTED, f"{name_of(node)} is not supported here", remedy
         )
-    try:
+    with scope.rows.pointing(node):
         value = handler(node, scope, requests)
         named = scope.named(node)
         return value if named is None else with_privacy_arguments(value, node, named, scope.selection, requests)
-    except QueryRefused as refused:
-        if refused.position is not None:
-            raise
-        raise scope.rows.refused_at(node, refused) from None
 
 
 def _key(node: exp.Expression, scope: SelectScope) -> KeyValue | None:

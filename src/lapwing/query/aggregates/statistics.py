@@ -9,7 +9,7 @@ from typing import Final, Literal, cast
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.errors import RefusalCause
 from lapwing.query.aggregates.approximate_bounds import within_bounds
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
 from lapwing.query.derivation.moments import correlation, covariance, deviation, variance
@@ -19,6 +19,7 @@ from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.casts import truth_as_number
 from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import as_number, name_of
+from lapwing.query.expressions.rows import refused_as
 from lapwing.query.expressions.types import Fixed, describe
 from lapwing.query.measures.measures import Count, Sum
 
@@ -89,10 +90,9 @@ def _sum(value: Expression, condition: Expression | None) -> Sum:
 
 def _product(first: Expression, second: Expression, condition: Expression | None) -> Sum:
     """Return the sum of the product of two deviations from the middles of their bounds."""
-    try:
+    reason = "The square of the numbers is too fine or too large to be summed"
+    with refused_as(lambda refused: refused.pointing_at(None, reason)):
         product = conversion.summable(arithmetic.multiply(_deviation(first), _deviation(second)))
-    except QueryRefused as refused:
-        raise refused.pointing_at(None, "The square of the numbers is too fine or too large to be summed") from None
     whole = cast(Fixed, product.type)
     return Sum(argument=logic.only_where(product, condition), origin=((whole.low or 0) + (whole.high or 0)) // 2)
 

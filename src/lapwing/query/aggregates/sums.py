@@ -6,7 +6,7 @@ from typing import Final, cast
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.errors import RefusalCause
 from lapwing.query.aggregates.approximate_bounds import within_bounds
 from lapwing.query.aggregates.counts import rows_where
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
@@ -19,7 +19,7 @@ from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.casts import truth_as_number
 from lapwing.query.expressions.expression import Expression, is_number
-from lapwing.query.expressions.naming import as_number
+from lapwing.query.expressions.naming import as_number, said_of
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import describe
 from lapwing.query.measures.distinct_sums import SumDistinct
@@ -50,16 +50,12 @@ def _numeric(node: exp.Expression, inner: object, rows: RowScope) -> Expression:
 
 def _total(node: exp.Expression, scope: SelectScope, requests: Requests) -> Sum:
     argument, named = _number(node, scope), scope.named(node)
-    try:
+    with scope.rows.pointing(node, said_of(node.key.upper())):
         if named is not None and named.contribution_bounds_per_row == "wide":
             bounded = within_reach(argument, named)
         else:
             bounded = within_bounds(argument, named, scope.condition, requests)
         return Sum(argument=logic.only_where(conversion.summable(bounded), scope.condition))
-    except QueryRefused as refused:
-        name = node.key.upper()
-        reason = f"{name}: {refused.reason[0].lower()}{refused.reason[1:]}"
-        raise scope.rows.refused_at(node, refused, reason) from None
 
 
 def _sum(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
@@ -82,12 +78,9 @@ def _distinct(node: exp.Expression, distinct: exp.Distinct, scope: SelectScope) 
             node, RefusalCause.INAPPLICABLE_OPTION, f"SUM(DISTINCT …): {reason}", "Give contribution_bounds_per_row."
         )
     argument = _numeric(node, distinct.expressions[0], rows)
-    try:
+    with rows.pointing(node, said_of("SUM(DISTINCT …)")):
         summed = conversion.summable(per_row(argument, named))
         return SumDistinct(argument=logic.only_where(summed, scope.condition))
-    except QueryRefused as refused:
-        reason = f"SUM(DISTINCT …): {refused.reason[0].lower()}{refused.reason[1:]}"
-        raise rows.refused_at(node, refused, reason) from None
 
 
 def _average(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:

@@ -33,7 +33,7 @@ from lapwing.query.derivation.derive import FunctionCall, compute
 from lapwing.query.derivation.derived import values_in
 from lapwing.query.derivation.node import Derived, Output
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
-from lapwing.query.expressions.rows import same_name
+from lapwing.query.expressions.rows import refused_as, same_name
 from lapwing.query.from_clause.common_tables import (
     bare,
     checked_common_tables,
@@ -362,10 +362,8 @@ class _Composer:
         composition = Composition(sources=tuple(names.plans), joins=tuple(joins))
         outputs = [Output(name=name, value=value) for name, value in names.aliases().items()]
         base = self._composed(composition, outputs)
-        try:
+        with refused_as(lambda refused: refused.reworded(*map(in_words_of_the_text, (refused.reason, refused.remedy)))):
             return OuterSelect(base, InnerSelect(select, "answer", ()), self._rows.text, self._outputs).over(select)
-        except QueryRefused as refused:
-            raise refused.reworded(*map(in_words_of_the_text, (refused.reason, refused.remedy))) from None
 
     def _group_by_all(self, select: exp.Select) -> None:
         """Write DISTINCT as GROUP BY: equal rows are one."""

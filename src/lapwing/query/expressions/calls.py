@@ -31,12 +31,8 @@ def bind_expression(node: exp.Expression, rows: RowScope) -> Expression:
         raise rows.refusal(
             node, RefusalCause.FUNCTION_NOT_SUPPORTED, f"{name_of(node)} is not supported here", remedy_of(node)
         )
-    try:
+    with rows.pointing(node):
         return bearable(require_small(_seen(handler, node, rows)))
-    except QueryRefused as refused:
-        if refused.position is not None:
-            raise
-        raise rows.refused_at(node, refused) from None
 
 
 def bind_both(node: exp.Expression, rows: RowScope) -> Expression:

@@ -1,6 +1,6 @@
 """What people call a part of a question, and what to write instead of one that is not answered."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
@@ -191,6 +191,11 @@ _AS_NUMBERS: Mapping[str, str] = {
 def as_number(kind: str) -> str:
     """Return what makes a number of a value of another kind, as `describe` names it."""
     return _AS_NUMBERS.get(kind, "Write a number.")
+
+
+def said_of(function: str) -> Callable[[str], str]:
+    """Return what makes the reason of a refusal begin with the function that it is about."""
+    return lambda reason: f"{function}: {reason[0].lower()}{reason[1:]}"
 
 
 def remedy_of(node: exp.Expression) -> str:

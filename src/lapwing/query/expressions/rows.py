@@ -1,7 +1,7 @@
 """What a question may name in one row: columns by SQL's rules, and refusals that know where they point."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -57,15 +57,13 @@ class RowScope:
         """Return a refusal as one that points at a node."""
         return refused.pointing_at(position_of(node, self.text) if isinstance(node, exp.Expr) else None, reason)
 
-    @contextmanager
-    def pointing(self, node: exp.Expression) -> Iterator[None]:
-        """Let a refusal that does not know where it belongs point at a node."""
-        try:
-            yield
-        except QueryRefused as refused:
-            if refused.position is not None:
-                raise
-            raise self.refused_at(node, refused) from None
+    def pointing(
+        self, node: exp.Expression, reworded: Callable[[str], str] | None = None
+    ) -> AbstractContextManager[None]:
+        """Let a refusal that does not know where it belongs point at a node; if its reason is reworded, any refusal."""
+        if reworded is not None:
+            return refused_as(lambda refused: self.refused_at(node, refused, reworded(refused.reason)))
+        return refused_as(lambda refused: refused if refused.position is not None else self.refused_at(node, refused))
 
     def only(self, node: exp.Expression, *allowed: str) -> None:
         """Refuse a node that carries any argument outside an allow-list, and what is no node at all."""
@@ -109,12 +107,8 @@ class RowScope:
         self.only(node, "this", "table")
         identifier = node.this
         if not is_column(node):
-            raise self.refusal(
-                node,
-                RefusalCause.STAR_NOT_SUPPORTED,
-                "SELECT * and column patterns are not supported here",
-                "Name the columns.",
-            )
+            reason = "SELECT * and column patterns are not supported here"
+            raise self.refusal(node, RefusalCause.STAR_NOT_SUPPORTED, reason, "Name the columns.")
         self.only(identifier, "this", "quoted")
         found = [
             expression
@@ -169,6 +163,15 @@ class RowScope:
         if not chosen:
             raise unknown_source(node, qualifier.name, self)
         return chosen
+
+
+@contextmanager
+def refused_as(change: Callable[[QueryRefused], QueryRefused]) -> Iterator[None]:
+    """Let a refusal be raised as another one, which says more of it; no other code adds to a refusal on its way out."""
+    try:
+        yield
+    except QueryRefused as refused:
+        raise change(refused) from None
 
 
 def is_column(node: exp.Expression) -> bool:

@@ -297,11 +297,8 @@ def _view(view: str, sql: str, name: str, node: exp.Expression, scope: Scope) ->
             node, RefusalCause.TOO_MANY_TABLES, f"More than {MOST_VIEWS} views open one another", "Use fewer."
         )
     inner = replace(scope, text=sql, named={}, within=(*scope.within, view))
-    try:
+    with scope.nowhere.pointing(node, lambda reason: f"In the view '{view}': {reason}"):
         return _subquery(query_of_view(sql, inner), name, inner)
-    except QueryRefused as refused:
-        reason = f"In the view '{view}': {refused.reason}"
-        raise scope.nowhere.refused_at(node, refused, reason) from None
 
 
 def query_of_view(sql: str, scope: Scope) -> exp.Expression:
