@@ -55,3 +55,14 @@ def test_a_file_is_recognised_with_its_codes(tmp_path: Path) -> None:
         "z": "string",
     }
     assert (set(guess.ways), set(guess.missing)) == ({"d", "b"}, {"NA", "k.A."})
+
+
+def test_one_word_among_many_numbers_may_mean_missing(tmp_path: Path) -> None:
+    """Only in its own column, as it may be a value in others; and among few numbers it is a value like them."""
+    file = tmp_path / "a.csv"
+    lines = [f"{n};{n},5;{n};{n if n < 5 else 'x'};unknown" for n in range(1, 10)]
+    file.write_text("\n".join(["k;cost;age;few;place", *lines, "10;unknown;NA;3;there"]), encoding="utf-8")
+    guess = guessed_writing(file, first_line_says(file))
+    assert guess.types == {"k": "integer", "cost": "decimal:0.1", "age": "integer", "few": "string", "place": "string"}
+    assert (guess.words, guess.missing) == ({"cost": ("unknown",)}, ("NA",))
+    assert guess.codes == {"cost": ("unknown",), "age": ("NA",)}

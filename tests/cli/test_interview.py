@@ -165,6 +165,25 @@ def test_a_german_file_is_described_by_enter_alone(file: Path, typed: Typed, run
     assert (file.parent / "lapwing.toml").read_text() == first
 
 
+COSTS = "kunde;kosten\n" + "".join(f"{n};{n},5\n" for n in range(9)) + "9;unbekannt\n10;NA\n"
+
+
+def test_a_word_among_numbers_is_offered_as_missing(file: Path, typed: Typed, run: Run) -> None:
+    file.write_text(COSTS, encoding="utf-8")
+    usual = ("init", "people.csv", "--privacy-unit", "kunde", "--epsilon", "1", "--max-rows", "5", "--force")
+    draft = run(*usual).err
+    options = shlex.split(" ".join(line.removesuffix("\\") for line in draft.splitlines() if line.startswith("  --")))
+    assert run(*usual, *options).status == 0
+    described = load(file.parent / "lapwing.toml").tables[0].columns
+    assert [column.type for column in described] == ["integer", "decimal"]
+    (file.parent / "lapwing.toml").unlink()
+    outcome = typed(["", "kunde", "5", "", ".", "", "", "1", "0"], "people.csv")
+    assert outcome.status == 0, outcome.err
+    assert "*=NA;kosten=unbekannt" in outcome.err
+    assert load(file.parent / "lapwing.toml").tables[0].columns == described
+    assert run("data", "check").status == 0
+
+
 def test_the_unit_is_read_as_it_is_stored(file: Path, typed: Typed, run: Run) -> None:
     """Whatever marks its numbers have, they are texts."""
     file.write_text("nr;betrag\n1.000.001;1,5\n1.000.002;2,5\n", encoding="utf-8")

@@ -43,6 +43,8 @@ CODES: Final = frozenset(
 LINES: Final = 100_000
 MOST: Final = 5_000
 """Different texts of a column that are looked at."""
+PER_WORD: Final = 9
+"""So many different numbers or dates let one word among them, such as "unknown", stand for missing values."""
 
 
 @final
@@ -54,16 +56,18 @@ class Writing:
         types: Of each column, as `file_columns.type_of` reads them.
         ways: Of columns that cannot be read without settings, all in which their texts can be read; the first is meant.
         codes: Texts of each column that may stand for missing values.
+        words: Those of `codes` that are words of one column, like "unknown" among numbers: in others they may be values.
     """
 
     types: Mapping[str, str]
     ways: Mapping[str, tuple[Way, ...]]
     codes: Mapping[str, tuple[str, ...]]
+    words: Mapping[str, tuple[str, ...]]
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The codes of all columns."""
-        return tuple(dict.fromkeys(code for some in self.codes.values() for code in some))
+        """The codes that mean the same in all columns."""
+        return tuple(dict.fromkeys(code for some in self.codes.values() for code in some if code in CODES))
 
 
 def guessed_writing(source: Path, text: TextFormat | None = None) -> Writing:
@@ -77,21 +81,27 @@ def guessed_writing(source: Path, text: TextFormat | None = None) -> Writing:
     """
     types = guessed_types(source, text)
     if not is_text(source):
-        return Writing(types=types, ways={}, codes={})
+        return Writing(types=types, ways={}, codes={}, words={})
     (first, *_) = files_of(source)
     seen = _texts(first, format_of(first, text))
     found_codes = {name: _codes(texts) for name, texts in seen.items()}
     found: dict[str, tuple[Way, ...]] = {}
+    words: dict[str, tuple[str, ...]] = {}
     for name, kind in types.items():
         texts = [one for one in seen.get(name, ()) if one.strip() not in CODES]
         if kind != "string" or not texts:
             continue
         found[name] = ways(texts) or (_plain(texts) if len(texts) < len(seen[name]) else ())
+        odd = [text for text in texts if not any(map(str.isdecimal, text))]
+        if not found[name] and len(texts) - len(odd) >= PER_WORD * len(odd):
+            rest = [text for text in texts if text not in odd]
+            found[name] = ways(rest) or _plain(rest)
+            words |= {name: tuple(dict.fromkeys(map(str.strip, odd)))} if found[name] else {}
     ways_found = {name: each for name, each in found.items() if each}
     kinds = {name: each[0].type for name, each in ways_found.items()}
     settings = {name: each for name, each in ways_found.items() if each[0].entries}
-    codes = {name: some for name, some in found_codes.items() if some}
-    return Writing(types={**types, **kinds}, ways=settings, codes=codes)
+    codes = {name: every for name, some in found_codes.items() if (every := (*some, *words.get(name, ())))}
+    return Writing(types={**types, **kinds}, ways=settings, codes=codes, words=words)
 
 
 def _codes(texts: Mapping[str, None]) -> tuple[str, ...]:

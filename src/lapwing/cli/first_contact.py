@@ -295,13 +295,15 @@ def _judged_types(data: Path) -> dict[str, str] | None:
     from lapwing.catalog.guessed_writing import guessed_writing
 
     guess = guessed_writing(data, found_text(data))
-    guessed = {name: kind for name, kind in guess.types.items() if kind != "string" and name not in guess.ways}
+    special = {*guess.ways, *guess.words}
+    guessed = {name: kind for name, kind in guess.types.items() if kind != "string" and name not in special}
     if guessed and not is_json(data):
         line = f"--types {shlex.quote(types_line(guessed))}"
         note("note", f"Guessed from the first rows, where a single row may decide, and not used: {line}")
-    if guess.ways:
+    if special:
         described = f"`lapwing init {shlex.quote(str(data))}` describes them"
-        note("note", f"Dates or numbers are written in a way of their own in {', '.join(guess.ways)}: {described}.")
+        names = ", ".join(name for name in guess.types if name in special)
+        note("note", f"Dates or numbers are written in a way of their own in {names}: {described}.")
     return None
 
 

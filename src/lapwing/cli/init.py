@@ -571,6 +571,8 @@ def _refuse_without_types(source: Path, said: "InterviewAnswers") -> NoReturn:
         ]
     if guess.missing and said.missing is None:
         options.append(("--missing", f"*={','.join(guess.missing)}"))
+    if said.missing is None:
+        options += [("--missing", f"{name}={','.join(some)}") for name, some in guess.words.items()]
     complain(f"A draft of types, guessed from the first rows of {source.name}. A single row may decide a guess: judge")
     complain("each by what the column is for, not by what it holds.")
     complain(visible(" \\\n".join(f"  {option} {shlex.quote(text)}" for option, text in options), keep="\n"))
@@ -578,6 +580,8 @@ def _refuse_without_types(source: Path, said: "InterviewAnswers") -> NoReturn:
         others = [str(way.reading.format) for way in some[1:] if way.reading.format]
         if others:
             complain(visible(f"In the first rows nothing tells {some[0].reading.format} from {others[0]}: {name}."))
+    for name, some in guess.words.items():
+        complain(visible(f"Nearly all of {name} is {types[name]}, but it also has {' and '.join(some)}."))
     raise InvalidParameter(
         f"--types is missing: only Parquet files hold types, and {source.name} is none. Types must not come from the "
         "rows, because one person's row could change them. Nothing was written. Add --types: the draft above, if you "

@@ -35,6 +35,7 @@ from lapwing.errors import InvalidParameter, LapwingError
 
 if TYPE_CHECKING:
     from lapwing.catalog.file_columns import FileColumn
+    from lapwing.catalog.guessed_writing import Writing
     from lapwing.catalog.text_files import TextFormat
     from lapwing.catalog.ways_of_writing import Way
 
@@ -65,7 +66,7 @@ class InterviewAnswers:
     Args:
         further: Options of columns that are not asked for, to be repeated.
         written: How dates and numbers are written, as pairs of an option and its text.
-        codes: Texts of the first rows that may stand for missing values.
+        codes: Texts of the first rows that may stand for missing values: in every column, or `COLUMN=A,B` in one.
     """
 
     privacy_unit: str | None = None
@@ -155,7 +156,7 @@ def _ask_writing(source: Path, said: InterviewAnswers) -> InterviewAnswers:
     if said.types is not None:
         return ask_types(source, said)
     guess = guessed_writing(source, said.text(source))
-    types, formats = _ask_types(source, said, guess.types, guess.ways)
+    types, formats = _ask_types(source, said, guess.types, guess.ways, guess.words)
     stated = [(option, text.partition("=")[0]) for option, text in said.further]
     ways = {name: each[0] for name, each in guess.ways.items() if _is_alike(types[name], guess.types[name])}
     written = [
@@ -164,7 +165,14 @@ def _ask_writing(source: Path, said: InterviewAnswers) -> InterviewAnswers:
         for key, text in way.entries
         if (option_of(key), name) not in stated
     ]
-    return replace(said, types=[types_line(types)], written=written, codes=guess.missing)
+    return replace(said, types=[types_line(types)], written=written, codes=_codes(guess, types))
+
+
+def _codes(guess: "Writing", types: Mapping[str, str]) -> Sequence[str]:
+    """Return what may stand for missing values, as options say it where words of one column are among it."""
+    words = [f"{name}={','.join(some)}" for name, some in guess.words.items() if types[name] not in PLAIN]
+    every = ",".join(guess.missing)
+    return [*([f"{EVERY}={every}"] if every else []), *words] if words else guess.missing
 
 
 def _is_alike(kind: str, guessed: str) -> bool:
@@ -183,12 +191,16 @@ def ask_types(source: Path, said: InterviewAnswers) -> InterviewAnswers:
     if said.types is not None:
         _show(source, read_columns(source, types_of(said.types), text))
         return said
-    types, _ = _ask_types(source, said, guessed_types(source, text), {})
+    types, _ = _ask_types(source, said, guessed_types(source, text), {}, {})
     return replace(said, types=[types_line(types)])
 
 
 def _ask_types(
-    source: Path, said: InterviewAnswers, guessed: Mapping[str, str], ways: Mapping[str, Sequence["Way"]]
+    source: Path,
+    said: InterviewAnswers,
+    guessed: Mapping[str, str],
+    ways: Mapping[str, Sequence["Way"]],
+    words: Mapping[str, Sequence[str]],
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Ask whether guessed types are right; return them as they are, and the formats of dates that were corrected."""
     columns = read_columns(source, guessed if is_json(source) else {}, said.text(source))
@@ -197,6 +209,11 @@ def _ask_types(
     more = ", or the format of a date, like day=%m/%d/%Y" if any(formats.values()) else ""
     unsure = "".join(
         f" Nothing tells {' from '.join(some[:2])} in {name}." for name, some in formats.items() if len(some) > 1
+    )
+    unsure += "".join(
+        f" Nearly all of {name} is {guessed[name].partition(':')[0]}, but it also has {' and '.join(some)}. If it is "
+        f"text, write {name}=string."
+        for name, some in words.items()
     )
     types, dates = _ask(
         "Are these types right?",
@@ -282,7 +299,7 @@ def _stand_for_none(said: InterviewAnswers, columns: "Sequence[FileColumn]") -> 
         _require_known([name for name in missing_of(texts) if name != EVERY], [column.name for column in columns])
         return texts
 
-    found = ",".join(said.codes)
+    found = (";" if any("=" in code for code in said.codes) else ",").join(said.codes)
     enter = f"Press Enter for {found}, which the first rows have, or write none." if found else "Press Enter for none."
     missing = _ask(
         "Which stored values stand for missing ones?",

@@ -86,7 +86,7 @@ class DatasetPreparation:
         path = self._path(folder, file)
         untyped = holds_no_types(path)
         text = found_text(path)
-        guess = guessed_writing(path, text) if untyped else Writing(types={}, ways={}, codes={})
+        guess = guessed_writing(path, text) if untyped else Writing(types={}, ways={}, codes={}, words={})
         columns = read_columns(path, guess.types, text)
         return {"declared": not untyped, "columns": [_column(column, guess) for column in columns]}
 
