@@ -102,6 +102,7 @@ class Preview:
         remaining: what is left of the budget, and of the share that a service gives its caller.
         fits: how many questions of this price it holds.
         refusal: the refusal if you ask now; None if there would be none.
+        refusal_code: its code, the same that the error would have.
         cells: the number of cells in the answer, None if its keys are private.
         unit: whom it protects.
         bound: the rows of one unit that count, in words.
@@ -131,6 +132,7 @@ class Preview:
     parts: tuple[PartPreview, ...] | None = None
     selection: SelectionPreview | None = None
     refusal: str | None = None
+    refusal_code: str | None = None
     elsewhere: LedgerPreview | None = None
 
     @property

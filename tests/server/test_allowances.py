@@ -275,13 +275,13 @@ def test_a_split_reserves(world: World) -> None:
     policies, view = world.service.policies, world.session().budget()
     grant(world, "alice", Fraction(1, 2))
     policies.divide("open", "split", None, view.spending, view.total, view.delta_keys, by="carol")
-    with pytest.raises(InvalidParameter, match="split"):
+    with pytest.raises(InvalidParameter, match="reserved"):
         grant(world, "bob", Fraction(51, 100))
     assert policies.grants("open") == (Grant(person="alice", share=Fraction(1, 2)),)  # nothing was changed
     grant(world, "bob", Fraction(1, 2))
     assert world.query("carol", question()).status == 409  # who has no share is charged nothing
     assert world.query("alice", question()).status == 200
-    with pytest.raises(InvalidParameter, match="split"):
+    with pytest.raises(InvalidParameter, match="reserved"):
         policies.give_team("open", "nurses", Fraction(1, 100), view.spending, view.total, view.delta_keys, by="carol")
 
 
@@ -290,7 +290,7 @@ def test_a_split_counts_what_others_were_charged(world: World) -> None:
     assert world.query("carol", question()).status == 200
     view = world.session().budget()
     world.service.policies.divide("open", "split", None, view.spending, view.total, view.delta_keys, by="carol")
-    with pytest.raises(InvalidParameter, match="split"):
+    with pytest.raises(InvalidParameter, match="reserved"):
         grant(world, "alice", Fraction(1))
     left = 1 - spent_of(world, "carol") / view.total.amount
     grant(world, "alice", left)
@@ -577,13 +577,13 @@ def test_a_split_reserves_delta(world: World) -> None:
     keys = Fraction(1, 10**6)
     others = {"carol": Spent(amount=Fraction(1, 10**9), delta=keys / 2)}
     policies.divide("open", "split", None, others, view.total, keys, by="carol")
-    with pytest.raises(InvalidParameter, match="delta for private keys is split"):
+    with pytest.raises(InvalidParameter, match="delta for private keys is reserved"):
         policies.grant("open", "alice", Fraction(51, 100), others, view.total, keys, by="carol")
     with pytest.raises(InvalidParameter, match="more than all"):
         policies.grant("open", "alice", Fraction(51, 100), others, view.total, by="carol")
     policies.grant("open", "alice", Fraction(1, 2), others, view.total, keys, by="carol")
     used = {"alice": Spent(delta=keys * Fraction(3, 4)), **others}  # before her share was cut
-    with pytest.raises(InvalidParameter, match="delta for private keys is split"):
+    with pytest.raises(InvalidParameter, match="delta for private keys is reserved"):
         policies.grant("open", "bob", None, used, view.total, keys, by="carol")
 
 

@@ -56,7 +56,8 @@ class Writing:
         types: Of each column, as `file_columns.type_of` reads them.
         ways: Of columns that cannot be read without settings, all in which their texts can be read; the first is meant.
         codes: Texts of each column that may stand for missing values.
-        words: Those of `codes` that are words of one column, like "unknown" among numbers: in others they may be values.
+        words: Those of `codes` that mean missing in one column, like "unknown" among numbers; others may have it as a
+            value.
     """
 
     types: Mapping[str, str]

@@ -11,6 +11,7 @@ from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, new_table, note, print_text, show, text
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, ReportFormat, ReportFormatName, Server, examples
 from lapwing.cli.service.places import PeopleStore, opened_people, opened_store
+from lapwing.documents.audit_words import act_in_words, details_in_words
 from lapwing.errors import Fault, InvalidParameter
 from lapwing.machine.drafts import draft_of
 
@@ -50,7 +51,7 @@ def show_lines(
     table = new_table("time (UTC)", "who", "did", "to", "details")
     for line in lines:
         when = line["time"][:16].replace("T", " ")
-        table.add_row(*map(text, (when, line["actor"], line["act"], line["subject"], _details(line["details"]))))
+        table.add_row(*map(text, (when, line["actor"], act_in_words(line), line["subject"], details_in_words(line))))
     show(Fitted(table))
 
 
@@ -101,8 +102,8 @@ def verify(
 
         newest = AuditMark(store, base).verify()
         print_text(
-            f"{visible(store.name)}: {newest.sequence:,} lines, an unbroken chain up to its mark. The newest is "
-            f"{newest.hash}.\n"
+            f"{visible(store.name)}: {_lines(newest.sequence)}, an unbroken chain up to its mark.\n"
+            f"The seal of the newest line is {newest.hash}.\n"
         )
 
 
@@ -111,7 +112,7 @@ def verify(
     short_help="Accept the log as it is, after you restored people.",
 )
 def accept(people: PeopleStore = None, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
-    """Accept the audit log as it is, after you restored people from a copy (for the operator). The log records it."""
+    """Accept the audit log as it is, after you restored people from a copy. The log records it."""
     with opened_store(people, catalog) as (store, base):
         from lapwing.release.account import principal  # here, so that `lapwing --help` loads no engine
         from lapwing.server.audit_mark import AuditMark
@@ -125,21 +126,8 @@ def accept(people: PeopleStore = None, catalog: CatalogFile = DEFAULT_CATALOG) -
         )
 
 
-def _details(details: dict[str, object]) -> str:
-    """Return what a line says more, for people.
-
-    >>> _details({"role": "analyst", "team": None, "scopes": ["read", "ask"], "active": False, "password": False})
-    'role analyst, scopes read ask, active no'
-    """
-    unsaid = {"password": False}  # of every change, whatever it is
-    known = {name: value for name, value in details.items() if value is not None and unsaid.get(name) != value}
-    return ", ".join(f"{name.replace('_', ' ')} {_value(value)}" for name, value in known.items())
-
-
-def _value(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _lines(number: int) -> str:
+    return f"{number:,} {'line' if number == 1 else 'lines'}"
 
 
 def _verify_export(file: Path) -> None:
@@ -153,6 +141,8 @@ def _verify_export(file: Path) -> None:
     if place is not None:
         raise Fault(f"{file.name} is broken: its line {place:,} cannot follow the one before.")
     print_text(
-        f"{visible(file.name)}: {len(lines):,} lines, an unbroken chain. The newest is {newest}; a chain that was cut "
-        "off is whole too, so compare.\n"
+        f"{visible(file.name)}: {_lines(len(lines))}, an unbroken chain.\n"
+        f"The seal of the newest line is {newest}.\n"
+        "A file without its newest lines passes this check, too. Compare the seal with the one that `lapwing audit-log "
+        "verify` shows beside the store of people.\n"
     )

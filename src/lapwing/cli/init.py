@@ -580,8 +580,8 @@ def _refuse_without_types(source: Path, said: "InterviewAnswers") -> NoReturn:
         others = [str(way.reading.format) for way in some[1:] if way.reading.format]
         if others:
             complain(visible(f"In the first rows nothing tells {some[0].reading.format} from {others[0]}: {name}."))
-    for name, some in guess.words.items():
-        complain(visible(f"Nearly all of {name} is {types[name]}, but it also has {' and '.join(some)}."))
+    for name, odd in guess.words.items():
+        complain(visible(f"Nearly all of {name} is {types[name]}, but it also has {' and '.join(odd)}."))
     raise InvalidParameter(
         f"--types is missing: only Parquet files hold types, and {source.name} is none. Types must not come from the "
         "rows, because one person's row could change them. Nothing was written. Add --types: the draft above, if you "

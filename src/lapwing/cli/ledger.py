@@ -47,13 +47,13 @@ def verify(
     ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
-    """Walk the whole hash chain of the ledger and check every entry. Needs no data; changes nothing."""
+    """Check the seal of every entry of the ledger, so that none was changed. Needs no data; changes nothing."""
     if file is not None:
         _verify_copy(file)
         return
     with _opened(catalog) as (described, book):
         entries = book.verify()
-    print_text(f"{visible(described.ledger_path.name)}: {entries:,} entries, an unbroken chain.\n")
+    print_text(f"{visible(described.ledger_path.name)}: {_counted(entries)}, an unbroken chain.\n")
 
 
 @app.command(epilog=examples("lapwing ledger export visits.ledger.jsonl"), short_help="Write all entries to a file.")
@@ -137,11 +137,16 @@ def _verify_copy(file: Path) -> None:
     state = exporting.verified(file)
     spent = _share(state.account.spent, state.account.budget)
     print_text(
-        f"{visible(file.name)}: {state.sequence:,} entries of {visible(state.registration.dataset)}, an unbroken "
-        f"chain.\n{spent} is spent. The seal of the newest entry is {state.hash}.\n"
+        f"{visible(file.name)}: {_counted(state.sequence)} of "
+        f"{visible(state.registration.dataset)}, an unbroken chain.\n"
+        f"{spent} is spent. The seal of the newest entry is {state.hash}.\n"
         "A copy without its newest entries passes this check, too. The seal is the last word "
         "in the ledger's .mark file: compare the two.\n"
     )
+
+
+def _counted(number: int) -> str:
+    return f"{number:,} {'entry' if number == 1 else 'entries'}"
 
 
 def _share(part: "Loss", budget: "Loss") -> str:

@@ -45,6 +45,7 @@ class PreviewDocument(TypedDict):
     remaining: Record
     fits: int
     refusal: str | None
+    refusal_code: str | None
     cells: int | None
     delta: float
     unit: str
@@ -75,6 +76,7 @@ def preview_document(preview: Preview, neighbouring: str) -> PreviewDocument:
         "remaining": preview.remaining.to_record(),
         "fits": preview.fits,
         "refusal": preview.refusal,
+        "refusal_code": preview.refusal_code,
         "cells": preview.cells,
         "delta": float(preview.delta),
         "unit": preview.unit,
@@ -118,6 +120,7 @@ def preview_of(document: Mapping[str, Any]) -> Preview:
         remaining=from_record(document["remaining"]),
         fits=document["fits"],
         refusal=document["refusal"],
+        refusal_code=document.get("refusal_code"),  # which earlier services do not send
         cells=document["cells"],
         unit=document["unit"],
         bound=document["bound"],

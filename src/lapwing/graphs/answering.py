@@ -108,12 +108,12 @@ def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta:
     found, asked = previewed(held, recipe, epsilon, delta=delta), priced_for(held, recipe, epsilon, delta)
     _, account = _current(held.account)
     stored = stored_answer(held.graph, asked, account) is not None
-    refusal, remaining = None, _left(held.account)
+    refusal, code, remaining = None, None, _left(held.account)
     if not stored:
         try:
             require_chargeable(held.graph, asked, account, held.beside)
         except (AllowanceExhausted, BudgetExhausted, DataStopped) as error:
-            refusal = error.analyst_text
+            refusal, code = error.analyst_text, error.code
     budget, widths = account.catalog.budget, {number.name: number.half_width for number in found.numbers}
     counts = (f"it counts as {loss} in the budget of {name}, too" for name, loss in found.beside.items())
     beside = tuple(Note(text, GRAPH_PROMISE) for text in counts)
@@ -125,6 +125,7 @@ def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta:
         remaining=remaining,
         fits=0 if refusal is not None else found.fits,
         refusal=refusal,
+        refusal_code=code,
         cells=None,
         unit=_unit(held),
         bound="Lapwing limits what each node adds to a level" if recipe.search is not None else "nothing is cut",

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Final, final
 
 from lapwing.catalog.model import Catalog
-from lapwing.errors import AllowanceExhausted, DataStopped, QueryRefused
+from lapwing.errors import AllowanceExhausted, BudgetExhausted, DataStopped, QueryRefused
 from lapwing.ledger.allowances import Limits, left_if_refused, require_chargeable, rooms
 from lapwing.ledger.faults import stopped
 from lapwing.ledger.state import LedgerState
@@ -41,6 +41,7 @@ class Affordability:
     share: float
     fits: int
     refusal: str | None
+    refusal_code: str | None
 
 
 def affordability(
@@ -66,13 +67,14 @@ def affordability(
     remaining = min((state.room(parts).amount, *(max(room.amount, Fraction(0)) for room in left)))
     keys_left = delta_left(parts, state=state, principal=principal, limits=limits)
     taken = sum((grid_up(priced.delta) for priced in asked), Fraction(0))
-    refusal = _refusal(asked, state, catalog, principal, limits)
+    refusal, code = _refusal(asked, state, catalog, principal, limits)
     room = price.from_amount(remaining)
     times = fits(Account(budget=room, spent=room.nothing()), price) if price.amount else MOST_FREE
     if taken:
         times = min(times, keys_left // taken)
     share = max(_share(price.amount, remaining), _share(delta, keys_left) if delta else 0.0)
-    return Affordability(remaining=room, share=share, fits=0 if refusal is not None else times, refusal=refusal)
+    times = 0 if refusal is not None else times
+    return Affordability(remaining=room, share=share, fits=times, refusal=refusal, refusal_code=code)
 
 
 def delta_left(
@@ -89,16 +91,18 @@ def _share(price: Fraction, left: Fraction) -> float:
 
 def _refusal(
     asked: Sequence[Quote], state: LedgerState, catalog: Catalog, principal: str, limits: Limits
-) -> str | None:
-    """Return the message of the refusal, if there would be one; checked in the order in which a charge is decided."""
+) -> tuple[str, str] | tuple[None, None]:
+    """Return message and code of the refusal, if there would be one; checked in the order of a charge."""
     if not asked:
-        return None
+        return None, None
     charges = [charge_of(priced, key_of(priced.question), catalog, principal, state) for priced in asked]
     try:
         require_chargeable(limits, state, charges)
         state.require_open()
     except (AllowanceExhausted, DataStopped, QueryRefused) as error:
-        return error.analyst_text
+        return error.analyst_text, error.code
     if state.stopped:
-        return stopped().analyst_text
-    return None if left_if_refused(state, charges) is None else str(exhausted(asked, state, catalog))
+        return stopped().analyst_text, DataStopped.code
+    if left_if_refused(state, charges) is None:
+        return None, None
+    return str(exhausted(asked, state, catalog)), BudgetExhausted.code

@@ -7,7 +7,7 @@ from typing import Final
 
 from lapwing.catalog.model import Budget
 from lapwing.catalog.protection import bound_of, units_of
-from lapwing.errors import LapwingError
+from lapwing.errors import LapwingError, QueryRefused
 from lapwing.ledger.state import LedgerState
 from lapwing.preview import ColumnPreview, LedgerPreview, PartPreview, Preview
 from lapwing.privacy.amounts import grid_up
@@ -87,6 +87,7 @@ def explain(request: Request, state: LedgerState, access: Access, assuming_count
         remaining=now.remaining,
         fits=now.fits,
         refusal=now.refusal,
+        refusal_code=now.refusal_code,
         cells=None if plan.composition is None else plan.composition.most_rows,
         unit=units_of(tables),
         bound=bound_of(tables),
@@ -212,6 +213,7 @@ def _preview(buying: _Buying, state: LedgerState, access: Access, assuming_count
     delta = sum((one.delta for one in whole), Fraction(0))
     now = _now(() if stored else buying.quotes, price, delta, parts, state, access)
     budget, names = access.catalog.budget, measure_names(plan)
+    unusable = None if stored or now.refusal is not None else refusal_of(plan)
     means = any(isinstance(output.value, Average) for output in plan.outputs)
     public = notes_on_public_people(plan, price, state, budget, assuming_count) if means and not stored else ()
     return Preview(
@@ -221,7 +223,8 @@ def _preview(buying: _Buying, state: LedgerState, access: Access, assuming_count
         share_of_remaining=now.share,
         remaining=now.remaining,
         fits=now.fits,
-        refusal=now.refusal if stored or now.refusal is not None else refusal_of(plan),
+        refusal=now.refusal if unusable is None else unusable,
+        refusal_code=now.refusal_code if unusable is None else QueryRefused.code,
         cells=plan.question.cells,
         unit=units_of(plan.question.lineage),
         bound=bound_of(plan.question.lineage),

@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from lapwing.documents.answer_document import Record
 from lapwing.documents.preview_document import PreviewDocument, preview_document
+from lapwing.errors import BudgetExhausted
 from lapwing.privacy.amounts import written
 from lapwing.query.pricing.joint_price import asked_by
 from lapwing.release.affordability import NO_LIMITS, delta_left
@@ -38,6 +39,7 @@ class BatchPreviewDocument(TypedDict):
     cost: Record
     remaining: Record
     refusal: str | None
+    refusal_code: str | None
     delta: str
     delta_remaining: str
     questions: list[PreviewDocument]
@@ -60,17 +62,19 @@ def explain_together(session: Session, body: BatchBody) -> BatchPreviewDocument:
     nothing = previews[0].cost.nothing()
     cost = sum_of([nothing, *(preview.cost for preview in once.values())])
     remaining = min((preview.remaining for preview in previews), key=lambda loss: loss.amount)
-    refusal = next((preview.refusal for preview in previews if preview.refusal is not None), None)
+    refused = ((one.refusal, one.refusal_code) for one in previews if one.refusal is not None)
+    refusal, code = next(refused, (None, None))
     keys = sum((preview.delta for preview in once.values() if not preview.stored), Fraction(0))
     limits = NO_LIMITS if access.limits is None else access.limits()
     keys_left = delta_left(None, state=state, principal=access.principal, limits=limits)
     if refusal is None and (cost.amount > remaining.amount or keys > keys_left):
-        refusal = TOO_DEAR
+        refusal, code = TOO_DEAR, BudgetExhausted.code
     neighbouring = session.catalog.budget.neighbouring
     return {
         "cost": cost.to_record(),
         "remaining": remaining.to_record(),
         "refusal": refusal,
+        "refusal_code": code,
         "delta": written(keys),
         "delta_remaining": written(keys_left),
         "questions": [preview_document(preview, neighbouring) for preview in previews],

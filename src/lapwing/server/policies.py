@@ -397,6 +397,6 @@ def _require_share(reserved: list[Fraction], cap: Fraction, what: str) -> None:
     if total > cap:
         part = f"{short(total / cap, 6)} of it" if cap else "more than all of it"
         raise InvalidParameter(
-            f"The {what} is split, and with the charges of others its shares would be {part}. Nothing was changed. "
-            f"Give smaller shares, or set the division to share."
+            f"The {what} is reserved for people and teams. With the charges of others their limits would be {part}. "
+            f"Nothing was changed. Give smaller limits, or do not reserve them (division: share)."
         )

@@ -73,7 +73,7 @@ def test_teams_and_accounts_by_what_is_on_the_screen(place: World, page: Page) -
     carol.types("Person or service account", "alice")
     carol.presses("Add member")
     carol.reads("Team changed.")
-    carol.types("Share of the budget (empty: no limit)", "20 %")
+    carol.types("Limit, like 20 % of the budget (empty: none)", "20 %")
     carol.presses("Set share")
     carol.reads("20 %")
     carol.presses("Teams")

@@ -64,7 +64,7 @@ def test_from_the_first_question_to_the_last(browser: Browser, place: World, mon
     carol, alice = at(browser, place, "carol"), Person(browser.page(), place.address)
     carol.opens("/console/data/open/access")
     carol.types("Name", "alice")
-    carol.types("Share of the budget (optional)", "1 %")
+    carol.types("Limit, like 20 % of the budget (optional)", "1 %")
     carol.presses("Save grant")
     carol.reads("Access granted.")
 
@@ -76,7 +76,7 @@ def test_from_the_first_question_to_the_last(browser: Browser, place: World, mon
     assert place.charges() == 1
     alice.presses("Edit query")
     asks(alice, SQL.replace("COUNT(*)", "SUM(cost)"), "50")
-    alice.reads("Lapwing would refuse this query")
+    alice.reads("too expensive")
     alice.sees_nothing_of("Run query")
     alice.presses("History")
     alice.reads(SQL)

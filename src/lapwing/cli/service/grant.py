@@ -73,7 +73,7 @@ def _list(grants: "Grants", dataset: str, form: options.ReportFormatName) -> Non
     if form is options.ReportFormatName.json:
         print_text(to_json(grants))
         return
-    table = new_table("person", "share", "trusted with time", numbers=["share"])
+    table = new_table("person", "limit", "trusted with time", numbers=["limit"])
     for person, share in grants["people"].items():
         trusted = "yes" if person in grants["trusted_with_time"] else ""
         table.add_row(text(person), text(_part(share)), text(trusted))
@@ -91,7 +91,7 @@ def teams_of(grants: "Grants") -> "list[RenderableType]":
     """Return the shares of teams as a table, if there are any."""
     if not grants["teams"]:
         return []
-    table = new_table("team", "share", numbers=["share"])
+    table = new_table("team", "limit", numbers=["limit"])
     for team, share in grants["teams"].items():
         table.add_row(text(team), text(_part(share)))
     return [Text(), Fitted(table)]

@@ -22,8 +22,8 @@ app = typer.Typer(
 
 
 MEANING: Final = {
-    "share": "shares are ceilings, and may add up to more than the budget: first come, first served",
-    "split": "shares are reserved, and add up to at most the budget",
+    "share": "not reserved, first come, first served; together they may be more than the budget (--division share)",
+    "split": "reserved; together they are at most the budget (--division split)",
 }
 
 
@@ -40,7 +40,7 @@ def show_policy(
     server: options.Server = None,
     dataset: options.Dataset = None,
 ) -> None:
-    """Show the policy of a data set, and the shares of teams; `lapwing grant` shows those of people."""
+    """Show the policy of a data set, and the limits of teams; `lapwing grant` shows those of people."""
     with opened_access(people, catalog, server, dataset) as access:
         known, grants = access.policy(), access.grants()
     if form is options.ReportFormatName.json:
@@ -57,7 +57,9 @@ def show_policy(
 def set_policy(
     division: Annotated[
         Division | None,
-        typer.Option("--division", help="Whether shares are ceilings, or reserved.", show_default=False),
+        typer.Option(
+            "--division", help="Limits of people and teams: reserved (split), or not (share).", show_default=False
+        ),
     ] = None,
     most_epsilon: Annotated[
         Fraction | None,
@@ -72,7 +74,7 @@ def set_policy(
             options.reader(
                 "--least-share", "from 0 to 1, a part of the budget", lambda share: 0 <= share <= 1, percent=True
             ),
-            "The lowest cost of a query, in shares of the budget.",
+            "The lowest cost of a query: a part of the budget, like 0.01 %.",
         ),
     ] = None,
     people: PeopleStore = None,
@@ -100,20 +102,20 @@ def set_policy(
 
 @app.command(
     epilog=options.examples("lapwing policy team nurses --share 1/2", "lapwing policy team nurses --no-share"),
-    short_help="Give a team a share of the budget.",
+    short_help="Limit what a team may spend.",
 )
 def team(
     team: Annotated[str, typer.Argument(metavar="TEAM", help="The team.", show_default=False)],
     share: Annotated[
         Fraction | None, options.amount(share_of_budget, "The part of the budget that the whole team may spend.")
     ] = None,
-    no_share: Annotated[bool, typer.Option("--no-share", help="Remove the team's share.")] = False,
+    no_share: Annotated[bool, typer.Option("--no-share", help="Remove the team's limit.")] = False,
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
     dataset: options.Dataset = None,
 ) -> None:
-    """Give a team a share of the budget. Present and former members count; `lapwing grant` gives the right to query."""
+    """Limit a team to a part of the budget. Former members count, too; `lapwing grant` lets people query."""
     if (share is None) != no_share:
         raise InvalidParameter("Give --share, or --no-share.")
     with opened_access(people, catalog, server, dataset) as access:
@@ -198,13 +200,13 @@ def resume(
 def _facts(policy: PolicyDocument) -> list[tuple[str, str]]:
     division, most = policy["division"], policy["most_epsilon"]
     least = figures.share(float(read(policy["least_share"], "least_share")))
-    ceiling = "all that is left"
+    most_cost = "all that is left"
     if most is not None:
         epsilon = figures.epsilon(read(most, "most_epsilon"))
-        ceiling = f"at most epsilon {epsilon}, and the same share of the delta for keys"
+        most_cost = f"at most epsilon {epsilon}; its delta for finding groups is limited in proportion"
     return [
-        ("division", f"{division}: {MEANING[division]}"),
-        ("most", f"a query may cost {ceiling}"),
+        ("limits", f"of people and teams: {MEANING[division]}"),
+        ("most", f"a query may cost {most_cost}"),
         ("least", f"a query costs at least {least} of the budget"),
         *([("stopped", "Lapwing charges nothing until `lapwing policy resume`")] if policy["stopped"] else []),
     ]

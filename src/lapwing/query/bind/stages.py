@@ -36,7 +36,7 @@ MOST_READINGS: Final = 32
 
 
 def planned(parsed: Parsed, within: Scope, bind_rows: OverRows, outputs: Outputs, known: Constants) -> Plan:
-    """Bind a question, whatever it is.
+    """Bind any question.
 
     Args:
         bind_rows: Binds a SELECT over rows, and outputs a SELECT list.

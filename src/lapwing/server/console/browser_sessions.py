@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Final, final
 
+from lapwing.documents.audit_words import CONSOLE
 from lapwing.errors import NotAuthorised, NotFound
 from lapwing.server import credentials
 from lapwing.server.people import Caller, People
@@ -25,7 +26,6 @@ LONGEST, IDLE = 12 * HOUR, HOUR
 ROTATION, OVERLAP = 900.0, 60.0
 NOTICED: Final = 60.0
 """Seconds after which it is written down again that a session is used."""
-LABEL: Final = "console"
 
 
 @final
@@ -68,7 +68,7 @@ class BrowserSessions:
         if not self._people.is_somebody(name):
             raise NotAuthorised("A service account cannot sign in. It uses API tokens.")
         rights = self._people.named(name).rights
-        _, token = self._people.issue(name, label=LABEL, scopes=rights, seconds=LONGEST, by=name, proven=proven)
+        _, token = self._people.issue(name, label=CONSOLE, scopes=rights, seconds=LONGEST, by=name, proven=proven)
         secret, form, now = credentials.new_token(), credentials.new_token(), self._clock()
         with self._store.transaction() as connection:
             connection.execute("DELETE FROM browser_sessions WHERE seen < ?", (now - IDLE,))

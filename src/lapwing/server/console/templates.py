@@ -16,13 +16,15 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lapwing import __version__
-from lapwing.errors import charge_in_words
+from lapwing.errors import AllowanceExhausted, BudgetExhausted, charge_in_words
 from lapwing.privacy import figures
 from lapwing.privacy.figures import NOTHING
 
 FOLDER: Final = Path(__file__).parent
 STATIC: Final = FOLDER / "static"
 LONGEST: Final = 160
+TOO_EXPENSIVE: Final = (BudgetExhausted.code, AllowanceExhausted.code)
+"""Codes of refusals that a lower cost would avoid."""
 
 
 @final
@@ -45,6 +47,7 @@ class Templates:
             margin=margin,
             size=size,
             percent=percent,
+            typed_share=typed_share,
             level=figures.level,
             amount=amount,
             rest=rest,
@@ -54,6 +57,7 @@ class Templates:
             groups=groups,
         )
         self._environment.globals.update(static=self.static, version=__version__, nothing=NOTHING)
+        self._environment.globals.update(TOO_EXPENSIVE=TOO_EXPENSIVE)
 
     def render(self, template: str, /, **facts: Any) -> str:
         """Return the text of a template."""
@@ -165,6 +169,19 @@ def ratio(text: str) -> float:
     (0.25, 0.2)
     """
     return float(Fraction(text)) if "/" in text else float(text)
+
+
+def typed_share(text: str | None) -> str:
+    """Return a share as a field shows it and takes it: in percent where that is exact.
+
+    >>> typed_share("0.0001"), typed_share("1/20"), typed_share("1/3"), typed_share(None)
+    ('0.01 %', '5 %', '1/3', '')
+    """
+    if text is None:
+        return ""
+    percent = 100 * Fraction(text)
+    shown = f"{float(percent):.12g}"
+    return f"{shown} %" if "e" not in shown and Fraction(shown) == percent else text
 
 
 def segment(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from lapwing.documents.audit_words import act_in_words, details_in_words
 from lapwing.server.audit_log import first_broken
 from lapwing.server.console.searching import LONGEST, matches
 from lapwing.server.console.visits import ConsolePage, PageRequest
@@ -27,7 +28,7 @@ async def show(visit: PageRequest) -> Response:
     shown = chosen[: -LINES - 1 : -1]
     return visit.show(
         "audit/page.html",
-        lines=[{**line, "said": _said(line["details"])} for line in shown],
+        lines=[{**line, "done": act_in_words(line), "said": details_in_words(line)} for line in shown],
         all_lines=len(lines),
         last=lines[-1] if lines else None,
         broken=broken,
@@ -37,14 +38,8 @@ async def show(visit: PageRequest) -> Response:
 
 
 def _texts(line: dict[str, Any]) -> tuple[object, ...]:
-    """Return the texts of a line in which words are looked for."""
-    return line["actor"], line["subject"], line["act"], _said(line["details"])
-
-
-def _said(details: dict[str, Any]) -> str:
-    """Write what a line says beside who and what."""
-    values = ((name, value) for name, value in details.items() if value not in (None, False, [], ""))
-    return "; ".join(f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in values)
+    """Return the texts of a line in which words are looked for: its own, and those that the page shows."""
+    return line["actor"], line["subject"], line["act"], act_in_words(line), details_in_words(line)
 
 
 PAGES: Final = (ConsolePage(method="GET", path="/console/audit", handle=show, query=("about", "before")),)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from lapwing.documents.audit_words import CONSOLE
 from lapwing.server.console.visits import ConsolePage, PageRequest
 
 LINES: Final = 100
@@ -51,7 +52,7 @@ def is_sign_in(line: Mapping[str, Any]) -> bool:
 def _line(line: Mapping[str, Any]) -> dict[str, Any]:
     details = line["details"]
     label = details.get("label", "")
-    made = "signed in: console" if label == "console" else f"API token: {label or 'no label'}"
+    made = "signed in: console" if label == CONSOLE else f"API token: {label or 'no label'}"
     more = details.get("more")
     return {
         "sequence": line["sequence"],

@@ -1,0 +1,75 @@
+"""The audit log in words: one wording for the console and the command line. The log itself keeps its own names."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+ACTS: Final[Mapping[str, str]] = {
+    "token made": "API token created",
+    "login failed": "sign-in failed",
+    "recovery codes made": "recovery codes created",
+    "identity bound": "linked to the identity provider",
+    "grant made": "access granted",
+    "grant withdrawn": "access withdrawn",
+    "team made": "team created",
+    "team share set": "limit of a team set",
+    "policy set": "policy changed",
+    "question cancelled": "query cancelled",
+    "data looked at": "exact figures of the data seen",
+    "faults looked at": "failures reviewed",
+    "closed for ever": "data set closed for good",
+    "registration begun": "registration started",
+    "catalog change begun": "catalog change started",
+    "budget raise begun": "budget raise started",
+    "audit log put back": "audit log accepted after a restore",
+}
+"""Acts whose names in the log say less; the others read as they are."""
+DETAILS: Final[Mapping[str, str]] = {
+    "scopes": "rights",
+    "share": "limit",
+    "division": "limits",
+    "most_epsilon": "maximum epsilon per query",
+    "least_share": "minimum per query",
+    "hash": "seal",
+}
+DIVISIONS: Final[Mapping[str, str]] = {"share": "not reserved", "split": "reserved"}
+CONSOLE: Final = "console"
+"""The label of a token that a sign-in in the browser made."""
+
+
+def act_in_words(line: Mapping[str, Any]) -> str:
+    """Return what was done.
+
+    >>> act_in_words({"act": "token made", "details": {"label": "console"}}), act_in_words({"act": "stopped"})
+    ('signed in', 'stopped')
+    """
+    if line["act"] == "token made" and line["details"].get("label") == CONSOLE:
+        return "signed in"
+    return ACTS.get(line["act"], line["act"])
+
+
+def details_in_words(line: Mapping[str, Any]) -> str:
+    """Return what a line says more.
+
+    >>> details_in_words({"act": "token made", "details": {"label": "ci", "scopes": ["read", "ask"]}})
+    'label ci, rights read and ask'
+    >>> details_in_words({"act": "person changed", "details": {"active": False, "password": False, "team": None}})
+    'active no'
+    """
+    details: Mapping[str, Any] = line["details"]
+    unsaid: dict[str, Any] = {"password": False}  # of every change
+    if act_in_words(line) == "signed in":
+        unsaid |= {"label": CONSOLE, "scopes": details.get("scopes"), "token": details.get("token")}
+    said = {name: value for name, value in details.items() if value not in (None, "", []) and unsaid.get(name) != value}
+    return ", ".join(
+        f"{DETAILS.get(name, name.replace('_', ' '))} {_value(name, value)}" for name, value in said.items()
+    )
+
+
+def _value(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return " and ".join(map(str, value))
+    if isinstance(value, dict):
+        return " and ".join(f"{key} {one}" for key, one in value.items())
+    return DIVISIONS.get(str(value), str(value)) if name == "division" else str(value)
