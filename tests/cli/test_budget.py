@@ -212,3 +212,14 @@ def test_the_last_charges_are_shown(folder: Path, run: Run) -> None:
     assert [len(one["history"]) for one in documents] == [3, 2, 0]
     assert documents[1]["history"] == documents[0]["history"][1:]
     assert {one["more_like_the_last"] for one in documents} == {documents[0]["more_like_the_last"]}
+
+
+def test_a_more_exact_result_says_what_was_paid_before(visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "in all" not in run("query", COUNT, "--epsilon", "0.25").err, visits
+    run("query", BY_PLAN, "--epsilon", "0.25")
+    cost = run("query", COUNT, "--epsilon", "0.5").err.splitlines()[0]
+    whole, before = map(float, re.findall(r"epsilon ([\d.]+) .* in all: ([\d.]+) was", cost)[0])
+    assert (before, 0.5 <= whole < 0.52) == (0.25, True)
+    lines = run("budget").out.split("time (UTC)")[1].splitlines()[2:]
+    assert [line.endswith("(makes the earlier result more exact)") for line in lines] == [False, False, True]

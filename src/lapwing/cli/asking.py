@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lapwing.catalog.model import Catalog
     from lapwing.client import RemoteAnswer, RemoteSession
     from lapwing.documents.answer_document import AnswerShown
+    from lapwing.ledger.reading import HistoryRow
     from lapwing.session import Session
 
 USUAL_CONFIDENCE: Final = Fraction(95, 100)
@@ -195,7 +196,29 @@ def price_line(answer: "AnswerShown", view: "BudgetView") -> str:
     allowed = "".join(f"; {figures.allowance(allowance, view.total)}" for allowance in view.allowances)
     took = f", delta {figures.delta(keys)} for finding groups" if keys else ""
     more = f"{view.fits(answer.cost, parts, keys):,} more like it"  # by the tightest of all that is left
-    return f"{price_of(answer, view)}{took}; {left} left{where}{allowed}: {more}"
+    paid = _paid_before(answer, view, row)
+    price = _price_in_all(answer, view, paid) if paid else price_of(answer, view)
+    return f"{price}{took}; {left} left{where}{allowed}: {more}"
+
+
+def _paid_before(answer: "AnswerShown", view: "BudgetView", row: "HistoryRow | None") -> "Sequence[HistoryRow]":
+    from lapwing.answer.notes import REFINED  # here, so that `lapwing --help` loads no engine
+    from lapwing.documents.answer_document import codes_of
+    from lapwing.ledger.charged_queries import bought_before
+
+    return bought_before(view.history, row) if row is not None and REFINED in codes_of(answer.notes) else ()
+
+
+def _price_in_all(answer: "AnswerShown", view: "BudgetView", paid: "Sequence[HistoryRow]") -> str:
+    """Say what a query cost together with its earlier, less exact results."""
+    delta, share = view.delta - view.delta_keys, answer.cost.amount / view.total.amount
+    before = sum((row.loss.amount for row in paid), Fraction(0))
+    whole, earlier = (
+        figures.epsilon(answer.cost.from_amount(amount).to_epsilon(delta=delta))
+        for amount in (before + answer.cost.amount, before)
+    )
+    added = figures.share(float(share))
+    return f"epsilon {whole} for this query in all: {earlier} was paid before, and this adds {added} of the budget"
 
 
 def price_of(answer: "AnswerShown", view: "BudgetView") -> str:

@@ -11,7 +11,7 @@ import lapwing as lw
 from lapwing.cli import figures, options, raise_budget, spend
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
-from lapwing.ledger.charged_queries import charged_queries
+from lapwing.ledger.charged_queries import charged_queries, refining
 from lapwing.ledger.events import EVENTS_ALLOWED
 from lapwing.ledger.faults import FAULTS_ALLOWED
 
@@ -257,9 +257,15 @@ def history_of(view: "BudgetView", delta: "Fraction", most: int, more: str = EAR
     if len(view.history) > most:
         blank = [""] * (3 + len(keys))
         table.add_row("…", *blank, text(f"Earlier queries: {more}."))
+    finer = refining(view.history)
     for query in charged_queries(view.history[-most:]):
         when, who = query.last.time[:16].replace("T", " "), query.last.principal
-        table.add_row(text(when), text(who), *_cost(view, query, delta, keys), text(_question(query.last)))
+        table.add_row(
+            text(when),
+            text(who),
+            *_cost(view, query, delta, keys),
+            text(_question(query.last, finer)),
+        )
         for what, row in query.parts:
             table.add_row("", "", *_cost(view, row, delta, keys), text(f"  of this: {what}"))
     return Fitted(table)
@@ -276,7 +282,8 @@ def _cost(
     ]
 
 
-def _question(row: "HistoryRow") -> str:
+def _question(row: "HistoryRow", finer: frozenset[int]) -> str:
     parts = "" if row.parts is None else f" ({figures.names(row.parts)})"
     reason = WHY[row.unanswered] if row.unanswered is not None else ""
+    parts += " (makes the earlier result more exact)" if row.sequence in finer else ""
     return f"{row.asked}{parts}" if row.answered else f"{row.asked}{parts} (paid, not answered{reason})"

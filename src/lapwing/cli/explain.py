@@ -99,7 +99,7 @@ def _besides(preview: "Preview") -> list[str]:
 
 
 def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[str, str]]:
-    price = f"epsilon {epsilon_text(preview.epsilon)} for this query"
+    price = f"epsilon {epsilon_text(preview.epsilon)} {'more ' if preview.sharpens else ''}for this query"
     noise = ", each with its own noise" if preview.measures else ""
     match preview.cells:
         case None if preview.selection is None:
@@ -115,7 +115,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
     chosen = preview.selection
     wanted = "a bound" if chosen is None else "finding the groups"
     price += f", and delta {delta(preview.delta)} for {wanted}" if preview.delta else ""
-    price += ", which makes an earlier result more exact" if preview.sharpens else ""
+    price += ", to make an earlier result more exact" if preview.sharpens else ""
     parts = [
         f"{part.part} ({loss(part.spent)} spent, {left(part.remaining)} left)" if verbose else part.part
         for part in preview.parts or ()

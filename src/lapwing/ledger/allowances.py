@@ -152,7 +152,7 @@ def require_within(
         cost, highest = _percents(total.amount, limits.most.amount, cap)
         dear = AllowanceExhausted(
             f"The query costs {cost} of the budget, and one query may cost at most {highest}. Nothing was charged."
-            f"{_fitting(limits, limits.most.amount, registration)} Request less accuracy or fewer cells."
+            f"{_fitting(limits, limits.most.amount, registration)} Request less accuracy or fewer groups."
         )
         beyond.append(((False, limits.most.amount), dear))
     for allowance in limits.allowances:

@@ -57,5 +57,25 @@ def charged_queries(rows: Iterable[HistoryRow]) -> tuple[ChargedQuery, ...]:
     return tuple(sorted(found, key=lambda query: query.last.sequence))
 
 
+def bought_before(rows: Iterable[HistoryRow], row: HistoryRow) -> tuple[HistoryRow, ...]:
+    """Return the earlier charges for less exact results of the same query, which a charge makes more exact."""
+    return tuple(
+        one
+        for one in rows
+        if one.sequence < row.sequence and one.answered and (one.question, one.version) == (row.question, row.version)
+    )
+
+
+def refining(rows: Iterable[HistoryRow]) -> frozenset[int]:
+    """Return the numbers of the charges that made an earlier result among these more exact."""
+    seen: set[tuple[str, int]] = set()
+    found: set[int] = set()
+    for row in filter(lambda row: row.answered, rows):
+        name = row.question, row.version
+        found.update({row.sequence} if name in seen else ())
+        seen.add(name)
+    return frozenset(found)
+
+
 def _is_first(row: HistoryRow) -> bool:
     return row.wording is not None and row.wording.first

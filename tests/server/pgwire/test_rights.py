@@ -249,6 +249,18 @@ def test_every_limit_is_that_of_http(own: Wired) -> None:
     assert passed_over(own, expected) == []
 
 
+def test_who_can_help_is_in_the_hint(own: Wired) -> None:
+    hints = {}
+    with own.connect(options="-c lapwing.epsilon=0.01", autocommit=True) as connection:
+        for limit in Limits(own).each():
+            try:
+                connection.execute(question())
+            except psycopg.Error as error:
+                hints[limit] = error.diag.message_hint
+    assert hints["a floor"]
+    assert "curator" in (hints["a share"] or "")
+
+
 def planted(own: Wired, monkeypatch: pytest.MonkeyPatch, asks: Callable[[Asks], Asks]) -> None:
     """Let the wire ask in another way."""
     executor = own.world.service.executor

@@ -207,7 +207,8 @@ class Shell:
         most = options.whole(".budget", 0)(count) if count else budget.LAST
         view = budget.read(self.session, most)
         self._left = figures.share(1 - view.share_spent)
-        show(*budget.as_page(view, options.name_of(self.session), view.delta - view.delta_keys, most, MORE))
+        name, delta = options.name_of(self.session), view.delta - view.delta_keys
+        show(*budget.as_page(view, name, delta, most, MORE, verbose=self.settings.verbose))
 
     def epsilon(self, text: str) -> None:
         """Set the price of every question."""

@@ -154,6 +154,8 @@ class WireSession:
                 line, column = error.position
                 position = start + sum(len(one) + 1 for one in text.split("\n")[: line - 1]) + column
             hint = ROWS_HINT if error.cause is errors.RefusalCause.ASSUMES_ROWS else hint
+        elif state != "57014" and error.message and error.curator_remedy:
+            said, hint = error.message, error.analyst_text.removeprefix(error.message).strip()
         if isinstance(error, errors.InvalidParameter) and self.settings.price_hint:
             hint = self.settings.price_hint
         detail = f"{error.code}. {errors.charge_in_words(errors.was_charged(error))}"

@@ -5,6 +5,9 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from lapwing.documents.budget_document import history_of
+from lapwing.ledger.charged_queries import refining
+from lapwing.privacy.amounts import read
 from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.searching import SEARCH, listed
 from lapwing.server.console.visits import ConsolePage, PageRequest
@@ -40,10 +43,16 @@ async def charges(visit: PageRequest) -> Response:
     dataset, key = visit.part("dataset"), "sequence"
     found = await listed(visit, "datasets", dataset, "history", texts=_charge_texts, most=CHARGES, key=key)
     budget = await visit.api.get("datasets", dataset, "budget")
+    delta = read(budget["guarantee"]["delta"], "delta") - read(budget["delta_keys"], "delta_keys")
+    charged = history_of(found.items)
+    finer = refining(charged)
     return visit.show(
         "history/charges.html",
         dataset=dataset,
-        charges=found.items,
+        charges=[
+            {**row, "epsilon": one.loss.to_epsilon(delta=delta), "refines": one.sequence in finer}
+            for row, one in zip(found.items, charged, strict=True)
+        ],
         total=float(budget["total"]["amount"]),
         found=found,
     )
