@@ -42,6 +42,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("GET", "/v1/datasets/{dataset}"): ("/v1/datasets/open", None, SEES),
     ("POST", "/v1/datasets/{dataset}/explain"): ("/v1/datasets/open/explain", QUESTION, SEES),
     ("POST", "/v1/simulate"): ("/v1/simulate", {"mechanism": "rounded Gaussian", "scale": 5, "values": [500]}, OWN),
+    ("POST", "/v1/datasets/{dataset}/simulate"): ("/v1/datasets/open/simulate", QUESTION, SEES),
     ("POST", "/v1/datasets/{dataset}/query"): ("/v1/datasets/open/query", QUESTION, {**SEES, "audrey": FORBIDDEN}),
     ("POST", "/v1/datasets/{dataset}/batch"): ("/v1/datasets/open/batch", BATCH, {**SEES, "audrey": FORBIDDEN}),
     ("POST", "/v1/datasets/{dataset}/synthesize"): (

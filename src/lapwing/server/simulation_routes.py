@@ -1,24 +1,32 @@
-"""The route that adds noise to made-up numbers, so that one sees before paying what an error looks like.
+"""The routes that add noise to made-up numbers, so that one sees before paying what an error looks like.
 
 Guarantee:
-    The response is a function of the request and of fresh random bits. The route knows no data set, ledger or session.
-    Bits come from the operating system for each call, so they tell nothing about the noise of any result.
+    The responses are functions of the request, the catalog and fresh random bits. `release.simulated` has the proof
+    for questions. The other route knows no data set, ledger or session. Bits come from the operating system for each
+    call, so they tell nothing about the noise of any result.
 """
 
-from typing import Annotated, Final, Literal
+from fractions import Fraction
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from pydantic import Field, StrictInt
+from typing_extensions import TypedDict
 
 from lapwing import errors
-from lapwing.query.pricing.quote import MECHANISMS
-from lapwing.server.bodies import Amount, Body, number
+from lapwing.documents.answer_document import EndsDocument, JsonValue, answer_document, description_document
+from lapwing.exact.entropy import SYSTEM
+from lapwing.query.pricing.quote import CONFIDENCE, MECHANISMS
+from lapwing.release.simulated import AssumedGroup, simulated
+from lapwing.server.bodies import Amount, Body, PricedBody, Text, number
 from lapwing.server.people import Caller
 from lapwing.server.problems import may_raise
 from lapwing.server.routing import READER, OfService, new_router
 
 LARGEST: Final = 10**15
+MOST_ROWS: Final = 10**12
 MOST_GROUPS: Final = 100
+MOST_COLUMNS: Final = 100
 LAWS: Final = {mechanism.name: mechanism for mechanism in MECHANISMS["gdp"]}
 
 
@@ -39,6 +47,26 @@ class SimulationDocument(Body):
     values: list[int]
 
 
+class SimulatedQueryBody(PricedBody):
+    """A question with its price, and what is assumed of every group: `assuming_count` rows, and typical results."""
+
+    assuming_count: Annotated[StrictInt, Field(ge=1, le=MOST_ROWS)] = 500
+    groups: Annotated[StrictInt, Field(ge=1, le=MOST_GROUPS)] = 12
+    typical: Annotated[dict[Text, Amount], Field(max_length=MOST_COLUMNS, default_factory=dict)]
+
+
+class SimulatedAnswer(TypedDict):
+    """Made-up groups with the noise of a price; `simulated` is always true. No group is real, so there are no keys."""
+
+    simulated: Literal[True]
+    columns: list[str]
+    types: dict[str, str]
+    rows: list[dict[str, JsonValue]]
+    confidence: float
+    intervals: dict[str, EndsDocument]
+    facts: list[dict[str, Any]]
+
+
 router: Final = new_router(prefix="/v1", tags=["questions"])
 
 
@@ -50,3 +78,37 @@ def simulate(service: OfService, body: SimulationBody, caller: Caller = READER) 
         law = LAWS[body.mechanism].from_record([str(scale)])
         values = [int(value) for value in law.release(np.array(body.values, dtype=np.int64))]
     return SimulationDocument(simulated=True, values=values)
+
+
+@router.post("/datasets/{dataset}/simulate", openapi_extra=may_raise(errors.QueryRefused, errors.InvalidParameter))
+def simulate_query(
+    service: OfService, dataset: str, body: SimulatedQueryBody, caller: Caller = READER
+) -> SimulatedAnswer:
+    """Answer a question with made-up groups, and the noise of its price: free, and no data are read."""
+    served = service.datasets.visible(caller, dataset)
+    typical = {name: _typical(result) for name, result in body.typical.items()}
+    with service.callers.pricing(caller):
+        session, prices = served.for_caller(caller, service.policies), body.prices()
+        asked = (prices["epsilon"], prices["error"], prices["delta"])
+        request = session._planned(body.sql, body.values(), *asked, assuming_count=body.assuming_count)
+        group = AssumedGroup(rows=body.assuming_count, typical=typical)
+        answer = simulated(request, group, body.groups, SYSTEM)
+        shown, public = answer_document(answer, CONFIDENCE), description_document(answer)
+    keys = set(public["keys"])
+    columns = [name for name in shown["columns"] if name not in keys]
+    return {
+        "simulated": True,
+        "columns": columns,
+        "types": {name: kind for name, kind in answer.types.items() if name in columns},
+        "rows": [{name: row[name] for name in columns} for row in shown["rows"]],
+        "confidence": shown["confidence"],
+        "intervals": {name: ends for name, ends in shown["intervals"].items() if name in columns},
+        "facts": [facts for facts in public["facts"] if facts["name"] in columns],
+    }
+
+
+def _typical(result: Amount) -> Fraction:
+    typical = number(result, "typical")
+    if abs(typical) > LARGEST:
+        raise errors.InvalidParameter(f"A typical result is at most {LARGEST:,}.")
+    return typical

@@ -1,6 +1,7 @@
 """The query builder: choices become SQL, and SQL becomes the same choices, whatever columns and values are called."""
 
 import random
+import re
 from fractions import Fraction
 from typing import Final
 
@@ -271,6 +272,40 @@ def test_a_typical_result_follows_from_bounds_and_rows(settled: World) -> None:
     assert typical("SELECT AVG(cost) AS n FROM visits", assuming="10") == {"n": 4}
     assert typical("SELECT AVG(cost) AS n FROM visits", typical="2.5") == {"n": Fraction(5, 2)}
     assert typical("SELECT COUNT(*) + 1 AS n FROM visits", assuming="70") == {"n": 70}
+    assert typical("SELECT COUNT(DISTINCT plan) AS n FROM visits") == {"n": 2}
+    assert typical("SELECT COUNT(DISTINCT age) AS n FROM visits WHERE plan = 'a'", assuming="3") == {"n": 3}
+
+
+@pytest.mark.parametrize(
+    ("sql", "typical", "share"),
+    [
+        ("SELECT AVG(CASE WHEN plan = 'a' THEN 1 ELSE 0 END) AS x FROM visits", "", "% of 0.5"),
+        ("SELECT COUNT(DISTINCT plan) AS x FROM visits", "20", "% of 20"),
+        ("SELECT plan, MEDIAN(cost) AS x FROM visits GROUP BY plan", "", "% of 4"),
+    ],
+)
+def test_levels_hold_for_shares_medians_and_different_values(
+    alice: Visitor, sql: str, typical: str, share: str
+) -> None:
+    priced = at_level(alice, sql, typical=typical)
+    (part,) = re.findall(r"about ([0-9.]+) " + re.escape(share), priced.text)
+    assert 9 <= float(part) <= 10
+    assert "Simulated, no data read." in priced.text
+    bought = priced.form("/ask/answer").fields
+    preview = alice.world.ask(
+        "POST", "/v1/datasets/open/explain", "alice",
+        {"sql": sql, bought["by"]: bought[bought["by"]], "assuming_count": 500},
+    ).document  # fmt: skip
+    if "MEDIAN" in sql:  # 500 rows spread evenly over 8: a rank is 8/500
+        (ranks,) = preview["measures"]
+        assert 0.36 <= ranks["half_width"] * 8 / 500 <= 0.4
+    else:
+        assert preview["columns"][0]["half_width"] <= {"": 0.05, "20": 2}[typical]
+
+
+def test_a_median_that_can_be_any_value_says_so(alice: Visitor) -> None:
+    typed = {"sql": "SELECT MEDIAN(cost) AS x FROM visits", "by": "epsilon", "epsilon": "0.001"}
+    assert "can be any value; rank ±" in alice.submit(alice.go("/console/data/open/ask"), "/ask", **typed).text
 
 
 # ---- the simulated picture ----
@@ -281,7 +316,8 @@ def test_a_picture_is_made_up_and_new_each_time(alice: Visitor) -> None:
     pictures = [at_level(alice, sql, typical="1000").text.partition("Simulated, no data read.")[2] for _ in range(3)]
     assert all("Each made-up group is 1,000" in picture for picture in pictures)
     assert len(set(pictures)) > 1
-    assert "Simulated" not in at_level(alice, "SELECT plan, AVG(cost) AS n FROM visits GROUP BY plan").text
+    assert "Simulated" in at_level(alice, "SELECT plan, AVG(cost) AS n FROM visits GROUP BY plan").text
+    assert "Simulated" not in at_level(alice, "SELECT plan FROM visits GROUP BY plan").text
     assert alice.world.charges() == 0
 
 

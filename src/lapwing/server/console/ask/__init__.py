@@ -14,7 +14,14 @@ from typing import Any, Final
 from starlette.responses import HTMLResponse, Response
 
 from lapwing.errors import RefusalCause
-from lapwing.server.console.ask.accuracy import LEVELS, assumed_rows, in_decimals, typical_results
+from lapwing.server.console.ask.accuracy import (
+    LEVELS,
+    MedianWidth,
+    assumed_rows,
+    in_decimals,
+    typical_results,
+    widths_of_medians,
+)
 from lapwing.server.console.ask.builder import built
 from lapwing.server.console.ask.picture import simulated
 from lapwing.server.console.ask.question import USUAL_PRICE, QuestionForm, marked, mended
@@ -106,13 +113,17 @@ async def _previewed(visit: PageRequest, question: QuestionForm, tables: Sequenc
         return {"question": question, **_refused(question, refusal)}
     budget = await visit.api.get("datasets", dataset, "budget")
     total, left = Fraction(budget["total"]["amount"]), Fraction(preview["remaining"]["amount"])
-    cost, columns = Fraction(preview["cost"]["amount"]), _columns(preview, typical)
+    medians = widths_of_medians(question, tables, preview, typical)
+    cost, columns = Fraction(preview["cost"]["amount"]), _columns(preview, typical, medians)
     means = any(len(column["made_of"]) > 1 and column["half_width"] is None for column in columns)
     return {
         "question": question,
         "bought": bought,
         "preview": preview,
-        "picture": None if preview["stored"] or preview["refusal"] else await simulated(visit, preview, typical),
+        "picture": None
+        if preview["stored"] or preview["refusal"]
+        else await simulated(visit, bought, preview, typical, medians),
+        "assumed_rows": f"{assumed_rows(question):,}",
         "typical": in_decimals(next(iter(typical.values()))) if typical else "",
         "columns": columns,
         "assumable": means and not question.assuming,
@@ -156,45 +167,57 @@ async def _priced(
     found = replace(question, by="epsilon", epsilon=USUAL_PRICE, assuming=assuming)
     preview = await explain(found)
     noisy = _noisy(preview)
-    target = LEVELS[question.by] * typical_results(question, tables, noisy).get(noisy[0], Fraction(0)) if noisy else 0
+    typical = typical_results(question, tables, noisy)
+    target = LEVELS[question.by] * typical.get(noisy[0], Fraction(0)) if noisy else Fraction(0)
     if not target:
         return found, preview
-    if len(noisy) == 1:
-        found = replace(found, by="error", error=in_decimals(Fraction(target)))
+    if len(noisy) == 1 and _width(preview, noisy[0]) is not None:
+        found = replace(found, by="error", error=in_decimals(target))
         return found, await explain(found)
     for _ in range(MOST_STEPS):
-        width = next(column["half_width"] for column in preview["columns"] if column["name"] == noisy[0])
+        medians = widths_of_medians(found, tables, preview, typical)
+        width = medians[noisy[0]].half_width if noisy[0] in medians else _width(preview, noisy[0])
         if width is None or TOLERANCE * target <= width <= target:
             break
-        epsilon = Fraction(found.epsilon) * Fraction(width) / target
+        epsilon = Fraction(found.epsilon) * width / target
         found = replace(found, epsilon=f"{Decimal(f'{float(epsilon) * 1.005:.3g}'):f}")
         preview = await explain(found)
     return found, preview
+
+
+def _width(preview: Mapping[str, Any], name: str) -> Fraction | None:
+    width = next(column["half_width"] for column in preview["columns"] if column["name"] == name)
+    return None if width is None else Fraction(str(width))
 
 
 def _noisy(preview: Mapping[str, Any]) -> list[str]:
     return [column["name"] for column in preview["columns"] if column["rests_on"]]
 
 
-def _columns(preview: Mapping[str, Any], typical: Mapping[str, Fraction]) -> list[dict[str, Any]]:
+def _columns(
+    preview: Mapping[str, Any], typical: Mapping[str, Fraction], medians: Mapping[str, MedianWidth]
+) -> list[dict[str, Any]]:
     """Return the columns of an answer that carry noise, each with its ±, or with that of what it is made of.
 
-    `part` is the ± as a share of a typical result, if one is assumed.
+    `part` is the ± as a share of a typical result, if one is assumed. `median` is about the ± of a median.
     """
     widths = {measure["measure"]: measure["half_width"] for measure in preview["measures"]}
-    return [
-        {
-            "name": column["name"],
-            "half_width": column["half_width"],
-            "part": None
-            if column["half_width"] is None or column["name"] not in typical
-            else column["half_width"] / float(typical[column["name"]]),
-            "typical": float(typical.get(column["name"], 0)),
-            "made_of": [(name, widths.get(name)) for name in column["rests_on"]],
-        }
-        for column in preview["columns"]
-        if column["rests_on"]
-    ]
+    shown = []
+    for column in (column for column in preview["columns"] if column["rests_on"]):
+        name, median = column["name"], medians.get(column["name"])
+        width = column["half_width"] if median is None else float(median.half_width)
+        known = width is not None and name in typical
+        shown.append(
+            {
+                "name": name,
+                "half_width": width,
+                "part": width / float(typical[name]) if known else None,
+                "typical": float(typical.get(name, 0)),
+                "made_of": [(name, widths.get(name)) for name in column["rests_on"]],
+                "median": median,
+            }
+        )
+    return shown
 
 
 def _example(tables: list[TableText]) -> str:

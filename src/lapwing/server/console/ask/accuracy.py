@@ -6,15 +6,17 @@ read for it, so it may be far off. It chooses a price, and only the price decide
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final, final
 
 from lapwing.server.console.acting import decimal_of
 from lapwing.server.console.ask.choices import Measure, names_of
 from lapwing.server.console.ask.question import QuestionForm
 from lapwing.server.console.ask.reading import choices_of
-from lapwing.server.console.data.columns import TableText
+from lapwing.server.console.data.columns import NUMBERS, TableText
 
 LEVELS: Final[Mapping[str, Fraction]] = {"rough": Fraction(1, 5), "usable": Fraction(1, 10), "sharp": Fraction(1, 20)}
 """Names of levels, and their 95 % error as a share of a typical result."""
@@ -51,12 +53,72 @@ def typical_results(question: QuestionForm, tables: Sequence[TableText], columns
 def _typical(measure: Measure, table: TableText, rows: int) -> Fraction:
     if measure.what == "share":
         return Fraction(1, 2)
-    if measure.what not in ("sum", "average", "median"):
+    if measure.what in ("rows", "people"):
         return Fraction(rows)
     facts = next(column.facts for column in table.columns if column.name == measure.column)
-    lower, upper = Fraction(str(facts["lower"])), Fraction(str(facts["upper"]))
+    if measure.what == "distinct":
+        return Fraction(min(rows, _different_values(facts) or rows))
+    lower, upper = _bounds(facts)
     middle = abs(lower + upper) / 2 or max(abs(lower), abs(upper)) / 2
     return middle * rows if measure.what == "sum" else middle
+
+
+def _bounds(facts: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
+    return Fraction(str(facts["lower"])), Fraction(str(facts["upper"]))
+
+
+def _different_values(facts: Mapping[str, Any]) -> int | None:
+    """Return how many different values a column may have, by what is public of it."""
+    if facts["type"] == "boolean":
+        return 2
+    if "values" in facts:
+        return len(facts["values"])
+    if "lower" not in facts:
+        return None
+    if facts["type"] in NUMBERS:
+        lower, upper = _bounds(facts)
+        return int((upper - lower) / Fraction(str(facts.get("step", 1)))) + 1
+    first, last = (date.fromisoformat(str(facts[end])[:10]) for end in ("lower", "upper"))
+    return (last - first).days + 1 if facts["type"] == "date" else None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MedianWidth:
+    """About how far a median may be off; `whole` if it can be any value at all."""
+
+    half_width: Fraction
+    whole: bool
+
+
+def widths_of_medians(
+    question: QuestionForm, tables: Sequence[TableText], preview: Mapping[str, Any], typical: Mapping[str, Fraction]
+) -> dict[str, MedianWidth]:
+    """Return about how far each median may be off, if values are spread evenly around the typical result.
+
+    A preview promises an error of the rank. Evenly spread values are that many rows further along.
+    """
+    choices = choices_of(question.sql, tables)
+    if choices is None:
+        return {}
+    table = next(table for table in tables if table.name == choices.table)
+    names, ranks = names_of(choices, table)[len(choices.keys) :], _rank_errors(preview)
+    rows, found = assumed_rows(question), dict[str, MedianWidth]()
+    for name, measure in zip(names, choices.measures, strict=True):
+        if measure.what == "median" and name in ranks and name in typical:
+            lower, upper = _bounds(next(column.facts for column in table.columns if column.name == measure.column))
+            half = min(typical[name] - lower, upper - typical[name])
+            if half > 0:
+                width = 2 * half * ranks[name] / rows
+                found[name] = MedianWidth(width, width >= half)
+    return found
+
+
+def _rank_errors(preview: Mapping[str, Any]) -> dict[str, Fraction]:
+    """Return the error of the rank of each column that rests on one measure."""
+    widths = {measure["measure"]: Fraction(str(measure["half_width"])) for measure in preview["measures"]}
+    pairs = ((column["name"], column["rests_on"]) for column in preview["columns"])
+    return {name: widths[rests[0]] for name, rests in pairs if len(rests) == 1 and rests[0] in widths}
 
 
 def in_decimals(value: Fraction) -> str:

@@ -1,43 +1,53 @@
-"""A simulated picture of a result before it is bought: made-up groups, all of one size, with the noise of that price.
+"""A simulated picture of a result before it is bought: made-up groups, all alike, with the noise of that price.
 
-The picture follows from the preview, which is public, and from fresh noise that the service adds to made-up numbers.
+The picture follows from the query, its price and assumptions, which are public, and from fresh noise that the service
+adds to made-up numbers.
 """
 
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final
 
+from lapwing.server.console.ask.accuracy import MedianWidth, assumed_rows
+from lapwing.server.console.ask.question import QuestionForm
 from lapwing.server.console.charts.answer_chart import Chart, chart_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.visits import PageRequest
+from lapwing.server.simulation_routes import MOST_ROWS
 
-SIMULATED: Final = ("rounded Gaussian", "discrete Laplace")
 MOST_GROUPS: Final = 12
-FINE: Final = 100
-"""Steps in one scale of the noise, at least, if the made-up number is no integer."""
 
 
-async def simulated(visit: PageRequest, preview: Mapping[str, Any], typical: Mapping[str, Fraction]) -> Chart | None:
-    """Return a picture of the first noisy column, None if its noise is not simulated."""
-    column = next((one for one in preview["columns"] if one["rests_on"]), None)
-    if column is None or len(column["rests_on"]) != 1 or not column["half_width"] or column["name"] not in typical:
+async def simulated(
+    visit: PageRequest,
+    bought: QuestionForm,
+    preview: Mapping[str, Any],
+    typical: Mapping[str, Fraction],
+    medians: Mapping[str, MedianWidth],
+) -> Chart | None:
+    """Return a picture of the first noisy column, None if its result is not simulated.
+
+    No ± is promised of a median. The picture has the one that the assumptions lead to.
+    """
+    column = next((one["name"] for one in preview["columns"] if one["rests_on"]), None)
+    if column is None or column not in typical:
         return None
-    measure = next((one for one in preview["measures"] if one["measure"] == column["rests_on"][0]), None)
-    if measure is None or measure["mechanism"] not in SIMULATED:
-        return None
-    value, parts = float(typical[column["name"]]), 1
-    while measure["scale"] * parts < FINE and value * parts % 1 and parts < FINE**3:
-        parts *= 10
-    made_up = [round(value * parts)] * max(2, min(preview["cells"] or MOST_GROUPS, MOST_GROUPS))
-    body = {"mechanism": measure["mechanism"], "scale": measure["scale"] * parts, "values": made_up}
+    body = {
+        **bought.priced,
+        "assuming_count": min(assumed_rows(bought), MOST_ROWS),
+        "groups": max(2, min(preview["cells"] or MOST_GROUPS, MOST_GROUPS)),
+        "typical": {name: str(value) for name, value in typical.items()},
+    }
     try:
-        noisy = (await visit.api.send("POST", "simulate", body=body)).document["values"]
+        answer = (await visit.api.send("POST", "datasets", visit.part("dataset"), "simulate", body=body)).document
     except ApiRefusal:
         return None
-    name, half = column["name"], column["half_width"]
-    rows = [{"group": f"group {place}", name: one / parts} for place, one in enumerate(noisy, 1)]
-    ends = {"low": [row[name] - half for row in rows], "high": [row[name] + half for row in rows]}
-    facts = [{"name": name, "half_width": half, "measures": [{"mechanism": measure["mechanism"]}]}]
-    types = {"group": "string", name: "real"}
-    document = {"columns": ["group", name], "keys": ["group"], "types": types, "rows": rows, "facts": facts}
-    return chart_of({**document, "intervals": {name: ends}})
+    rows = [{"group": f"group {place}", **row} for place, row in enumerate(answer["rows"], 1)]
+    ends = {**answer["intervals"]}
+    if column in medians and not medians[column].whole:
+        half, values = float(medians[column].half_width), [row[column] for row in rows]
+        low, high = ([None if x is None else float(x) + sign * half for x in values] for sign in (-1, 1))
+        ends[column] = {"low": low, "high": high}
+    types, columns = {"group": "string", **answer["types"]}, ["group", *answer["columns"]]
+    made_up = {**answer, "columns": columns, "keys": ["group"], "types": types, "rows": rows, "intervals": ends}
+    return chart_of(made_up, column)
