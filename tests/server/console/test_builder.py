@@ -109,12 +109,8 @@ def test_what_is_written_is_read_back() -> None:
         for _ in range(3):
             choices = some(generator, of)
             chosen = complete(choices, of)
-            names = [*(key.name for key in chosen.keys), *(measure.name for measure in chosen.measures)]
             sql = sql_of(choices, of)
             read = choices_of(sql, [of])
-            if chosen.sort and read is None:  # two columns of one name, which cannot be sorted by
-                assert any(names)
-                continue
             assert read == chosen, sql
             assert sql_of(read, of) == sql
             assert choices_of(" " + sql.replace("\n", "\n\t") + " ;\n", [of]) == chosen

@@ -182,6 +182,7 @@ def complete(choices: Choices, table: TableText) -> Choices:
     usual = usual_names(keys, measures, table)
     keys = tuple(_unless(key, name) for key, name in zip(keys, usual, strict=False))
     measures = tuple(_unless(measure, name) for measure, name in zip(measures, usual[len(keys) :], strict=True))
+    keys, measures = _apart(keys, measures, table)
     known = {*(f"k{place}" for place in range(len(keys))), *(f"m{place}" for place in range(len(measures)))}
     sort = choices.sort if choices.sort in known else ""
     return Choices(
@@ -261,9 +262,12 @@ def written(choices: Choices, table: TableText) -> str:
 
 def names_of(choices: Choices, table: TableText) -> list[str]:
     """Return the names of the columns of the result: keys, then measures."""
-    usual = usual_names(choices.keys, choices.measures, table)
-    shown: list[Key | Measure] = [*choices.keys, *choices.measures]
-    return [one.name or name for one, name in zip(shown, usual, strict=True)]
+    return _names(choices.keys, choices.measures, table)
+
+
+def _names(keys: Sequence[Key], measures: Sequence[Measure], table: TableText) -> list[str]:
+    shown: list[Key | Measure] = [*keys, *measures]
+    return [one.name or name for one, name in zip(shown, usual_names(keys, measures, table), strict=True)]
 
 
 def usual_names(keys: Sequence[Key], measures: Sequence[Measure], table: TableText) -> list[str]:
@@ -288,6 +292,17 @@ def usual_names(keys: Sequence[Key], measures: Sequence[Measure], table: TableTe
 def _unless(one: _Shown, usual: str) -> _Shown:
     """Return a key or measure without its name, if it is the usual one."""
     return replace(one, name="") if one.name == usual else one
+
+
+def _apart(
+    keys: tuple[Key, ...], measures: tuple[Measure, ...], table: TableText
+) -> tuple[tuple[Key, ...], tuple[Measure, ...]]:
+    """Return keys and measures of which no two have one name; usual names are in the place of those that repeat."""
+    folded = [name.casefold() for name in _names(keys, measures, table)]
+    if len(set(folded)) == len(folded):
+        return keys, measures
+    bare = dict.fromkeys(replace(measure, name="") for measure in measures)
+    return tuple(replace(key, name="") for key in keys), tuple(bare)
 
 
 def _name_of_key(key: Key, kind: str) -> str:

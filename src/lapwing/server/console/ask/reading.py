@@ -120,6 +120,8 @@ class _Reader:
         self._next()
         choices = Choices(table=self._table.name, measures=tuple(measures), keys=tuple(keys))
         names = names_of(choices, self._table)
+        if len({name.casefold() for name in names}) != len(names):  # the builder writes no two of one name
+            raise _Unread
         conditions = self._listed(self._condition, "AND") if self._has("WHERE") else []
         if self._has("GROUP", "BY"):
             self._groups(keys, names)
