@@ -62,8 +62,7 @@ def test_rows_are_chosen_and_ordered() -> None:
         (noisy(), "SELECT plan, COUNT(*) AS n FROM t GROUP BY plan HAVING COUNT(*) > 5"),
         (noisy(), "select * from t limit 5"),
         (noisy(), "SELECT n FROM (SELECT COUNT(*) AS n FROM t)"),
-        (noisy("merged Gaussians"), "SELECT 1"),
-        (noisy("reconstructed Gaussian"), "SELECT 1"),
+        (noisy("another law of Gaussians"), "SELECT 1"),
         (noisy(notes=["rare groups are left out"], note_codes=[CHOSEN_KEYS]), "SELECT 1"),
     ],
 )
@@ -71,6 +70,25 @@ def test_a_sum_has_no_interval_where_none_can_be_promised(shown: dict[str, Any],
     told = rearranged(shown, Arrangement(kept=("plan",)), sql)
     assert [row["n"] for row in told["rows"]] == [30, -40]
     assert told["intervals"] == {}
+
+
+@pytest.mark.parametrize("law", ["merged Gaussians", "reconstructed Gaussian"])
+def test_sums_of_numbers_that_share_noise_have_an_interval(law: str) -> None:
+    told = rearranged(noisy(law), Arrangement(kept=("plan",)), "SELECT 1")
+    assert told["intervals"]["n"] == {"low": [30 - 2 * (14 + 10), -40 - 14], "high": [30 + 2 * (14 + 10), -40 + 14]}
+
+
+def test_that_interval_holds_if_all_noise_is_shared() -> None:
+    """The twin is the interval for independent noise."""
+    generator, cells, slack = np.random.default_rng(5), 9, 0.5
+    shared = generator.normal(0, SCALE, (20_000, 1)).repeat(cells, axis=1)
+    released = np.rint(shared + generator.uniform(-slack, slack, shared.shape))
+    half = math.floor(1.96 * SCALE + slack + 0.5)
+    off = np.abs(released.sum(axis=1))
+    assert np.mean(off <= rows._of_shared(half, 1, cells)) >= 0.95
+    apart = half_width([NumberNoise("rounded Gaussian", SCALE, 1)], cells)
+    assert apart is not None
+    assert np.mean(off <= apart) < 0.6
 
 
 def test_what_does_not_add_up_is_left_out() -> None:

@@ -20,6 +20,13 @@ says the scale and the step of each, times its weight. The squares of the scales
 of moment generating functions add up, and Hoeffding's inequality has the squares of all steps. The roundings follow
 from the noise and need not be 0 in the mean: k of them add at most k times the largest.
 
+Numbers of a batch, of several tables, or made sharper have *reconstructed* or *merged* Gaussian noise. Cells of one
+result may share noise then, and the answer does not say how much. Each error is Zᵢ + rᵢ, where |rᵢ| is at most a slack
+and the Zᵢ are weighted sums of the same independent normal noises (`mechanisms.reconstructed_gaussian` and
+`merged_gaussian`). So ΣZᵢ is normal, and by Cauchy and Schwarz its deviation is at most k·σ for any covariance.
+With z the quantile, the sum is within k·(z·σ + slack). The half-width that the answer says is z·σ + slack, rounded
+down to a step at most, so k·(half-width + step) is an interval.
+
 There is no interval where it was the noise that chose the rows (HAVING, LIMIT, private keys, another question around
 this one), where a number is computed from several that are shown, or where noises are of other laws. There a sum is
 shown without one.
@@ -41,6 +48,8 @@ CHANCE: Final = 0.05
 """That the sum is outside of its interval, at most."""
 _FOR_RESTS: Final = 0.01
 _CHOSEN: Final = re.compile(r"\b(having|limit|offset|fetch|qualify|top)\b|\bselect\b.*\bselect\b", re.I | re.S)
+_SHARED: Final = ("reconstructed Gaussian", "merged Gaussians")
+"""Noises that cells of one answer may have in common."""
 _PARTS: Final = [n / 200 for n in range(1, 200)]
 Document = Mapping[str, Any]
 How = Literal["sum", "largest", "smallest"]
@@ -131,6 +140,11 @@ def half_width(noises: Sequence[NumberNoise], count: int, rounding: float = 0.0)
     return width + count * rounding
 
 
+def _of_shared(half: float, step: float, count: int) -> float:
+    """Return within what the sum of so many errors is that may share noise, but with a chance of 5 %."""
+    return half if count == 1 else count * (half + step)
+
+
 def _together(document: Document, places: Sequence[int], wanted: Arrangement, sql: str) -> dict[str, Any]:
     """Put the rows together that are the same in the keys that are kept."""
     rows, types = document["rows"], document["types"]
@@ -182,7 +196,10 @@ def _ends(document: Document, name: str, groups: Sequence[Sequence[Fraction]], s
     step = float(_common(released))
     drawn = [NumberNoise(one["mechanism"], one["scale"], one["step"]) for one in noise.get("noises", ())]
     noises = drawn or [NumberNoise(noise["mechanism"], noise["scale"], step)]
-    widths = [half_width(noises, len(group), noise.get("rounding", 0.0)) for group in groups]
+    if noise["mechanism"] in _SHARED:
+        widths: list[float | None] = [_of_shared(noise["half_width"], step, len(group)) for group in groups]
+    else:
+        widths = [half_width(noises, len(group), noise.get("rounding", 0.0)) for group in groups]
     if None in widths or not step:
         return None
     middle = [float(sum(group, Fraction(0))) for group in groups]
