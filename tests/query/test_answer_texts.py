@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import date
 from fractions import Fraction
 from itertools import product
+from math import floor
 from typing import Any
 
 import duckdb
@@ -94,3 +95,25 @@ def test_casts_write_the_one_text_that_a_value_has() -> None:
     ]
     for value, shape, text in values:
         assert column("written", [value, None], shape) == [text, None]
+
+
+def decimal_texts(as_needed: int = -1) -> list[str]:
+    """Return what DuckDB writes otherwise: ROUND(x, n) of a DOUBLE, and a DECIMAL with n digits."""
+    numbers, wrong = ["0", "2.5", "-0.125", "7", "-1234.56", "99.995", "0.01", "1e9", "100"], []
+    with duckdb.connect() as connection:
+        for number, digits in product(numbers, (0, 1, 2, 4)):
+            value, power = Fraction(number), 10**digits
+            rounded = Fraction(floor(abs(value) * power + Fraction(1, 2)), power) * (-1 if value < 0 else 1)
+            casts = {digits: f"{number}::DECIMAL(30, 5)::DECIMAL(30, {digits})"}
+            casts |= {as_needed: f"ROUND({number}::DECIMAL(30, 5)::DOUBLE, {digits})"}
+            for shown, sql in casts.items():
+                ((text,),) = connection.execute(f"SELECT CAST({sql} AS VARCHAR)").fetchall()
+                ours = column("written_decimal", [rounded], "decimal", shown)
+                if [text] != ours and (float(text), ours) != (0, ["0.0"]):  # DuckDB has -0.0
+                    wrong.append(sql)
+    return wrong
+
+
+def test_decimals_have_the_digits_that_duckdb_writes() -> None:
+    assert not decimal_texts()
+    assert decimal_texts(as_needed=2), "planted: two digits where there is one"

@@ -15,6 +15,7 @@ from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, Side, compute
 from lapwing.query.derivation.derived import KeyValue
 from lapwing.query.derivation.node import Derived
+from lapwing.query.derivation.number_texts import as_decimal, as_text
 from lapwing.query.expressions import temporal
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.days import DAY, INDEX, PARTS
@@ -124,8 +125,17 @@ def _if(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
 def _joined(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     """Bind CONCAT, which leaves out what is NULL."""
     rows.only(node, "expressions", "safe", "coalesce")
-    parts = [bind(part) for part in node.expressions]
+    parts = [as_text(bind(part)) for part in node.expressions]
     return reduce(lambda left, right: compute("concatenate", left, right), map(_present, parts))
+
+
+def _beside(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
+    """Bind a || b, of which one is a text; NULL beside anything is NULL."""
+    rows.only(node, "this", "expression", "safe")
+    left, right = bind(node.this), bind(node.expression)
+    if "text" in (left.shape, right.shape):
+        left, right = (part if part.shape == "null" else as_text(part) for part in (left, right))
+    return compute("concatenate", left, right)
 
 
 def _cut(function: str, *constants: str) -> Formula:
@@ -169,7 +179,7 @@ def _cast(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
         otherwise = ConstantValue(value=None, shape="null")
         value = compute("case", value, _ONE, compute("not", value), zero, otherwise)
     if target.this in _TEXTS:
-        return compute("written", value)
+        return as_text(value)
     if target.this in TEMPORAL_TYPES and value.shape in TEMPORAL:
         return compute("to_date" if target.this == exp.DType.DATE else "to_timestamp", value)
     if value.shape in NUMERIC and target.this in _REAL:
@@ -179,7 +189,7 @@ def _cast(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     if value.shape in NUMERIC and target.this == exp.DType.DECIMAL:
         listed = target.expressions  # without parameters DuckDB takes (18, 3)
         scale = Fraction(str(listed[1].this.this)) if len(listed) == 2 else Fraction(0 if listed else 3)
-        return compute("round", value, ConstantValue(value=scale, shape="integer"))
+        return as_decimal(value, scale)
     reason = f"A cast of {value.shape} to {target.sql()[:40]} is not supported over the result"
     raise rows.refusal(
         node, RefusalCause.CAST_NOT_SUPPORTED, reason, "Cast numbers to DOUBLE, INTEGER, DECIMAL(10, 2) or VARCHAR."
@@ -356,7 +366,7 @@ FORMULAS: Final[Mapping[type[exp.Expression], Formula]] = {
     exp.Substring: _cut("substring", "start", "length"),
     exp.Left: _cut("left", "expression"),
     exp.Right: _cut("right", "expression"),
-    exp.DPipe: _apply("concatenate", "this", "expression", ignored=("safe",)),
+    exp.DPipe: _beside,
     exp.Mod: _apply("modulo", "this", "expression"),
     exp.Pow: _apply("power", "this", "expression"),
     exp.Exp: _apply("exponential", "this"),

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from lapwing.errors import RefusalCause
-from lapwing.query.derivation.derive import compute
 from lapwing.query.derivation.node import Derived, OutputOrder
+from lapwing.query.derivation.number_texts import as_text
 from lapwing.query.derivation.window_values import WindowValue, over_in
 from lapwing.query.expressions.rows import RowScope
 
@@ -46,8 +46,7 @@ def joined_texts(
         if len(argument.expressions) != 1:
             raise rows.refusal(inner, RefusalCause.WRONG_ARGUMENT_COUNT, "STRING_AGG joins one text", "Write a || b.")
         argument = argument.expressions[0]
-    value = derived(argument)
-    value = value if value.shape == "text" else compute("written", value)
+    value = as_text(derived(argument))
     order = tuple(_term(term, rows, derived) for term in terms)
     if any(over_in(part) for part in (value, *partition, *(term.value for term in order))):
         reason = "A window function stands inside another"

@@ -181,6 +181,19 @@ def _written(value: Any) -> str:
     return str(value)  # whole numbers are Fractions, which are written without a denominator; dates are as in ISO
 
 
+AS_NEEDED: Final = Fraction(-1)
+"""For the digits of a decimal's text: as many as it has, and one at least."""
+
+
+def _decimal_text(value: Fraction, digits: Fraction) -> str:
+    """Write a number that was rounded, with so many digits after the point."""
+    most = value.denominator.bit_length()  # of 2ᵃ·5ᵇ, so that 10ⁿ is a multiple of it for some n up to here
+    shown = int(digits) if digits >= 0 else next(n for n in range(1, most + 1) if 10**n % value.denominator == 0)
+    text = str(abs(value.numerator) * 10**shown // value.denominator).rjust(shown + 1, "0")
+    sign = "-" if value < 0 else ""
+    return f"{sign}{text[:-shown]}.{text[-shown:]}" if shown else sign + text
+
+
 # ---- choice ----------------------------------------------------------------------------------------------------------
 
 
@@ -262,6 +275,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "right": Function(column=_each(_last)),
     "length": Function(column=_each(lambda text: Fraction(len(text)))),
     "written": Function(column=_each(_written)),
+    "written_decimal": Function(column=_each(_decimal_text)),
     # What they are of lies in the calendar: a quantile is inside the bounds of its argument. Ends stay numbers.
     "date_at": Function(column=_each(lambda number: days.date_at(int(number))), interval=_same),
     "moment_at": Function(  # to the nearest microsecond, half up

@@ -322,7 +322,8 @@ def _text_or_number(function: str, arguments: Sequence[Derived]) -> Shape:
 
 def _written(_function: str, arguments: Sequence[Derived]) -> Shape:
     reason = "A cast to text is answered for whole numbers, conditions, dates and texts"
-    _require(("integer", "boolean", "date", "text", "null"), reason, arguments, "Write CAST(FLOOR(x) AS VARCHAR).")
+    remedy = "CAST(CAST(x AS DATE) AS VARCHAR)" if arguments[0].shape == "timestamp" else "CAST(ROUND(x, 2) AS VARCHAR)"
+    _require(("integer", "boolean", "date", "text", "null"), reason, arguments, f"Write {remedy}.")
     return "text"
 
 
@@ -359,6 +360,7 @@ _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(("concatenate", "upper", "lower"), _text),
     **dict.fromkeys(("substring", "left", "right", "length"), _text_or_number),
     "written": _written,
+    "written_decimal": _of_numbers("text"),
     "sign": _of_numbers("integer"),
     "date_at": _of_numbers("date"),
     "moment_at": _of_numbers("timestamp"),

@@ -89,6 +89,7 @@ def numbers_of_results(chance: random.Random, _world: World) -> Question:
         "CAST(n AS VARCHAR) || plan", "UPPER(plan)", "SUBSTRING(plan, 2, 2)", "CAST(s AS DOUBLE) / 3",
         "IF(n > 15, 'a', site)",
         "CAST(m AS DECIMAL(12, 1))", "n BETWEEN 10 AND 20 OR s IS NULL", "CONCAT(plan, '/', site)", "RIGHT(plan, 2)",
+        "CAST(ROUND(m, 1) AS VARCHAR)", "ROUND(n / 7, 2) || '%'", "CONCAT(plan, ': ', n, CAST(m AS DECIMAL(12, 2)))",
     )  # fmt: skip
     months = (
         "month", "EXTRACT(year FROM month)", "month + INTERVAL 1 MONTH", "DATE_TRUNC('year', month)",
