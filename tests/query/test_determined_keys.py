@@ -91,6 +91,35 @@ def test_it_is_the_question_with_all_of_them(text: str, session: lw.Session) -> 
     assert session.plan(short, (), epsilon=1) == session.plan(whole, (), epsilon=1)
 
 
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        (f"SELECT v.site, MIN(s.town), COUNT(*) AS n {JOINED} GROUP BY v.site",
+         f"SELECT v.site, s.town AS min_town, COUNT(*) AS n {JOINED} GROUP BY v.site, s.town"),
+        (f"SELECT UPPER(MAX(s.town)) AS t, COUNT(*) AS n {JOINED} GROUP BY s.site HAVING MIN(s.town) <> 'B'",
+         f"SELECT UPPER(s.town) AS t, COUNT(*) AS n {JOINED} GROUP BY s.site, s.town HAVING s.town <> 'B'"),
+        (f"SELECT MAX(s.site) AS x, COUNT(*) AS n {JOINED} GROUP BY s.site ORDER BY MIN(s.site)",
+         f"SELECT s.site AS x, COUNT(*) AS n {JOINED} GROUP BY s.site ORDER BY s.site"),
+    ],
+)  # fmt: skip
+def test_the_least_of_a_text_that_the_keys_determine_is_that_text(text: str, same: str, session: lw.Session) -> None:
+    assert session.plan(text, (), epsilon=1) == session.plan(same, (), epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT MIN(w.ward), COUNT(*) AS n FROM visits v JOIN wards w ON v.site = w.site GROUP BY w.site",
+        f"SELECT MIN(s.head), COUNT(*) AS n {JOINED} GROUP BY s.site",
+        f"SELECT MIN(s.site), COUNT(*) AS n {JOINED} GROUP BY s.town",
+        f"SELECT MIN(s.town) FILTER (WHERE s.town <> 'A'), COUNT(*) AS n {JOINED} GROUP BY s.site",
+    ],
+)
+def test_the_least_of_other_texts_is_refused(text: str, session: lw.Session) -> None:
+    with refused_as("wrong_type"):
+        session.explain(text, epsilon=1)
+
+
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_the_keys_do_not_determine_is_refused(text: str, session: lw.Session) -> None:
     with refused_as("not_grouped"):

@@ -43,6 +43,19 @@ LISTED = (
 )
 PAIRS = [
     (
+        "SELECT CAST(age AS NVARCHAR(10)) AS k, CAST(COUNT(*) AS NVARCHAR) AS n FROM visits GROUP BY 1",
+        "SELECT CAST(age AS VARCHAR) AS k, CAST(COUNT(*) AS VARCHAR) AS n FROM visits GROUP BY 1",
+    ),
+    (
+        "SELECT plan, ARRAY_LENGTH(ARRAY_AGG(age)) AS n FROM visits GROUP BY plan",
+        "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan",
+    ),
+    (
+        "SELECT AVG(k) AS a FROM (SELECT person, LEN(LIST(DISTINCT plan)) AS k FROM visits GROUP BY person)",
+        "SELECT AVG(k) AS a FROM (SELECT person, (COUNT(DISTINCT plan) + MAX(CASE WHEN plan IS NULL THEN 1 ELSE 0 "
+        "END)) AS k FROM visits GROUP BY person)",
+    ),
+    (
         "SELECT CONVERT(INT, cost) AS k, COUNT(*) AS n FROM visits GROUP BY 1",
         "SELECT CAST(cost AS INT) AS k, COUNT(*) AS n FROM visits GROUP BY 1",
     ),

@@ -4,6 +4,8 @@ SQL lets a SELECT show columns that are not grouped by, if the keys determine th
 table, each group has one row of it. Here a public table's own data tell what is unique and never NULL. A column
 that equals a key in every row stands for it: in `visits v JOIN sites s ON v.site = s.site`, v.site determines all of s.
 
+MIN(p.name) and MAX(p.name) of a text that the keys determine are that text: all rows of a group have it.
+
 Lapwing binds the longer GROUP BY, which has a sensitivity of its own. It makes the same groups: rows that agree in the
 keys agree in what these determine.
 """
@@ -11,6 +13,7 @@ keys agree in what these determine.
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from sqlglot import exp
 
@@ -27,6 +30,7 @@ from lapwing.query.relations.public_rows import Combinations, JoinedRows
 
 Name = tuple[str, str]
 """A column: what its table is called in FROM, and its own name, in lower case."""
+_ENDS: Final = (exp.Min, exp.Max)
 _ONE = Literal(value=Fraction(1), type=fixed(Fraction(1), 1, 1))
 
 
@@ -39,9 +43,15 @@ def with_determined_keys(select: exp.Select, within: Scope) -> exp.Select | None
         group = one.args.get("group")
         if group is None or not has_only(group, "expressions") or not all(map(is_column, group.expressions)):
             continue
-        more = _Grouped(one, within).determined()
+        grouped = _Grouped(one, within)
+        ends = list(grouped.ends_of_texts())
+        for end in ends:
+            column = end.this.copy()
+            named = end.parent is one and end.arg_key == "expressions"
+            end.replace(exp.alias_(column, f"{end.key}_{column.name}", quoted=True) if named else column)
+        more = grouped.determined()
         group.set("expressions", [*group.expressions, *more])
-        changed = changed or bool(more)
+        changed = changed or bool(ends) or bool(more)
     return new if changed else None
 
 
@@ -67,13 +77,35 @@ class _Grouped:
 
     def determined(self) -> list[exp.Expression]:
         """Return the columns of public tables that the SELECT shows, and its keys determine, but are not among."""
-        names = [item.name for item in self._items]
-        if len(set(names)) < len(names) or not all(self._is_plain(item.join) for item in self._items):
-            return []
-        keys = [self._named(key) for key in self._select.args["group"].expressions]
+        keys = self._keys()
         named = [(self._named(column), column) for column in self._shown()]
-        shown = {name: column for name, column in named if name is not None and name not in keys}
-        if not shown:
+        return self._of_keys({name: column for name, column in named if name is not None and name not in keys})
+
+    def ends_of_texts(self) -> Iterator[exp.Expression]:
+        """Yield MIN and MAX of texts that the keys determine, or that are keys."""
+        keys = self._keys()
+        clauses = filter(None, (self._select.args.get(name) for name in ("having", "order")))
+        for item in (*self._select.expressions, *clauses):
+            for end in _in_select(item):
+                name = self._named(end.this) if type(end) in _ENDS and is_column(end.this) else None
+                if name is None or not has_only(end, "this") or isinstance(end.parent, exp.Window | exp.Filter):
+                    continue
+                if self._is_text(name) and (name in keys or self._of_keys({name: end.this})):
+                    yield end
+
+    def _is_text(self, name: Name) -> bool:
+        """Tell whether a column is a text of a public table."""
+        table = next(item.table for item in self._items if item.name == name[0])
+        columns = () if table is None else table.columns
+        return any(column.name.casefold() == name[1] and column.type == "string" for column in columns)
+
+    def _keys(self) -> list[Name | None]:
+        return [self._named(key) for key in self._select.args["group"].expressions]
+
+    def _of_keys(self, shown: dict[Name, exp.Expression]) -> list[exp.Expression]:
+        """Return those of some columns that the keys determine."""
+        names, keys = [item.name for item in self._items], self._keys()
+        if not shown or len(set(names)) < len(names) or not all(self._is_plain(item.join) for item in self._items):
             return []
         known = self._equal({key for key in keys if key is not None}, self._inner())
         more: list[exp.Expression] = []
@@ -181,6 +213,14 @@ def _outside_aggregates(node: exp.Expr) -> Iterator[exp.Expression]:
         return
     for child in node.iter_expressions():
         yield from _outside_aggregates(child)
+
+
+def _in_select(node: exp.Expr) -> Iterator[exp.Expression]:
+    """Yield the nodes of a part of a SELECT, but for those of subqueries."""
+    if isinstance(node, exp.Expression) and not isinstance(node, exp.Query):
+        yield node
+        for child in node.iter_expressions():
+            yield from _in_select(child)
 
 
 def are_unique(table: PublicTable, keys: Collection[str], known: Collection[str], within: Scope) -> bool:

@@ -13,6 +13,7 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.query.classify.kinds import Kinds
+from lapwing.query.expressions.rows import is_column
 from lapwing.query.from_clause.listed_values import has_only, values_of_list, with_listed_values
 from lapwing.query.from_clause.scope import Scope
 from lapwing.query.normalise.clause_spellings import (
@@ -77,6 +78,8 @@ def _may_be_respelled(node: exp.Expr) -> bool:
             return keys or bool(node.args.get("rollup") or node.args.get("cube"))
         case exp.EQ():
             return node.arg_key == "expressions" and isinstance(node.parent, exp.Select)
+        case exp.DataType():
+            return node.this in _NATIONAL
     return isinstance(node, _OTHERS) or node.args.get("db") is not None
 
 
@@ -102,6 +105,24 @@ def _named(node: exp.Expression) -> exp.Expression | None:
     if rule is None or len(node.expressions) != 1 or not has_only(node, "this", "expressions"):
         return None
     return rule(node.expressions[0].copy())
+
+
+def _length_of_list(node: exp.Expression) -> exp.Expression | None:
+    """Write COUNT(*) for ARRAY_LENGTH(ARRAY_AGG(x)); of DISTINCT values in a subquery, NULL counts as one of them."""
+    made, dimension = node.this, node.args.get("expression")
+    if not isinstance(made, exp.ArrayAgg) or not has_only(node, "this", "expression") or not has_only(made, "this"):
+        return None
+    if dimension is not None and dimension != exp.Literal.number(1):
+        return None
+    if not isinstance(made.this, exp.Distinct):
+        return exp.Count(this=exp.Star()) if is_column(made.this) else None
+    inside = node.parent_select is not None and node.parent_select.parent_select is not None
+    if not inside or not has_only(made.this, "expressions") or len(made.this.expressions) != 1:
+        return None
+    unknown = exp.Is(this=made.this.expressions[0].copy(), expression=exp.Null())
+    zero, one = (exp.Literal.number(number) for number in (0, 1))
+    null = exp.Max(this=exp.Case(ifs=[exp.If(this=unknown, true=one)], default=zero))
+    return exp.Paren(this=exp.Add(this=exp.Count(this=made.this.copy()), expression=null))
 
 
 def _approximate_count(node: exp.Expression) -> exp.Expression | None:
@@ -210,6 +231,14 @@ def _squared_correlation(y: exp.Expression, x: exp.Expression) -> exp.Expression
     return exp.Mul(this=correlation, expression=correlation.copy())
 
 
+_NATIONAL: Final = (exp.DType.NVARCHAR, exp.DType.NCHAR)
+
+
+def _text_type(node: exp.Expression) -> exp.Expression | None:
+    """Write TEXT for NVARCHAR(10) of SQL Server: its length means nothing, as that of VARCHAR(10) in DuckDB."""
+    return exp.DataType(this=exp.DType.TEXT) if node.this in _NATIONAL else None
+
+
 # ---- tuples ----------------------------------------------------------------------------------------------------------
 
 
@@ -257,9 +286,11 @@ _SELECTS: Final = (
 )  # fmt: skip
 _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     **_AGGREGATES,
+    exp.ArraySize: _length_of_list,
     exp.Avg: _average,
     exp.Bracket: _quantile,
     exp.Count: _count,
+    exp.DataType: _text_type,
     exp.Dot: field_of_report,
     exp.RegrSlope: _regression(lambda _y, _x, pairs: pairs.slope),
     exp.RegrIntercept: _regression(lambda _y, _x, pairs: pairs.intercept),
@@ -272,11 +303,12 @@ _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.From: without_parentheses,
     exp.Subquery: with_named_parentheses,
     exp.Fetch: as_limit,
+    exp.Length: _length_of_list,
     exp.Group: grouped,
 }
 _OTHERS: Final = (
-    exp.Anonymous, exp.ApproxDistinct, exp.ApproxQuantiles, exp.ApproxTopK, exp.Bracket, exp.Distinct, exp.Dot,
-    exp.Fetch, exp.Lateral, exp.Mode, exp.RegrAvgx, exp.RegrAvgy, exp.RegrCount, exp.RegrIntercept, exp.RegrR2,
+    exp.Anonymous, exp.ApproxDistinct, exp.ApproxQuantiles, exp.ApproxTopK, exp.ArrayAgg, exp.Bracket, exp.Distinct,
+    exp.Dot, exp.Fetch, exp.Lateral, exp.Mode, exp.RegrAvgx, exp.RegrAvgy, exp.RegrCount, exp.RegrIntercept, exp.RegrR2,
     exp.RegrSlope, exp.SetOperation, exp.Tuple, exp.Unnest, exp.Values,
 )  # fmt: skip
 """One of these is in whatever is spelled anew, but for schemas, parentheses and GROUP BY."""
