@@ -1,14 +1,17 @@
-"""Folders for intermediate rows go with their process, however it ends; nothing else goes."""
+"""Temporary folders go with their process, however it ends; nothing else goes."""
 
 import os
+import re
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+import lapwing
 from lapwing.machine import scratch
 
 LIVING = """
@@ -103,3 +106,27 @@ def test_a_folder_that_is_not_there_has_nothing_stale(tmp_path: Path) -> None:
     scratch.clear_stale(tmp_path / "nowhere", "lapwing-spill-")
     with pytest.raises(FileExistsError):
         scratch.fresh_at(tmp_path)
+
+
+def test_a_temporary_folder_goes_with_its_use_and_with_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(KeyError), scratch.temporary_folder("lapwing-spill-") as failed:
+        raise KeyError
+    assert not failed.exists()
+    process, left = living(tmp_path)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert (left / "rows").exists()
+    with scratch.temporary_folder("lapwing-spill-"):
+        assert not left.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_runs_for_long_makes_no_folder_that_a_kill_leaves_behind() -> None:
+    """A service whose processes are killed now and then would fill the disk; the lab's runs are short."""
+    source = Path(lapwing.__file__).parent
+    others = [path for path in source.rglob("*.py") if "lab" not in path.relative_to(source).parts[0]]
+    makers = [path.name for path in others if re.search(r"\bTemporaryDirectory\(|\bmkdtemp\(", path.read_text())]
+    assert makers == ["scratch.py"]

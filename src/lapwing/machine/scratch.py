@@ -1,4 +1,4 @@
-"""Folders for intermediate rows, which nobody else can read and which do not outlive their process for long.
+"""Folders for what is needed for a while, which nobody else can read and which do not outlive their process for long.
 
 Theory of operation. A folder belongs to its owner alone (mode 0700) and holds a file that the owner keeps locked. The
 operating system releases the lock when the process ends, however it ends; so a folder whose lock can be taken is left
@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISDIR
@@ -41,6 +41,19 @@ def fresh(parent: Path, prefix: str) -> Scratch:
     """Make a folder of a new name that starts with a prefix; what others of that prefix have left is removed."""
     clear_stale(parent, prefix)
     return _locked(Path(tempfile.mkdtemp(prefix=prefix, dir=parent)))
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """Make a folder among the machine's temporary ones, and remove it at the end.
+
+    Where the process is killed before, the next one that makes a folder of this prefix removes it.
+    """
+    made = fresh(Path(tempfile.gettempdir()), prefix)
+    try:
+        yield made.path
+    finally:
+        made.remove()
 
 
 def fresh_at(path: Path) -> Scratch:

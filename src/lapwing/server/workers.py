@@ -25,11 +25,11 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, final
 
 from lapwing.errors import LapwingError, ServiceFault
 from lapwing.machine.garbage import long_lived_objects_frozen
+from lapwing.machine.scratch import temporary_folder
 from lapwing.opening import connect
 from lapwing.server import listener, metrics
 from lapwing.server.deadline.asking import work as ask
@@ -135,12 +135,12 @@ def run_workers(config: ProcessConfig, number: int) -> None:
     """
     open_log()
     with (
-        TemporaryDirectory(prefix="lapwing-") as counts,
+        temporary_folder("lapwing-metrics-") as counts,
         listener.listening(config.endpoint) as door,
         listener.wire_listening(config.endpoint) as wire_door,
         _signals(renewals=config.endpoint.certificate is not None) as signals,
     ):
-        os.environ[metrics.FOLDER] = counts  # the workers inherit it
+        os.environ[metrics.FOLDER] = str(counts)  # the workers inherit it
         lines = cancel_lines(0 if wire_door is None else number)
         doors = Doors(http=door, wire=wire_door, lines=tuple(lines))
         crew = _Crew(replace(config, endpoint=config.endpoint.at(door)), doors, signals)

@@ -26,7 +26,6 @@ from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from re import sub
-from tempfile import TemporaryDirectory
 from typing import Any, Final, final
 
 import numpy as np
@@ -39,6 +38,7 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.catalog.table import Column
 from lapwing.engines import DuckDB
 from lapwing.errors import LapwingError
+from lapwing.machine.scratch import temporary_folder
 from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import ColumnReference, Operation, walk
 from lapwing.query.expressions.types import BOOLEAN, TEXT
@@ -228,7 +228,7 @@ class MadeUpRows:
     def __init__(self, catalog: Catalog) -> None:
         self._stack = ExitStack()
         try:
-            folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="lapwing-")))
+            folder = self._stack.enter_context(temporary_folder("lapwing-rehearsal-"))
             self._engines = [
                 [self._open(catalog, folder / f"{size}{alike}", size, alike=alike) for size in (FEW, MANY)]
                 for alike in (True, False)

@@ -18,7 +18,6 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, final
 
 import numpy as np
@@ -30,6 +29,7 @@ from lapwing.catalog.toml import load
 from lapwing.documents.answer_document import answer_document, arrow_stream
 from lapwing.engines import Engine, Exact, open_indexed_engine
 from lapwing.errors import Fault
+from lapwing.machine.scratch import temporary_folder
 from lapwing.opening import open_session
 from lapwing.privacy.amounts import exact
 from lapwing.query.plan.plan import Question
@@ -103,8 +103,7 @@ class Calibration:
 
     def __init__(self, rows: int = ROWS, plain_rows: int = PLAIN_ROWS) -> None:
         self._stack = ExitStack()
-        folder = self._stack.enter_context(TemporaryDirectory(prefix="lapwing-"))
-        catalog = _made(Path(folder), rows, plain_rows)
+        catalog = _made(self._stack.enter_context(temporary_folder("lapwing-calibration-")), rows, plain_rows)
         self._numbers = count(1)
         with open_session(catalog) as session:
             self._row = self._timed(session, SMALL).engine / rows
