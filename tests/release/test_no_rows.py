@@ -70,7 +70,7 @@ def ways(answer: lw.Answer) -> Iterator[Callable[[], object]]:
     yield from (partial(repr, answer), partial(str, answer), answer._repr_html_, answer.to_pandas, answer.describe)
     if not answer.sources:
         yield lambda: (str(answer.consistent()), consistent_document(answer.consistent()))
-    yield partial(description_document, answer)
+    yield partial(description_document, answer, answer.describe())
     if any(low.dtype.kind != "M" for low, _ in answer.interval().values()):
         yield lambda: answer.plot().to_dict()
 

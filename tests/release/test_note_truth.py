@@ -84,9 +84,9 @@ def test_an_empty_number_has_a_note(session: lw.Session, epsilon: float, is_empt
     text = "SELECT CORR(age, age) AS c FROM t" + (" WHERE age > 100" if is_empty else "")
     with session:
         answers = [session.sql(f"{text} -- {number}", epsilon=epsilon * (1 + number / 8)) for number in range(24)]
-    noted = [bool(notes_on_empty_cells(answer)) for answer in answers]
+    noted = [bool(notes_on_empty_cells(answer.describe(), answer.rows())) for answer in answers]
     assert noted == [answer.rows()[0]["c"] is None for answer in answers]
-    assert codes(notes_on_empty_cells(answers[0])) in ([], [EMPTY_NUMBER])
+    assert codes(notes_on_empty_cells(answers[0].describe(), answers[0].rows())) in ([], [EMPTY_NUMBER])
     assert is_empty in noted
 
 

@@ -179,7 +179,7 @@ def say(
         note("ledger", remaining if answer.stored else f"{figures.loss(answer.cost)}; {remaining}")
     from lapwing.documents.answer_document import notes_on_empty  # here, so that `lapwing --help` loads no engine
 
-    for line in (*notes, *notes_on_empty(answer)):
+    for line in (*notes, *notes_on_empty(answer, answer.rows())):
         note("note", f"{line}.")
     if output is not None:
         note("written", str(output))

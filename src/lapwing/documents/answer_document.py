@@ -104,12 +104,19 @@ class AnswerShown(Protocol):
         """Return a table with the intervals."""
 
 
-def answer_document(answer: AnswerShown, confidence: Fraction) -> AnswerDocument:
-    """Return an answer with its intervals, cost and notes."""
-    ends, notes = answer.interval(confidence), (*answer.notes, *notes_on_empty(answer))
+def answer_document(
+    answer: AnswerShown, confidence: Fraction, columns: Sequence[ColumnFacts] | None = None
+) -> AnswerDocument:
+    """Return an answer with its intervals, cost and notes.
+
+    Args:
+        columns: The facts of `answer.describe()`, if the caller has them.
+    """
+    ends, rows = answer.interval(confidence), answer.rows()
+    notes = (*answer.notes, *notes_on_empty(answer, rows, columns))
     return {
         "columns": list(answer.columns),
-        "rows": [{name: json_value(value) for name, value in row.items()} for row in answer.rows()],
+        "rows": [{name: json_value(value) for name, value in row.items()} for row in rows],
         "confidence": float(confidence),
         "intervals": {
             name: {"low": [json_value(x) for x in low.tolist()], "high": [json_value(x) for x in high.tolist()]}
@@ -122,9 +129,13 @@ def answer_document(answer: AnswerShown, confidence: Fraction) -> AnswerDocument
     }
 
 
-def notes_on_empty(answer: AnswerShown) -> tuple[str, ...]:
-    """Say which numbers noise left empty; an answer of a service has these notes already."""
-    return notes_on_empty_cells(answer) if isinstance(answer, Answer) else ()
+def notes_on_empty(
+    answer: AnswerShown, rows: Sequence[Mapping[str, Cell]], columns: Sequence[ColumnFacts] | None = None
+) -> tuple[str, ...]:
+    """Say which numbers noise left empty in rows; an answer of a service has these notes already."""
+    if not isinstance(answer, Answer):
+        return ()
+    return notes_on_empty_cells(answer.describe() if columns is None else columns, rows)
 
 
 def codes_of(notes: Sequence[str]) -> list[str]:
@@ -139,14 +150,14 @@ def notes_in(document: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(Note(text, code) if code else text for text, code in zip(texts, codes, strict=True))
 
 
-def description_document(answer: Answer) -> DescriptionDocument:
+def description_document(answer: Answer, columns: Sequence[ColumnFacts]) -> DescriptionDocument:
     """Return what is public about the columns of an answer: which are keys, and the noise of the others."""
     keys = [output.name for output in answer.plan.outputs if shows_key(output.value)]
     declared = key_columns(answer.plan)
     return {
         "keys": keys,
         "key_columns": {name: {"table": table, "column": column} for name, (table, column) in declared.items()},
-        "facts": [facts_document(column) for column in answer.describe()],
+        "facts": [facts_document(column) for column in columns],
     }
 
 

@@ -381,13 +381,13 @@ def _on_noise(plan: Plan, priced: Quote) -> tuple[str, ...]:
 
 def _on_listed_values(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Speak of noise that is more than the number of values that the catalog lists for a column."""
-    widths = {term.measure: term.half_width(INTERVAL_CONFIDENCE) for term in priced.terms}
     notes = []
     for output in plan.outputs:
         measure = output.value.measure if isinstance(output.value, MeasureValue) else None
         argument = measure.argument if isinstance(measure, CountDistinct) else None
         listed = argument.listed if isinstance(argument, ColumnReference) else ()
-        if isinstance(measure, CountDistinct) and argument and listed and widths[measure] >= len(listed):
+        widths = [term.half_width(INTERVAL_CONFIDENCE) for term in priced.terms if listed and term.measure == measure]
+        if argument and listed and max(widths) >= len(listed):
             what = f"the {len(listed):,} values of {_name(argument)} that the catalog lists"
             notes.append(f"too noisy to use: ± of {output.name} is more than {what}. Ask with a larger epsilon")
     return tuple(Note(text, TOO_NOISY) for text in notes)
@@ -422,8 +422,9 @@ def _on_rows(plan: Plan) -> tuple[str, ...]:
 
 def _on_chosen_rows(plan: Plan) -> tuple[str, ...]:
     """Speak of the winner's curse: among noisy numbers the greatest are rather too great."""
-    shown = any(parts_of(output.value) for output in plan.outputs)
-    if plan.limit is None or not shown or not any(parts_of(term.value) for term in plan.order):
+    if plan.limit is None or not any(parts_of(term.value) for term in plan.order):
+        return ()
+    if not any(parts_of(output.value) for output in plan.outputs):
         return ()
     text = (
         "LIMIT chose the rows by noisy numbers. Numbers that are chosen so tend to be too extreme, and their intervals "

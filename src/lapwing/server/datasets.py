@@ -56,6 +56,7 @@ class ServedDataset:
         pace: Pace | None = None,
         *,
         timed: bool = False,
+        trusted: bool | None = None,
         decided: Callable[[Remaining], None] | None = None,
     ) -> Session:
         """Return a session on behalf of somebody, within what the policy allows at the time of each charge.
@@ -64,6 +65,7 @@ class ServedDataset:
             pace: At which somebody is asked for who is not trusted with time, where that is kept to.
             timed: Whether it would be kept to where something is charged, so that a price knows of charges that late
                 answers refuse.
+            trusted: The result of `trusts_with_time`, if the caller has it.
             decided: As `Limits` has it.
         """
 
@@ -72,7 +74,7 @@ class ServedDataset:
 
         if pace is not None:
             return self.session.acting_for(caller.name, pace.limited(limits), timing=pace.timing(self.session.catalog))
-        trusted = self.trusts_with_time(caller, policies)
+        trusted = self.trusts_with_time(caller, policies) if trusted is None else trusted
 
         def previewed() -> Limits:
             return replace(limits(), timed=True)

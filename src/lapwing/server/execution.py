@@ -475,7 +475,8 @@ class QuestionExecutor:
             Interrupted: If it was stopped, or nobody claims the answer any more.
         """
         recent, seal, key, session = None, None, ask.key, ask.served.session
-        name = self._name(ask)
+        trusted = ask.pace is None and ask.served.trusts_with_time(ask.caller, self._policies)
+        name = _name_of(ask, trusted=trusted)
         if name is not None and (recent := self._recent.find(name)) is not None:
             seal = seal_of(session, recent.tables)
             if recent.stands(session, seal) and self._answers.is_kept(recent.record):
@@ -487,7 +488,9 @@ class QuestionExecutor:
                 return self._repeated(earlier, ask, digest)
             try:
                 left: list[Remaining] = []
-                session = ask.served.for_caller(ask.caller, self._policies, ask.pace, decided=left.append)
+                session = ask.served.for_caller(
+                    ask.caller, self._policies, ask.pace, trusted=trusted, decided=left.append
+                )
                 records = self._bought(session, ask, name, seal)
                 return tuple(replace(record, remaining=left[-1]) for record in records) if left else records
             except (NotStored, TooBusy):  # it is asked again, when it is charged or its turn comes again
@@ -569,18 +572,20 @@ class QuestionExecutor:
             self._recent.note(name, answers[0], catalog, records[0], seal)
         return records
 
-    def _name(self, ask: Ask) -> Name | None:
-        """Name a request by all that its free answer follows from, beside what changes; None if it is none of one.
 
-        What was admitted leaves at its moment, whether it turns out to be free or not: so it is none of them.
-        """
-        caller, served, body, pace = ask.caller, ask.served, ask.body, ask.pace
-        if ask.key is not None or ask.claim is not None:
-            return None
-        if not isinstance(body, QueryBody) or not (pace is None or isinstance(pace, StoredOnly)):
-            return None
-        trusted = pace is None and served.trusts_with_time(caller, self._policies)
-        return caller.name, served.name, trusted, body.model_dump_json()
+def _name_of(ask: Ask, *, trusted: bool) -> Name | None:
+    """Name a request by all that its free answer follows from, beside what changes; None if it is none of one.
+
+    What was admitted leaves at its moment, whether it turns out to be free or not: so it is none of them.
+
+    Args:
+        trusted: Whether the asker is trusted with time, and no pace is kept.
+    """
+    if ask.key is not None or ask.claim is not None:
+        return None
+    if not isinstance(ask.body, QueryBody) or not (ask.pace is None or isinstance(ask.pace, StoredOnly)):
+        return None
+    return ask.person, ask.served.name, trusted, ask.body.model_dump_json()
 
 
 def outcome_of(records: Sequence[AnswerRecord]) -> str:
@@ -635,9 +640,9 @@ def _made_consistent(served: ServedDataset, record: AnswerRecord) -> AnswerRecor
 
 
 def _document(answer: "Answer | GraphAnswer", confidence: Fraction) -> dict[str, Any]:
+    columns = answer.describe()
     if isinstance(answer, Answer):
-        more: Mapping[str, Any] = {"types": answer.types, **description_document(answer)}
+        more: Mapping[str, Any] = description_document(answer, columns)
     else:
-        facts = [facts_document(column) for column in answer.describe()]
-        more = {"types": answer.types, "keys": list(answer.keys), "facts": facts}
-    return {**answer_document(answer, confidence), **more}
+        more = {"keys": list(answer.keys), "facts": [facts_document(column) for column in columns]}
+    return {**answer_document(answer, confidence, columns), "types": answer.types, **more}
