@@ -19,10 +19,12 @@ import pytest
 from lapwing import errors
 from lapwing.catalog.toml import loads
 from lapwing.privacy.measures import PureDP
+from lapwing.server.pgwire import queries as queries_module
 from lapwing.server.pgwire import session as session_module
 from lapwing.server.pgwire.catalog import PublicCatalogs
 from lapwing.server.pgwire.notices import DELAYED
 from lapwing.server.pgwire.protocol import Protocol
+from lapwing.server.pgwire.queries import WireQueries
 from lapwing.server.pgwire.results import Portal, Prepared, StatementResult
 from lapwing.server.pgwire.session import WireSession
 from tests.support.effort import SEED
@@ -307,6 +309,7 @@ def stand_ins() -> Iterator[list[str]]:
     said: list[str] = []
     with (
         patch.object(session_module, "run_in_threadpool", at_once),
+        patch.object(queries_module, "run_in_threadpool", at_once),
         patch.object(session_module, "log", lambda event, **facts: said.append(f"{event} {facts}")),
     ):
         yield said
@@ -348,7 +351,7 @@ def test_a_result_that_left_late_says_so() -> None:
 # ---- planted bugs ----------------------------------------------------------------------------------------------------
 
 fail, ready = Protocol.fail, Protocol.ready
-record, report = WireSession._record, WireSession._report
+record, report = WireQueries._record, WireSession._report
 
 
 def _says_ready_after_errors(self: Any, said: Any) -> None:
@@ -366,7 +369,7 @@ def _forgets_ready(self: Any) -> None:
         ready(self)
 
 
-async def _asks_anew(self: WireSession, *given: Any) -> Any:
+async def _asks_anew(self: WireQueries, *given: Any) -> Any:
     ledger: Any = self.service.policies  # which stands there
     ledger.answers.clear()
     return await record(self, *given)
@@ -382,7 +385,7 @@ def _keeps_silent(self: WireSession, *given: Any) -> Any:
     return replace(report(self, *given), detail="")
 
 
-async def _rows_of_nothing(self: WireSession, *_: Any) -> StatementResult:
+async def _rows_of_nothing(self: WireQueries, *_: Any) -> StatementResult:
     raise ValueError
 
 
@@ -390,10 +393,10 @@ TWINS: Final[dict[str, tuple[Any, str, Any]]] = {
     "ready after an error": (Protocol, "fail", _says_ready_after_errors),
     "no skip after an error": (Protocol, "fail", _goes_on_after_errors),
     "no ready in a failed transaction": (Protocol, "ready", _forgets_ready),
-    "a result that is charged again": (WireSession, "_record", _asks_anew),
+    "a result that is charged again": (WireQueries, "_record", _asks_anew),
     "a description that is charged": (WireSession, "_describe_portal", _describes_by_a_run),
     "a charge that is not told": (WireSession, "_report", _keeps_silent),
-    "a bug that closes the connection": (WireSession, "_explained", _rows_of_nothing),
+    "a bug that closes the connection": (WireQueries, "_explained", _rows_of_nothing),
 }
 
 
