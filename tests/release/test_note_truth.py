@@ -113,26 +113,29 @@ least = {{ type = "float"{step} }}
 """
 
 
-@pytest.mark.parametrize(("step", "equal"), [("", 0), (", step = 0.01", 3)])
-def test_rounded_numbers_of_public_tables_are_noted(step: str, equal: int, tmp_path: Path) -> None:
-    """99.99 is no multiple of a power of two: with a step in the catalog both are alike."""
-    (tmp_path / "visits.csv").write_text("person,cost\n1,99.99\n2,0.1\n3,50\n4,33.3\n")
-    (tmp_path / "bands.csv").write_text("name,least\na,99.99\nb,0.1\nc,33.3\n")
+@pytest.mark.parametrize(
+    ("least", "greatest", "step", "noted"),
+    [(99.99, 10**9, "", True), (99.99, 100, ", step = 0.01", False), (50, 100, "", False), (50, 10**9, "", True)],
+)
+def test_sums_and_groups_of_rounded_public_numbers_are_noted_and_joins_are_not(
+    least: float, greatest: int, step: str, noted: bool, tmp_path: Path
+) -> None:
+    """99.99 is no multiple of a power of two: with a step in the catalog both are alike, and so is a small 50."""
+    (tmp_path / "visits.csv").write_text(f"person,cost\n1,{least}\n2,0.1\n3,50\n4,33.3\n")
+    (tmp_path / "bands.csv").write_text(f"name,least\na,{least}\nb,0.5\nc,{greatest}\n")
     (tmp_path / "d.toml").write_text(CATALOG.format(step=step))
+    equal = "visits v JOIN bands b ON v.cost = b.least"
     with lw.connect(tmp_path / "d.toml") as session:
+
+        def is_noted(select: str) -> tuple[object, bool]:
+            answer = session.sql(select, epsilon=10**5)
+            return answer.rows(), PUBLIC_FLOATS in codes(answer.notes)
+
         for condition in ("JOIN bands b ON v.cost = b.least", "WHERE v.cost IN (SELECT least FROM bands)"):
-            answer = session.sql(f"SELECT COUNT(*) AS n FROM visits v {condition}", epsilon=10**5)
-            assert (answer.rows(), PUBLIC_FLOATS in codes(answer.notes)) == ([{"n": equal}], not step)
-        for condition in ("b ON v.cost > b.least", "b ON b.name = 'a' AND v.cost >= 0 AND b.least < v.cost"):
-            answer = session.sql(f"SELECT COUNT(*) AS n FROM visits v JOIN bands {condition}", epsilon=10**5)
-            assert (PUBLIC_FLOATS in codes(answer.notes)) is not bool(step)
-
-
-def test_steps_of_wide_numbers_of_public_tables_are_noted(tmp_path: Path) -> None:
-    """From 0 to a billion they are hundreds."""
-    (tmp_path / "visits.csv").write_text("person,cost\n1,99.99\n")
-    (tmp_path / "bands.csv").write_text("name,least\na,99.99\nb,1000000000\n")
-    (tmp_path / "d.toml").write_text(CATALOG.format(step=""))
-    with lw.connect(tmp_path / "d.toml") as session:
-        answer = session.sql("SELECT COUNT(*) AS n FROM visits v JOIN bands b ON v.cost = b.least", epsilon=10**5)
-    assert (answer.rows(), PUBLIC_FLOATS in codes(answer.notes)) == ([{"n": 0}], True)
+            found = 1 if least != 50 else 2
+            assert is_noted(f"SELECT COUNT(*) AS n FROM visits v {condition}") == ([{"n": found}], False)
+        for select in ("COUNT(b.least)", "SUM(CASE WHEN b.least > 60 THEN 1 ELSE 0 END)"):
+            assert not is_noted(f"SELECT {select} AS n FROM {equal}")[1]
+        for select in ("SUM(b.least)", "AVG(b.least)"):
+            assert is_noted(f"SELECT {select} AS n FROM {equal}")[1] is noted
+        assert is_noted(f"SELECT b.least, COUNT(*) AS n FROM {equal} GROUP BY b.least")[1] is noted

@@ -4,6 +4,7 @@ Like all notes they are functions of the plan and its price.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
 from typing import Final, cast
@@ -259,28 +260,46 @@ def notes_on_joins(plan: Plan) -> tuple[str, ...]:
 
 
 def notes_on_public_floats(plan: Plan) -> tuple[str, ...]:
-    """Say which numbers of public tables are rounded, because the catalog has no step of them (`catalog.public`).
+    """Say which numbers of public tables are rounded where they are summed or grouped by.
 
-    A number of a protected table is compared as it is read, so that it may not equal a rounded one.
+    Conditions and joins see them as they are read, and have the note only where that is not total (`as_read`).
     """
-    question, rounded = plan.question, dict[str, None]()
-    used = frozenset[str]().union(*map(columns_of, expressions_of(question)))
-    for relation in _within(question.selection.relation):
+    used = _columns_in_steps(plan.question)
+    rounded = dict[str, None]()
+    for relation in _within(plan.question.selection.relation):
         if isinstance(relation, PublicJoin):
-            named = dict(zip(relation.added, relation.other.columns, strict=False))
-            compared = {name for _, right in relation.on for name in columns_of(right)}
-            compared |= {own.name for added, own in named.items() if added.name in used}
-            floats = {c.name for c in relation.other.table.columns if c.type == "float" and c.step is None}
+            named = zip(relation.added, relation.other.columns, strict=False)
+            compared = {name for _, right in relation.on for name in _names_of_values(right)}
+            seen = {own.name for added, own in named if added.name in used} | compared
             for column in relation.other.columns:
-                if column.name in compared & floats and isinstance(column.type, Fixed):
+                if column.name in seen and column.read is not None and isinstance(column.type, Fixed):
                     step = f"{float(column.type.step):.2g}"
                     rounded[f"{relation.other.table.name}.{column.name} to steps of {step}"] = None
     if not rounded:
         return ()
-    text = f"Lapwing rounds {' and '.join(rounded)}, and infinite values count as the largest one. So a number may not "
-    return (
-        Note(f"{text}equal a value that reads alike. The curator can declare a step in the catalog", PUBLIC_FLOATS),
-    )
+    text = f"in calculations and groups, Lapwing rounds {' and '.join(rounded)}, and an infinite value counts as the "
+    return (Note(f"{text}largest one. Conditions and joins use the value as it is", PUBLIC_FLOATS),)
+
+
+def _columns_in_steps(question: Question) -> frozenset[str]:
+    """Return the columns that a question uses in steps or within bounds, if it has them as they are read, too.
+
+    What is only counted is a value of any size, so that it is none of these.
+    """
+    counted = [measure for measure in question.measures if isinstance(measure, Count)]
+    values = expressions_of(replace(question, measures=tuple(m for m in question.measures if m not in counted)))
+    return frozenset[str]().union(*map(_names_of_values, values))
+
+
+def _names_of_values(value: Expression) -> frozenset[str]:
+    """Return the columns whose value matters, and not just whether there is one."""
+    if isinstance(value, ColumnReference):
+        return frozenset({value.name})
+    if isinstance(value, Operation) and value.function == "inside":
+        column = value.arguments[0]
+        return frozenset({column.cleaned.name} if isinstance(column, ColumnReference) and column.cleaned else ())
+    parts = () if isinstance(value, Operation) and value.function == "is_null" else value.children
+    return frozenset[str]().union(*map(_names_of_values, parts))
 
 
 def notes_on_keys_handed_on(plan: Plan) -> tuple[str, ...]:

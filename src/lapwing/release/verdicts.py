@@ -32,6 +32,7 @@ from lapwing.query.derivation.derived import MeasureValue, measures_of, parts_of
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.derivation.window_values import over_in
+from lapwing.query.expressions.as_read import reads_public
 from lapwing.query.expressions.conversion import coarser_step, nullable
 from lapwing.query.expressions.expression import (
     ColumnReference,
@@ -247,7 +248,7 @@ def _bounded_in(expression: Expression, asked: bool) -> Iterator[str]:
     pending = [(expression, asked)]
     while pending:
         node, within = pending.pop()
-        if within and isinstance(node, ColumnReference) and node.read is not None:
+        if within and isinstance(node, ColumnReference) and node.read is not None and not reads_public(node.read):
             yield _name(node)
         looks = within or (isinstance(node, Operation) and node.function in (*TESTS, "between", "distinct"))
         pending += [(part, looks) for part in node.children]
@@ -294,7 +295,7 @@ def _is_ruled_out(function: str | None, ends: Sequence[tuple[Fraction, Fraction]
 
 
 def _ends(argument: Expression) -> tuple[Fraction, Fraction] | None:
-    column = argument.cleaned if isinstance(argument, ColumnReference) else None
+    column = argument.cleaned if isinstance(argument, ColumnReference) and not argument.public else None
     kind = argument.type if column is None else column.type
     low, high = kind.interval() if isinstance(kind, Fixed | Real) else (kind.low, kind.high)
     return None if low is None or high is None else (Fraction(low), Fraction(high))

@@ -10,7 +10,7 @@ from lapwing.engines.duckdb.literals import engine_type, identifier, whole
 from lapwing.engines.duckdb.relations import public_layer, public_name
 from lapwing.query.expressions.expression import Constant, Expression, Literal
 from lapwing.query.expressions.types import Fixed, Real, Type
-from lapwing.query.relations.public_rows import Combinations, JoinedRows, ListedValues, as_read
+from lapwing.query.relations.public_rows import Combinations, JoinedRows, ListedValues, as_stored
 
 
 def combinations(wanted: Combinations, located: Callable[[PublicTable], tuple[PublicTable, Location]]) -> str:
@@ -31,7 +31,7 @@ def every_row(wanted: Combinations, located: Callable[[PublicTable], tuple[Publi
         located: As `combinations`.
     """
     shown = [(f"k{place}", _can_be_shown(value.type, f"k{place}")) for place, value in enumerate(wanted.shown)]
-    begin, rows = _rows(wanted, located, read=True)
+    begin, rows = _rows(wanted, located, stored=True)
     values = ", ".join(f"CASE WHEN {showable} THEN {name} END" for name, showable in shown)
     hidden = " OR ".join(f"({name} IS NOT NULL AND NOT {showable})" for name, showable in shown)
     return f"{begin}SELECT {values}, {hidden} FROM ({rows})"
@@ -42,15 +42,15 @@ def _can_be_shown(kind: Type, value: str) -> str:
 
 
 def _rows(
-    wanted: Combinations, located: Callable[[PublicTable], tuple[PublicTable, Location]], *, read: bool = False
+    wanted: Combinations, located: Callable[[PublicTable], tuple[PublicTable, Location]], *, stored: bool = False
 ) -> tuple[str, str]:
     """Return the tables as a WITH clause, and the query for the values as k0, k1 and so on.
 
     Args:
-        read: Whether numbers without steps are there as they are read, too.
+        stored: Whether numbers without steps are there as they are stored, too.
     """
     tables = {table.rows.table.name: table.rows.table for table in wanted.tables}
-    names = {name: as_read(table) if read else {} for name, table in tables.items()}
+    names = {name: as_stored(table) if stored else {} for name, table in tables.items()}
     layers = [
         public_layer(*located(table), {own: one.name for own, one in names[name].items()})
         for name, table in tables.items()

@@ -9,7 +9,8 @@ the engine's.
 
 A number without bounds gets those of the data, as though the curator had written them: `described` returns the table
 with these bounds, and questions clean by it. Every cleaned value lies inside them, because cleaning clamps to them;
-infinities, which are left out when bounds are computed, become the bounds themselves.
+infinities, which are left out when bounds are computed, become the bounds themselves. Conditions and joins compare a
+float as it is read (`as_read.public_columns_of`), where that is another number: an infinity is beyond all bounds there.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, Protocol, cast, final
 
 from lapwing.catalog.model import Catalog, PublicTable
 from lapwing.catalog.model import Column as Declared
@@ -29,11 +30,16 @@ from lapwing.engines.duckdb import files, source_reading, stamps
 from lapwing.engines.duckdb.cleaned import Location, clean
 from lapwing.engines.duckdb.combinations import combinations, constants, every_row, is_showable
 from lapwing.engines.duckdb.database import Database
+from lapwing.engines.duckdb.expressions import expression
 from lapwing.engines.duckdb.files import File
 from lapwing.engines.duckdb.intervals import overlap
+from lapwing.engines.duckdb.literals import identifier
+from lapwing.engines.duckdb.relations import public_layer, public_name
 from lapwing.engines.duckdb.stamps import Stamp
 from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.errors import DataFault, InvalidParameter
+from lapwing.query.expressions.as_read import public_columns_of, public_names_read
+from lapwing.query.expressions.conversion import to_real
 from lapwing.query.expressions.expression import ColumnReference, Constant, column_type
 from lapwing.query.expressions.types import Fixed, Real
 from lapwing.query.measures.measures import constant
@@ -68,6 +74,7 @@ class _Read:
     source: Location
     rows: int
     described: PublicTable
+    apart: frozenset[str] | None = None
     repetitions: dict[tuple[str, ...], int] = field(default_factory=dict)
     values: dict[tuple[str, int], tuple[Constant, ...] | None] = field(default_factory=dict)
 
@@ -115,9 +122,12 @@ class PublicData:
         return self._opened(table).described
 
     def columns(self, table: PublicTable) -> tuple[ColumnReference, ...]:
-        """Return the columns as expressions, with the bounds that their data have."""
-        described = self.described(table)
-        return tuple(ColumnReference(name=column.name, type=column_type(column)) for column in described.columns)
+        """Return the columns as expressions, with the bounds that their data have; then floats as they are read."""
+        with self._lock:
+            read = self._opened(table)
+            if read.apart is None:
+                read.apart = self._apart(read)
+            return public_columns_of(read.described.columns, read.apart)
 
     def values(self, table: PublicTable, column: str, limit: int) -> tuple[Constant, ...] | None:
         """Return the values of a column in order, without NULL; None if there are more than `limit`.
@@ -219,6 +229,16 @@ class PublicData:
 
     # ---- the facts ---------------------------------------------------------------------------------------------------
 
+    def _apart(self, read: _Read) -> frozenset[str]:
+        """Return the floats whose values in steps are not all what was read."""
+        floats = public_names_read(read.described.columns)
+        if not floats:
+            return frozenset()
+        differ = ", ".join(f"COALESCE(BOOL_OR({_differs(column, name)}), FALSE)" for column, name in floats)
+        layer = public_layer(read.described, read.source)
+        (found,) = self.fetch(read, f"WITH {layer} SELECT {differ} FROM {public_name(read.described)}")
+        return frozenset(column.name for (column, _), apart in zip(floats, found, strict=True) if apart)
+
     def _distinct(self, read: _Read, name: str, limit: int) -> tuple[Constant, ...] | None:
         column = _named(read.described, name)
         kind = column_type(column)
@@ -231,12 +251,12 @@ class PublicData:
         return None if len(values) > limit else tuple(values)
 
     def _multiplicity(self, read: _Read, names: tuple[str, ...]) -> int:
-        columns = [_named(read.described, name) for name in names]
-        listed = [f"c{i}" for i in range(len(columns))]
-        present = " AND ".join(f"{name} IS NOT NULL" for name in listed)
-        groups = ", ".join(listed)
-        counted = f"SELECT COUNT(*) AS n FROM ({_cleaned(read, columns)}) WHERE {present} GROUP BY {groups}"
-        ((most,),) = self.fetch(read, f"SELECT MAX(n) FROM ({counted})")
+        as_read = {name for _, name in public_names_read(read.described.columns)}
+        columns = [identifier(name if name in as_read else _named(read.described, name).name) for name in names]
+        present = " AND ".join(f"{name} IS NOT NULL" for name in columns)
+        rows = f"{public_name(read.described)} WHERE {present} GROUP BY {', '.join(columns)}"
+        layer = public_layer(read.described, read.source)
+        ((most,),) = self.fetch(read, f"WITH {layer} SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM {rows})")
         return int(most or 0)
 
     # ---- the files ---------------------------------------------------------------------------------------------------
@@ -338,6 +358,19 @@ def _survey(table: PublicTable, source: Location) -> str:
 
 def _finite(column: Declared, cleaned: str) -> str:
     return f" FILTER (WHERE isfinite({cleaned}))" if isinstance(column_type(column), Real) else ""
+
+
+def _differs(column: Declared, name: str) -> str:
+    """Return a condition: a float as it is read is not the number that its steps are, wherever one looks at it.
+
+    Steps of a double are a binary fraction, which a constant such as 0.1 does not equal, though the double nearest to
+    it may. So binary fractions stay what they are if they are short: no other constant of 15 digits reads as one.
+    """
+    own, step = ColumnReference(name=column.name, type=column_type(column)), cast(Fraction, column.step)
+    steps, read = expression(to_real(own)), identifier(name)
+    binary = step.denominator & (step.denominator - 1) == 0
+    long = f" OR {read} * 1024.0 <> floor({read} * 1024.0) OR abs({read}) > 1e15" if binary else ""
+    return f"{read} <> {steps}{long}"
 
 
 def _completed(column: Declared, least: float | None, greatest: float | None) -> Declared:

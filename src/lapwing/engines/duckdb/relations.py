@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from lapwing.catalog.model import PublicTable
 from lapwing.engines.duckdb import expressions, group_limits
+from lapwing.engines.duckdb.bounded_values import as_read
 from lapwing.engines.duckdb.cleaned import Location, clean
 from lapwing.engines.duckdb.expressions import expression, where_clause
 from lapwing.engines.duckdb.literals import (
@@ -25,8 +26,9 @@ from lapwing.engines.duckdb.literals import (
     width,
 )
 from lapwing.engines.duckdb.printers import print_in_steps
+from lapwing.query.expressions.as_read import public_names_read
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
-from lapwing.query.expressions.types import Fixed, Real, Type
+from lapwing.query.expressions.types import READ_REAL, Fixed, Real, Type
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
 from lapwing.query.relations.relation import FilteredRows, ProtectedRows, table_of, tables_of, units_of_row
@@ -358,16 +360,20 @@ def _meeting(node: "SharedJoin") -> str:
     return f"(SELECT {_items(shown)} FROM {ours} JOIN {theirs} ON {' AND '.join([*equal, *apart])})"
 
 
-def public_layer(table: PublicTable, source: Location, read: Mapping[str, str] | None = None) -> str:
+def public_layer(table: PublicTable, source: Location, stored: Mapping[str, str] | None = None) -> str:
     """Return the common table expression of a public table's cleaned rows; its numbers have bounds (`described`).
 
+    Its floats stand there as they are read, too: for conditions and joins.
+
     Args:
-        read: Numbers that stand there as they are read, too, and what they are called so.
+        stored: Numbers that stand there without any bounds, as well, and what they are called so.
     """
     columns = [f"{clean(column, source.types[column.name])} AS {identifier(column.name)}" for column in table.columns]
-    for own in (column for column in table.columns if read and column.name in read):
+    for own, name in public_names_read(table.columns):
+        columns.append(f"{as_read(own, source.types[own.name], READ_REAL)} AS {identifier(name)}")
+    for own in (column for column in table.columns if stored and column.name in stored):
         unbounded = clean(replace(own, lower=None, upper=None, step=None), source.types[own.name])
-        columns.append(f"{unbounded} AS {identifier((read or {})[own.name])}")
+        columns.append(f"{unbounded} AS {identifier((stored or {})[own.name])}")
     return f"{public_name(table)} AS (SELECT {', '.join(columns) or 'NULL AS nothing'} FROM {source.relation})"
 
 

@@ -29,7 +29,7 @@ from lapwing.query.from_clause.subqueries import unnamed
 from lapwing.query.measures.measures import Key
 from lapwing.query.plan.composition import Composition
 from lapwing.query.plan.plan import Plan, Question
-from lapwing.query.relations.public_rows import Combinations, JoinedRows, PublicRows, as_read
+from lapwing.query.relations.public_rows import Combinations, JoinedRows, PublicRows, as_stored
 from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 
 MOST_PUBLIC: Final = 20_000
@@ -79,7 +79,7 @@ def public_answer(
         QueryRefused: Where rows are too many, or hold what no answer shows.
     """
     columns = {name: value for name, value in found.source.columns.items() if named is None or name.casefold() in named}
-    floats = as_read(found.rows.table)
+    floats = as_stored(found.rows.table)
     columns = {name: _read(value, floats) for name, value in columns.items()}
     shown: tuple[Expression, ...] = tuple(columns.values())
     if not shown:  # it only counts them
@@ -130,12 +130,12 @@ def nothing_of(within: Scope) -> Question:
 
 
 def _read(value: Expression, floats: Mapping[str, ColumnReference]) -> Expression:
-    """Return a column as it is read where it is a number without steps."""
+    """Return a column as it is stored where it is a number without steps."""
     return floats.get(value.name, value) if isinstance(value, ColumnReference) else value
 
 
 def _of(rows: PublicRows, shown: tuple[Expression, ...], floats: Mapping[str, ColumnReference]) -> Combinations:
-    read = (floats[column.name] for column in rows.columns if column.name in floats)
-    rows = replace(rows, columns=(*rows.columns, *read))
+    stored = (floats[column.name] for column in rows.columns if column.name in floats)
+    rows = replace(rows, columns=(*rows.columns, *stored))
     joined = JoinedRows(rows=rows, variables=rows.columns)
     return Combinations(tables=(joined,), lists=(), conditions=(), shown=shown)

@@ -15,13 +15,18 @@ is summed is still the clamped value, or a condition's 1 and 0, or is rounded an
 Rows of a unit are put in order by a hash of bounded values. Where two hashes are equal, what was read stands in the
 place of what is bounded (`engines.duckdb.cleaned.kept`): which rows are kept still depends on that unit alone.
 
+**Public tables.** Their floats are two columns, too (`public_columns_of`). Sums and keys have them in steps, because a
+sensitivity and a domain need bounds. Conditions and joins have them as they are read. A public table protects nobody,
+so that its exact values may decide. How many public rows one row meets is counted over the column that is compared.
+Where the two columns have the same numbers throughout the file, there is one, and the plan is the text that it was.
+
 **Old answers.** Where l ≤ x ≤ u bounds an integer, clamp(x) ≥ c just if x ≥ c, for l < c ≤ u; and so for other
 comparisons and functions. There the plan has the bounded column as before, and is the same question (`settled`). So it
 is where a key has no value that is a bound, and where NULL alone is asked for. Every other plan that names a read
 column has a text that no earlier version printed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import floor
@@ -37,6 +42,7 @@ from lapwing.query.expressions.expression import (
     Literal,
     Operation,
     column_type,
+    walk,
 )
 from lapwing.query.expressions.types import READ_INTEGER, READ_REAL, Fixed, Mode, Real, Type, in_steps, nearest
 
@@ -48,9 +54,7 @@ EXACT: Final = 2**52
 
 def columns_of(declared: Sequence[Declared], own: Sequence[ColumnReference]) -> tuple[ColumnReference, ...]:
     """Return the columns of a table, then what its bounded numbers are as they are read."""
-    suffix = " as read"
-    while any(column.name.casefold().endswith(suffix) for column in declared):
-        suffix += "_"
+    suffix = _suffix(declared)
     columns, read = list(own), list[ColumnReference]()
     for place, (column, one) in enumerate(zip(declared, own, strict=True)):
         if column.numeric and column.bounded:
@@ -62,11 +66,60 @@ def columns_of(declared: Sequence[Declared], own: Sequence[ColumnReference]) -> 
     return (*columns, *read)
 
 
+def _suffix(declared: Sequence[Declared]) -> str:
+    suffix = " as read"
+    while any(column.name.casefold().endswith(suffix) for column in declared):
+        suffix += "_"
+    return suffix
+
+
 def read_columns(table: Table) -> list[tuple[Declared, str, Type]]:
     """Return the bounded numbers of a table, with the names and types of what they are as they are read."""
-    own = [ColumnReference(name=column.name, type=column_type(column)) for column in table.columns]
+    own = list(map(_own, table.columns))
     pairs = {column.cleaned.name: column for column in columns_of(table.columns, own) if column.cleaned is not None}
     return [(c, pairs[c.name].name, pairs[c.name].type) for c in table.columns if c.name in pairs]
+
+
+def public_columns_of(declared: Sequence[Declared], apart: Collection[str]) -> tuple[ColumnReference, ...]:
+    """Return the columns of a public table, then what its floats are as they are read where that is another number.
+
+    Args:
+        declared: Each has the bounds and the step that the catalog or the data give it.
+        apart: The names of floats of which some value is no step, or lies beyond the bounds. Of all others both columns
+            would be the same numbers, and one is enough.
+    """
+    own = {column.name: _own(column) for column in declared}
+    read = list[ColumnReference]()
+    for column, name in public_names_read(declared):
+        if column.name in apart:
+            one = own[column.name]
+            read.append(ColumnReference(name=name, type=READ_REAL, cleaned=one, public=True))
+            own[column.name] = replace(one, read=read[-1])
+    return (*own.values(), *read)
+
+
+def public_names_read(declared: Sequence[Declared]) -> list[tuple[Declared, str]]:
+    """Return the floats of a public table that have bounds, each with what it is called as it is read.
+
+    A float whose bounds are far out has no second column: what is read would have nearer bounds than it.
+    """
+    suffix, far = _suffix(declared), cast(Fraction, READ_REAL.high)
+    floats = (column for column in declared if column.type == "float" and column.bounded)
+    return [(c, c.name + suffix) for c in floats if max(map(abs, conversion.interval_of(_own(c)))) < far]
+
+
+def is_far(value: Constant) -> bool:
+    """Tell whether a number is where all that is read beyond it counts as it, so that it may be an infinity."""
+    return isinstance(value, Fraction) and abs(value) >= cast(Fraction, READ_REAL.high)
+
+
+def _own(column: Declared) -> ColumnReference:
+    return ColumnReference(name=column.name, type=column_type(column))
+
+
+def reads_public(value: Expression) -> bool:
+    """Tell whether a value rests on a number of a public table as it is read."""
+    return any(isinstance(node, ColumnReference) and node.public for node in walk(value))
 
 
 def names_read(table: Table) -> dict[str, str]:
@@ -286,6 +339,8 @@ def key_of(value: Expression, values: Sequence[Constant] | None) -> Expression:
             limit how many there are, and a double that may lie anywhere between steps is rounded to them.
     """
     read = as_read(value)
+    if reads_public(read) and isinstance(read.type, Real):  # its values are listed in steps, as sums have them
+        return value
     if read is value or not isinstance(read.type, Real):
         return value if values is None else settled_key(read, values)
     kind, outer = value.type, read
@@ -304,7 +359,12 @@ def settled_key(key: Expression, values: Sequence[Constant]) -> Expression:
 
 
 def declared(value: Expression) -> Expression:
-    """Return the bounded column that an expression is as it was read, or as a key; else the expression."""
+    """Return the bounded column that an expression is as it was read, or as a key; else the expression.
+
+    A constant that a public float is compared with need not be a step of it: it says nothing of its values in steps.
+    """
     if isinstance(value, Operation) and value.function == "exact_steps":
         value = value.arguments[0]
-    return value.cleaned if isinstance(value, ColumnReference) and value.cleaned is not None else value
+    if not isinstance(value, ColumnReference) or value.cleaned is None or value.public:
+        return value
+    return value.cleaned

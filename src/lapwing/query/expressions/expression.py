@@ -30,7 +30,7 @@ class ColumnReference:
 
     `written` is what the question calls it, and `listed` has the texts that the catalog lists, if there are no others:
     for people, no part of the plan, and of no comparison. `read` is the same value as it was read, if that differs, and
-    `cleaned` leads back; `decimal` says that it is of a decimal, `whole` that it differs by a clamp alone (`as_read`).
+    `cleaned` leads back: of a `decimal`, of a `whole` number that a clamp alone moves, of a `public` one (`as_read`).
     """
 
     name: str
@@ -41,6 +41,7 @@ class ColumnReference:
     cleaned: "ColumnReference | None" = field(default=None, compare=False, repr=False)
     decimal: bool = field(default=False, compare=False, repr=False)
     whole: bool = field(default=False, compare=False, repr=False)
+    public: bool = field(default=False, compare=False, repr=False)
 
     children: ClassVar[tuple["Expression", ...]] = ()
 
@@ -76,10 +77,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A function by its name in plans, applied to checked arguments.
-
-    `nodes` and `depth` measure its text, in which what several functions share stands several times.
-    """
+    """A function by its name in plans, applied to checked arguments; `nodes` and `depth` measure its whole text."""
 
     function: str
     arguments: tuple["Expression", ...]

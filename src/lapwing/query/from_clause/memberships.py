@@ -127,7 +127,7 @@ def _in(node: exp.Expression, denied: bool, input_: Input, scope: Scope, subquer
     if len(columns) != 1:
         raise rows.refusal(node, RefusalCause.SUBQUERY_NOT_ONE_COLUMN, "IN takes a subquery with one column")
     with rows.pointing(node):
-        pair = equal(value, columns[0])
+        pair = equal(value, as_read(columns[0]))
     return joined(input_, public, "not_in" if denied else "semi", [pair], scope)
 
 

@@ -3,6 +3,7 @@
 What a row is joined with depends on that row and on public data alone. How many rows it becomes is bounded by how often
 the compared values repeat in the public table: for a given row every compared value is one, so that at most as many
 public rows match as share one combination of the columns compared. Without an equality see `range_joins`.
+A float of a public table is compared as it is read, and its repetitions are counted so (`as_read.public_columns_of`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ from lapwing.query.from_clause.range_joins import Comparison, most_met, ranges
 from lapwing.query.from_clause.scope import Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.shared_joins import bind_shared_join
 from lapwing.query.from_clause.unit_joins import bind_unit_join, connects, join_using
-from lapwing.query.relations.fresh_columns import names_in
+from lapwing.query.relations.fresh_columns import names_in, telling
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.public_join import JoinKind, PublicJoin
 from lapwing.query.relations.public_rows import ComparedRange, PublicRows
@@ -143,7 +144,7 @@ def _shared(using: Sequence[exp.Expression], private: RowScope, public: RowScope
     for name in using:
         column = column_called(name)
         with private.pointing(name):
-            pairs.append(equal(as_read(private.column(column)), public.column(column)))
+            pairs.append(equal(as_read(private.column(column)), as_read(public.column(column))))
     return pairs
 
 
@@ -264,13 +265,15 @@ def _in_places(expression: Expression, places: Mapping[ColumnReference, ColumnRe
     if isinstance(expression, ColumnReference):
         return places[expression]
     if isinstance(expression, Operation):
-        return replace(expression, arguments=tuple(_in_places(part, places) for part in expression.arguments))
+        read = None if expression.read is None else _in_places(expression.read, places)
+        arguments = tuple(_in_places(part, places) for part in expression.arguments)
+        return replace(expression, arguments=arguments, read=read)
     return expression
 
 
 def _multiplicity(rows: PublicRows, compared: Sequence[str], scope: Scope) -> int:
     """Return the most public rows that share one combination of values; of distinct rows, one of whole rows."""
-    if rows.distinct and {column.name for column in rows.columns} <= set(compared):
+    if rows.distinct and {column.name for column in telling(rows.columns)} <= set(compared):
         return 1
     return scope.facts.multiplicity(rows.table, compared)
 
@@ -282,7 +285,10 @@ def _added(rows: PublicRows, relation: Relation) -> tuple[ColumnReference, ...]:
     while any(f"{rows.table.name}.{column.name}{suffix}".casefold() in taken for column in rows.columns):
         number += 1
         suffix = f" {number}"
-    return tuple(ColumnReference(name=f"{rows.table.name}.{c.name}{suffix}", type=c.type) for c in rows.columns)
+    added = {c: ColumnReference(name=f"{rows.table.name}.{c.name}{suffix}", type=c.type) for c in rows.columns}
+    read = {c: replace(added[c], cleaned=added[c.cleaned], public=True) for c in rows.columns if c.cleaned is not None}
+    back = {c.cleaned: one for c, one in read.items()}
+    return tuple(read.get(c) or replace(added[c], read=back.get(c)) for c in rows.columns)
 
 
 def _is_narrow(kind: Type) -> bool:

@@ -12,6 +12,13 @@ the p with v in I(p). So it meets no more than max over v of #{p : v in I(p)}, w
 f, the comparisons of each f prove it by themselves. Further conditions only take pairs away. ∎
 
 The intervals of the data are counted with the digest of the public table, as repetitions of values are.
+
+The engine counts what a join compares. Joins compare floats of public tables as they are read (`as_read`). f and each g
+are the same expressions in the join and in `PublicFacts.overlap`, over the same columns of the same layer
+(`engines.duckdb.relations.public_layer`). The proof needs values in one order, and so they are. NaN is NULL. −0.0
+equals 0.0 to every comparison and sort. An infinity is ±2¹⁵⁰ on both sides. Floats, decimals and integers are brought
+to one type before they are compared (`alike`). Values in steps are not used: between rounded ends, an interval without
+an end would be empty, and the bound too small.
 """
 
 from collections.abc import Sequence

@@ -280,7 +280,7 @@ def _with_names(
 
 def _public(table: PublicTable, name: str, scope: Scope) -> PublicInput:
     columns = scope.facts.columns(table)
-    named: dict[str, Expression] = {column.name: column for column in columns}
+    named: dict[str, Expression] = {column.name: column for column in columns if column.cleaned is None}
     return PublicInput(
         rows=PublicRows(table=table, digest=f"{table.digest} {scope.facts.digest(table)}", columns=columns),
         source=TableReference(name=name, columns=named),
@@ -406,7 +406,8 @@ def _public_subquery(node: exp.Select, input_: PublicInput, name: str, scope: Sc
     chosen = replace(input_.rows, where=where)
     if node.args.get("distinct") is not None:
         rows.only(node.args["distinct"])
-        distinct = tuple(column for column in chosen.columns if column in columns.values())
+        named = {*columns.values()}
+        distinct = tuple(column for column in chosen.columns if column in named or column.cleaned in named)
         chosen = replace(chosen, columns=distinct, distinct=True)
     return PublicInput(rows=chosen, source=TableReference(name=name, columns=columns))
 

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.classify.kinds import Kinds, RelationKind, stands_in_from, visible_in
+from lapwing.query.expressions.as_read import as_read, is_far
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.from_clause.common_tables import with_named
 from lapwing.query.from_clause.scope import PublicInput, Scope
@@ -117,6 +118,8 @@ def _values(query: exp.Expression, visible: Sequence[exp.Expression], within: Sc
         return None
     (shown,) = found.source.columns.values()
     rows = JoinedRows(rows=found.rows, variables=found.rows.columns)
-    wanted = Combinations(tables=(rows,), lists=(), conditions=(), shown=(shown,))
+    wanted = Combinations(tables=(rows,), lists=(), conditions=(), shown=(as_read(shown),))
     combinations = within.facts.combinations(wanted, MOST_VALUES)
-    return None if combinations is None else [value for (value,) in combinations]
+    if combinations is None or any(is_far(value) for (value,) in combinations):  # infinity is no constant
+        return None
+    return [value for (value,) in combinations]

@@ -8,6 +8,7 @@ A value that no row inside has meets no rows there: of these COUNT is 0, and eve
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -18,6 +19,7 @@ from lapwing.query.classify.asked_constants import numbers_in
 from lapwing.query.classify.kinds import Kinds, RelationKind, visible_in
 from lapwing.query.classify.outer_keys import compared_with_outer
 from lapwing.query.classify.scalar_subqueries import scalars_in
+from lapwing.query.expressions.as_read import as_read, is_far
 from lapwing.query.expressions.expression import ColumnReference, Constant
 from lapwing.query.from_clause.common_tables import bare, with_named
 from lapwing.query.from_clause.conditions import conjuncts
@@ -25,7 +27,7 @@ from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.from_clause.scope import PublicInput, Scope
 from lapwing.query.from_clause.subqueries import unnamed
-from lapwing.query.relations.public_rows import Combinations, JoinedRows, as_read
+from lapwing.query.relations.public_rows import Combinations, JoinedRows, as_stored
 from lapwing.query.text.literals import literal
 
 MOST_ROWS: Final = 20_000
@@ -155,11 +157,13 @@ def _rows(
         return None
     if not isinstance(found, PublicInput):
         return None
-    floats = as_read(found.rows.table)
+    floats = as_stored(found.rows.table)
     columns = found.source.columns.values()
-    values = tuple(floats.get(c.name, c) if isinstance(c, ColumnReference) else c for c in columns)
-    joined = JoinedRows(rows=found.rows, variables=found.rows.columns)
-    return within.facts.rows(Combinations(tables=(joined,), lists=(), conditions=(), shown=values), MOST_ROWS)
+    values = tuple(floats.get(c.name) or as_read(c) if isinstance(c, ColumnReference) else as_read(c) for c in columns)
+    every = replace(found.rows, columns=(*found.rows.columns, *floats.values()))
+    joined = JoinedRows(rows=every, variables=every.columns)
+    rows = within.facts.rows(Combinations(tables=(joined,), lists=(), conditions=(), shown=values), MOST_ROWS)
+    return None if rows is None or any(is_far(value) for row in rows for value in row) else rows
 
 
 # ---- the aggregates --------------------------------------------------------------------------------------------------

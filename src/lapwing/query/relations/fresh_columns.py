@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
+from lapwing.query.expressions.as_read import reads_public
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.types import Type
 from lapwing.query.relations.node import Relation
@@ -37,6 +38,7 @@ def with_read(
             cleaned=column,
             decimal=passed is not None and passed.decimal,
             whole=passed is not None and passed.whole and column.type == value.type,
+            public=reads_public(value.read),
         )
         further[read] = value.read
         own.append(replace(column, read=read))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal as Choice
 
 from lapwing.catalog.model import Catalog
-from lapwing.query.expressions.expression import ColumnReference, Expression
+from lapwing.query.expressions.expression import ColumnReference, Expression, columns_of
 from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import OneSource
@@ -49,7 +49,10 @@ class PublicJoin(OneSource):
 
     def __str__(self) -> str:
         pairs = [f"{left} = {right}" for left, right in self.on]
-        condition = [] if self.condition is None else [f"{named(self.added, self.other.columns)}: {self.condition}"]
+        seen = columns_of(self.condition)  # what nothing looks at as it is read is as in earlier versions
+        places = [place for place, one in enumerate(self.added) if not one.public or one.name in seen]
+        columns = named([self.added[place] for place in places], [self.other.columns[place] for place in places])
+        condition = [] if self.condition is None else [f"{columns}: {self.condition}"]
         return f"({self.source} {self.kind.upper()} JOIN {self.other} ON {' AND '.join([*pairs, *condition])})"
 
     @property

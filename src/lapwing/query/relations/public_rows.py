@@ -30,12 +30,13 @@ class PublicRows:
         return f"(DISTINCT {', '.join(map(str, self.columns))} FROM {rows})" if self.distinct else rows
 
 
-def as_read(table: PublicTable) -> dict[str, ColumnReference]:
+def as_stored(table: PublicTable) -> dict[str, ColumnReference]:
     """Return numbers without bounds and steps, just like the file has them, by the names of their columns.
 
-    Elsewhere they are rounded to steps of two to some power, about a millionth of their range (`catalog.public`).
+    They are shown so. Conditions see them within far bounds (`as_read.public_columns_of`), and sums rounded to steps of
+    two to some power, about a millionth of their range (`catalog.public`).
     """
-    suffix = " as read"
+    suffix = " as stored"
     while any(column.name.casefold().endswith(suffix) for column in table.columns):
         suffix += "_"
     floats = (column.name for column in table.columns if column.type == "float" and not column.bounded)
@@ -130,7 +131,7 @@ class PublicFacts(Protocol):
     def rows(self, wanted: Combinations, limit: int) -> tuple[tuple[Constant, ...], ...] | None:
         """Return what every row shows, in order, as often as there are such rows, NULL last.
 
-        Numbers that are shown as read (`as_read`) are the shortest decimals that are read so. None if there are
+        Numbers that are shown as stored (`as_stored`) are the shortest decimals that are read so. None if there are
         more than `limit`, or if one has a value that no answer shows.
         """
         ...
