@@ -18,7 +18,7 @@ INIT = (
     *("--types", "code=integer,amount=integer,day=date", "--bounds", "amount=0:40", "--values", "plan=a,b"),
 )
 PAGE = """\
-messy (messy.csv): 6 rows, 3 units of person, the largest with 3
+messy (messy.csv): 6 rows, 3 different values of person, at most 3 rows each
 
 column   type      different   NULL   not of the type   outside   range
 ──────────────────────────────────────────────────────────────────────────────────────────
@@ -122,7 +122,9 @@ def test_the_first_version_is_accepted_by_the_advice_of_the_refusal(messy: Path,
 def test_data_without_fault(visits: Path, run: Run) -> None:
     checked = run("data", "check")
     assert (checked.status, checked.err) == (0, "")
-    assert checked.out.startswith("visits (visits.parquet): 1,200 rows, 600 units of person_id, the largest with 3\n")
+    assert checked.out.startswith(
+        "visits (visits.parquet): 1,200 rows, 600 different values of person_id, at most 3 rows each\n"
+    )
 
 
 def test_a_missing_file(visits: Path, run: Run) -> None:

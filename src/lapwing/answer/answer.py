@@ -215,11 +215,11 @@ class Answer:
         return arrow_table(self.plan.outputs, self._columns, intervals)
 
     def to_pandas(self, confidence: Number | None = None) -> Any:
-        """Return a pandas DataFrame of `to_arrow`, if pandas is installed."""
+        """Return a pandas DataFrame of `to_arrow`, if pandas is installed; with a confidence, like 0.95, the ± too."""
         return pandas_frame(self.to_arrow(confidence))
 
     def to_polars(self, confidence: Number | None = None) -> Any:
-        """Return a polars DataFrame of `to_arrow`, if polars is installed."""
+        """Return a polars DataFrame of `to_arrow`, if polars is installed; with a confidence, like 0.95, the ± too."""
         return polars_frame(self.to_arrow(confidence))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

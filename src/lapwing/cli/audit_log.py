@@ -80,9 +80,7 @@ def export(
 
 
 @app.command(
-    epilog=examples(
-        "lapwing audit-log verify --catalog visits.lapwing.toml", "lapwing audit-log verify --file audit.jsonl"
-    ),
+    epilog=examples("lapwing audit-log verify", "lapwing audit-log verify --file audit.jsonl"),
     short_help="Check that no line was edited or is missing.",
 )
 def verify(
@@ -108,7 +106,7 @@ def verify(
 
 
 @app.command(
-    epilog=examples("lapwing audit-log accept --catalog visits.lapwing.toml"),
+    epilog=examples("lapwing audit-log accept"),
     short_help="Accept the log as it is, after you restored people.",
 )
 def accept(people: PeopleStore = None, catalog: CatalogFile = DEFAULT_CATALOG) -> None:

@@ -30,7 +30,7 @@ EXAMPLE: Final = """\b
 Examples:
   lapwing budget
   lapwing budget --last 100
-  lapwing budget --format json --catalog visits.lapwing.toml"""
+  lapwing budget --format json"""
 app = typer.Typer(help="Show what is spent, what is left, and for what.", epilog=EXAMPLE, rich_markup_mode=None)
 app.command("raise", epilog=raise_budget.EXAMPLE, short_help="Raise the budget (for the curator).")(
     raise_budget.command

@@ -60,7 +60,7 @@ def data() -> None:
 
 
 @app.command(
-    epilog=examples("lapwing data check", "lapwing data check --format json --catalog visits.lapwing.toml"),
+    epilog=examples("lapwing data check", "lapwing data check --format json"),
     short_help="Read all data and show what is wrong with them.",
 )
 def check(form: ReportFormat = ReportFormatName.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
@@ -127,7 +127,7 @@ def accept(
 @app.command(
     epilog=examples(
         "lapwing data refresh",
-        "lapwing data refresh --catalog visits.lapwing.toml --unreadable null",
+        "lapwing data refresh --unreadable null",
         "lapwing data refresh --server https://dp.example.org --dataset visits",
     ),
     short_help="Fetch data from their source, and make them the current version.",

@@ -36,8 +36,10 @@ def _headline(check: "TableCheck") -> str:
     rows = f"{check.table.name} ({check.table.source}{among}): {counted(check.rows, 'row')}"
     if check.units is None:
         return f"{rows}, each a unit of its own"
-    whose = "" if check.units.column is None else f" of {check.units.column}"
-    return f"{rows}, {counted(check.units.units, 'unit')}{whose}, the largest with {check.units.greatest:,}"
+    units, most = check.units, f"at most {counted(check.units.greatest, 'row')} each"
+    if units.column is None:
+        return f"{rows}, {counted(units.units, 'unit')}, {most}"
+    return f"{rows}, {counted(units.units, 'different value')} of {units.column}, {most}"
 
 
 def _columns(check: "TableCheck") -> "Table":

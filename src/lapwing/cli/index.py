@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EXAMPLE: Final = """\b
 Examples:
   lapwing index build
-  lapwing index drop --catalog visits.lapwing.toml"""
+  lapwing index drop"""
 MEANING: Final = {
     "current": "there is an index, and queries use it",
     "unusable": "there is an index, but it is damaged, or made for other data, another catalog or another version; it "

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Verify, copy and restore the record of spending.",
-    epilog=examples("lapwing ledger verify --catalog visits.lapwing.toml", "lapwing ledger backup visits.ledger.jsonl"),
+    epilog=examples("lapwing ledger verify", "lapwing ledger backup visits.ledger.jsonl"),
     rich_markup_mode=None,
 )
 
@@ -33,11 +33,7 @@ def ledger() -> None:
     """Look after the record of what was spent."""
 
 
-@app.command(
-    epilog=examples(
-        "lapwing ledger verify --catalog visits.lapwing.toml", "lapwing ledger verify --file visits.ledger.jsonl"
-    )
-)
+@app.command(epilog=examples("lapwing ledger verify", "lapwing ledger verify --file visits.ledger.jsonl"))
 def verify(
     file: Annotated[
         Path | None,

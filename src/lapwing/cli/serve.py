@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 EXAMPLE: Final = """\b
 Examples:
   lapwing serve
-  lapwing serve visits.lapwing.toml --task question.toml
+  lapwing serve lapwing.toml --task question.toml
   lapwing serve visits.lapwing.toml staff.lapwing.toml --port 8080
   lapwing serve visits.parquet --privacy-unit person_id --epsilon 3 --delta 1e-6 \\
       --max-rows 5 --bounds cost=0:5000 --values plan=a,b

@@ -1,4 +1,4 @@
-"""The log: lines of JSON on standard error, of public facts alone.
+"""The log: lines of JSON on standard error, or of words on a terminal; of public facts alone.
 
 A line says when, who (a name), what (the route with its placeholders, never the path as sent), and how it ended. Left
 out on purpose are questions and answers, headers and bodies, messages of exceptions, and how long a question took,
@@ -37,13 +37,27 @@ def open_log(worker: int | None = None) -> None:
     if worker is not None:
         _FACTS["worker"] = worker
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
+    handler.setFormatter(_Words() if sys.stderr.isatty() else logging.Formatter("%(message)s"))
     LOGGER.handlers, LOGGER.propagate = [handler], False
     LOGGER.setLevel(logging.INFO)
     for name in LIBRARIES:
         others = logging.getLogger(name)
         others.handlers, others.propagate = [_Kinds()], False
         others.setLevel(logging.WARNING)
+
+
+@final
+class _Words(logging.Formatter):
+    """Writes a line for a person at a terminal, who reads words between it and other lines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the time of day, the event and its facts."""
+        facts = json.loads(record.getMessage())
+        time, event = facts.pop("time")[11:19], facts.pop("event")
+        said = ", ".join(
+            f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in facts.items()
+        )
+        return f"{time} {event.replace('_', ' ')}{': ' if said else ''}{said}"
 
 
 @final

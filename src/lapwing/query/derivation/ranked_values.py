@@ -75,7 +75,11 @@ class OrderStatistic:
         if self.kind == "extreme":
             beyond = rank_error(measure, noise, 2 * INTERVAL_CONFIDENCE - 1, self.share)
             side = "below" if self.share == 0 else "above"
-            return f"about {beyond:,} rows are {side} it, because noise hides the outermost values{read_off}"
+            edge, share = ("smallest", "0.01") if self.share == 0 else ("largest", "0.99")
+            return (
+                f"about {beyond:,} rows are {side} it, because noise hides the {edge} values{read_off}. A quantile, "
+                f"such as QUANTILE_CONT(x, {share}), is more exact"
+            )
         most = rank_error(measure, noise, INTERVAL_CONFIDENCE, self.share)
         within = f"if rows are sorted, it is within {most:,} rows of the exact one (95 %){read_off}"
         if noise.name not in (QUANTILE, QUANTILES):

@@ -23,6 +23,7 @@ from lapwing.privacy.measures import (
     PureDP,
     ZeroConcentratedDP,
 )
+from lapwing.query.measures.key_examples import listed
 from lapwing.query.plan.plan import Question
 from lapwing.query.sensitivity.stability import SensitivityBound
 
@@ -82,8 +83,8 @@ def delta_for_keys(question: Question, budget: Budget, delta: Number | None) -> 
         raise QueryRefused(
             f"The values of {names} are not public, and the budget reserves no delta for finding them",
             cause=RefusalCause.NEEDS_DELTA,
-            remedy="List some values as in WHERE x IN ('a', 'b'). Group a number by FLOOR(x / 10), or a date by "
-            "EXTRACT(MONTH FROM x).",
+            remedy=f"List some values, as in WHERE {listed(question.private_keys[0])}. Group a number by "
+            "FLOOR(x / 10), or a date by EXTRACT(MONTH FROM x).",
             curator_remedy=f"{_DECLARE}, or reserve a part of delta for finding values (delta_keys)",
         )
     if budget.neighbouring != "add_remove":
@@ -97,7 +98,7 @@ def delta_for_keys(question: Question, budget: Budget, delta: Number | None) -> 
             f"The values of {names} are not public, so finding them takes some delta",
             cause=RefusalCause.NEEDS_DELTA,
             remedy=f"Give delta: the budget reserves {delta_text(budget.delta_keys)} for all such queries. Or list "
-            "values, as in WHERE x IN ('a', 'b').",
+            f"values, as in WHERE {listed(question.private_keys[0])}.",
         )
     if question.table.unit_is_row and question.keys_per_unit > 1:
         raise QueryRefused(
