@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -18,17 +19,17 @@ LIVING = """
 import sys
 from pathlib import Path
 from lapwing.machine import scratch
-folder = scratch.fresh(Path(sys.argv[1]), "lapwing-spill-")
+folder = scratch.fresh(Path(sys.argv[1]), sys.argv[2])
 (folder.path / "rows").write_text("private")
 print(folder.path, flush=True)
 sys.stdin.read()
 """
 
 
-def living(parent: Path) -> tuple[subprocess.Popen[str], Path]:
+def living(parent: Path, prefix: str = "lapwing-spill-") -> tuple[subprocess.Popen[str], Path]:
     """Start a process that has a folder."""
     process = subprocess.Popen(
-        [sys.executable, "-c", LIVING, str(parent)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", LIVING, str(parent), prefix], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     return process, Path(process.stdout.readline().strip())
@@ -108,20 +109,18 @@ def test_a_folder_that_is_not_there_has_nothing_stale(tmp_path: Path) -> None:
         scratch.fresh_at(tmp_path)
 
 
-def test_a_temporary_folder_goes_with_its_use_and_with_its_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(KeyError), scratch.temporary_folder("lapwing-spill-") as failed:
+def test_a_temporary_folder_goes_with_its_use_and_with_its_process() -> None:
+    prefix, parent = f"lapwing-tests-{uuid4().hex}-", Path(tempfile.gettempdir())
+    with pytest.raises(KeyError), scratch.temporary_folder(prefix) as failed:
         raise KeyError
     assert not failed.exists()
-    process, left = living(tmp_path)
+    process, left = living(parent, prefix)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert (left / "rows").exists()
-    with scratch.temporary_folder("lapwing-spill-"):
+    with scratch.temporary_folder(prefix):
         assert not left.exists()
-    assert list(tmp_path.iterdir()) == []
+    assert list(parent.glob(f"{prefix}*")) == []
 
 
 def test_what_runs_for_long_makes_no_folder_that_a_kill_leaves_behind() -> None:

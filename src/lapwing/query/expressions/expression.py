@@ -29,8 +29,9 @@ class ColumnReference:
     """A column of the protected table, as the catalog declares it, or of a relation made from it.
 
     `written` is what the question calls it, and `listed` has the texts that the catalog lists, if there are no others:
-    for people, no part of the plan, and of no comparison. `read` is the same value as it was read, if that differs, and
-    `cleaned` leads back: of a `decimal`, of a `whole` number that a clamp alone moves, of a `public` one (`as_read`).
+    for people, no part of the plan, and of no comparison. `read` is the same value as it was read, if that differs.
+    `cleaned` leads back from it: of a `decimal`, of a `whole` number that only a clamp moves, of a `public` one
+    (`as_read`).
     """
 
     name: str

@@ -14,7 +14,7 @@ f, the comparisons of each f prove it by themselves. Further conditions only tak
 The intervals of the data are counted with the digest of the public table, as repetitions of values are.
 
 The engine counts what a join compares. Joins compare floats of public tables as they are read (`as_read`). f and each g
-are the same expressions in the join and in `PublicFacts.overlap`, over the same columns of the same layer
+are the same expressions in the join and in `PublicFacts.overlap`. Both read the same columns of the same layer
 (`engines.duckdb.relations.public_layer`). The proof needs values in one order, and so they are. NaN is NULL. −0.0
 equals 0.0 to every comparison and sort. An infinity is ±2¹⁵⁰ on both sides. Floats, decimals and integers are brought
 to one type before they are compared (`alike`). Values in steps are not used: between rounded ends, an interval without

@@ -21,8 +21,8 @@ of moment generating functions add up, and Hoeffding's inequality has the square
 from the noise and need not be 0 in the mean: k of them add at most k times the largest.
 
 Numbers of a batch, of several tables, or made sharper have *reconstructed* or *merged* Gaussian noise. Cells of one
-result may share noise then, and the answer does not say how much. Each error is Zᵢ + rᵢ, where |rᵢ| is at most a slack
-and the Zᵢ are weighted sums of the same independent normal noises (`mechanisms.reconstructed_gaussian` and
+result may share noise then, and the answer does not say how much. Each error is Zᵢ + rᵢ, where |rᵢ| is at most a slack.
+The Zᵢ are weighted sums of the same independent normal noises (`mechanisms.reconstructed_gaussian` and
 `merged_gaussian`). So ΣZᵢ is normal, and by Cauchy and Schwarz its deviation is at most k·σ for any covariance.
 With z the quantile, the sum is within k·(z·σ + slack). The half-width that the answer says is z·σ + slack, rounded
 down to a step at most, so k·(half-width + step) is an interval.
