@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, final
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, final
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.monitor_section import MonitorSection
@@ -39,6 +39,8 @@ POLL: Final = 1.0
 """Seconds between two looks at a source, or at a file that another process writes."""
 TICKS_AT_ONCE: Final = 200
 """That alerts look at in one transaction, so that a tick that is due never waits for long."""
+MonitorStatus = Literal["over", "stopped", "waiting", "not_started", "behind", "ahead", "on_time"]
+"""How a monitor stands: `waiting` for its source, the others by the ticks that were released and the clock."""
 Clock = Callable[[], int]
 
 
@@ -346,6 +348,24 @@ class Monitor:
         """How many ticks were released."""
         return self._store.newest().sequence
 
+    def status(self, now: int | None = None) -> MonitorStatus:
+        """Return how it stands, as `state` says in words.
+
+        Args:
+            now: In microseconds since 1970.
+        """
+        now, schedule, done = system_clock() if now is None else now, self.schedule, self.released
+        facts, due = self._store.facts(), schedule.due_at(now)
+        if done == schedule.ticks:
+            return "over"
+        if facts["state"] == "stopped":
+            return "stopped"
+        if facts.get("waiting"):
+            return "waiting"
+        if now < schedule.start and not done:
+            return "not_started"
+        return "behind" if due > done else "ahead" if due < done else "on_time"
+
     def state(self, now: int | None = None) -> str:
         """Say in one line how it stands: by the clock, the ticks that were released, and the source's faults.
 
@@ -353,23 +373,25 @@ class Monitor:
             now: In microseconds since 1970.
         """
         now, schedule, done = system_clock() if now is None else now, self.schedule, self.released
-        facts = self._store.facts()
+        facts, status = self._store.facts(), self.status(now)
         due, of = schedule.due_at(now), "" if schedule.doubling else f" of {schedule.ticks:,}"
-        if done == schedule.ticks:
-            return f"over: all {done:,} ticks are released"
-        if facts["state"] == "stopped":
-            return f"stopped after tick {done:,}{of}"
-        if facts.get("waiting"):
-            since = moment_text(int(facts["waiting since"]) // SECOND * SECOND)
-            behind = f", {due - done:,} due" if due > done else ""
-            return f"waiting at tick {done + 1:,}{of}{behind}, since {since} UTC: {facts['waiting']}"
-        if now < schedule.start and not done:
-            return f"not started: tick 1{of} is due when its period ends"
-        if due > done:
-            return f"behind by {due - done:,}{of} ticks; the next is {done + 1:,}"
-        if due < done:
-            return f"ahead: tick {done:,} was released before its time by the clock; the next tick waits"
-        return f"on time at tick {done:,}{of}"
+        match status:
+            case "over":
+                return f"over: all {done:,} ticks are released"
+            case "stopped":
+                return f"stopped after tick {done:,}{of}"
+            case "waiting":
+                since = moment_text(int(facts["waiting since"]) // SECOND * SECOND)
+                behind = f", {due - done:,} due" if due > done else ""
+                return f"waiting at tick {done + 1:,}{of}{behind}, since {since} UTC: {facts['waiting']}"
+            case "not_started":
+                return f"not started: tick 1{of} is due when its period ends"
+            case "behind":
+                return f"behind by {due - done:,}{of} ticks; the next is {done + 1:,}"
+            case "ahead":
+                return f"ahead: tick {done:,} was released before its time by the clock; the next tick waits"
+            case "on_time":
+                return f"on time at tick {done:,}{of}"
 
     # ---- reading what was released -----------------------------------------------------------------------------------
 

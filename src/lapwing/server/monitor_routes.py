@@ -20,7 +20,7 @@ from lapwing.documents.answer_document import AnswerDocument, answer_document
 from lapwing.errors import CatalogMismatch, InvalidParameter, NotFound, QueryRefused, TooManyRequests
 from lapwing.monitors.alerts import Alert
 from lapwing.monitors.describing import described
-from lapwing.monitors.monitor import Monitor, list_monitors, open_monitor
+from lapwing.monitors.monitor import Monitor, MonitorStatus, list_monitors, open_monitor, system_clock
 from lapwing.monitors.tick import Tick
 from lapwing.server.bodies import Body
 from lapwing.server.people import Caller, missing
@@ -62,6 +62,7 @@ class MonitorDocument(TypedDict):
 
     name: str
     state: str
+    status: MonitorStatus
     question: str
     ticks: int
     released: int
@@ -299,9 +300,11 @@ def _events(body: bytes) -> list[dict[str, Any]]:
 
 
 def _document(found: Monitor) -> MonitorDocument:
+    now = system_clock()
     return {
         "name": found.name,
-        "state": found.state(),
+        "state": found.state(now),
+        "status": found.status(now),
         "question": found.definition.text,
         "ticks": found.schedule.ticks,
         "released": found.released,

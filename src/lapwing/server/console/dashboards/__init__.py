@@ -13,6 +13,7 @@ from typing import Any, Final
 from starlette.responses import Response, StreamingResponse
 
 from lapwing.server.console.ask.question import single
+from lapwing.server.console.dashboards.monitors import monitors_of
 from lapwing.server.console.dashboards.tiles import newest_of, tile_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.saved import shared_toast
@@ -44,7 +45,7 @@ async def show_all(visit: PageRequest, refused: Problem | None = None) -> Respon
     dataset = visit.part("dataset")
     belongs, path = (lambda one: "tiles" in one), ("datasets", dataset, "saved")
     found = await listed(visit, *path, texts=_texts, most=LISTED, belongs=belongs)
-    monitors = [one["name"] for one in await visit.api.get("datasets", dataset, "monitors")]
+    monitors = await monitors_of(visit, dataset)
     status = refused["status"] if refused else 200
     facts = {"dataset": dataset, "items": found.items, "found": found, "monitors": monitors, "refused": refused}
     return visit.show("dashboards/list.html", status, **facts)
@@ -60,7 +61,7 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     item = await _dashboard(visit)
     dataset = item["dataset"]
     tiles = [await tile_of(visit, dataset, place, tile) for place, tile in enumerate(item["tiles"])]
-    monitors = [one["name"] for one in await visit.api.get("datasets", dataset, "monitors")]
+    monitors = await monitors_of(visit, dataset)
     there = {tile.get("answer") for tile in item["tiles"]}
     answers = await visit.api.get("datasets", dataset, "answers", limit=ANSWERS)
     return visit.show(

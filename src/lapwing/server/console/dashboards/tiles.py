@@ -12,6 +12,7 @@ from lapwing.privacy.figures import level
 from lapwing.server.console.answer_table import CellText, cells_of
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import Chart, chart_of
+from lapwing.server.console.dashboards.monitors import MonitorShown, monitor_shown
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
 from lapwing.server.console.visits import PageRequest
@@ -30,6 +31,7 @@ class TileShown:
         newest: What is told apart by when it changes.
         figures: Of an answer of one row, each with its name.
         problem: Why there is nothing to see.
+        monitor: How it stands, of a monitor.
     """
 
     place: int
@@ -40,6 +42,7 @@ class TileShown:
     chart: Chart | None
     figures: tuple[tuple[str, CellText], ...]
     problem: str
+    monitor: MonitorShown | None = None
 
 
 async def tile_of(visit: PageRequest, dataset: str, place: int, tile: Mapping[str, Any]) -> TileShown:
@@ -105,6 +108,7 @@ async def _monitor(visit: PageRequest, dataset: str, place: int, tile: Mapping[s
         chart=None if document is None else chart_of(document, tile.get("column")),
         figures=() if document is None or document["keys"] else _figures(document),
         problem="" if ticks else "This monitor has released no result yet.",
+        monitor=monitor_shown(monitor, curates=visit.caller.at(dataset).may("admin")),
     )
 
 

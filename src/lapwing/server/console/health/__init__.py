@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from lapwing.errors import LedgerFault
 from lapwing.ledger import exporting, reading
+from lapwing.server.console.dashboards.monitors import monitors_of
 from lapwing.server.console.standing import states
 from lapwing.server.console.visits import ConsolePage, PageRequest
 
@@ -19,10 +20,12 @@ async def show(visit: PageRequest) -> Response:
     budgets = {name: await visit.api.get("datasets", name, "budget") for name in names[:MOST]}
     standing = await states(visit.api, visit.caller, budgets)
     datasets = [(name, budget, standing[name]) for name, budget in budgets.items()]
+    monitors = [(name, one) for name in budgets for one in await monitors_of(visit, name)]
     metrics = await visit.api.metrics()
     queue = await visit.api.get("queries", limit=MOST, everybody="true")
     open_now = [job for job in queue if job["status"] in ("waiting", "running")]
-    return visit.show("health/page.html", datasets=datasets, counts=_counts(metrics), metrics=metrics, queue=open_now)
+    facts: dict[str, Any] = {"datasets": datasets, "monitors": monitors, "queue": open_now}
+    return visit.show("health/page.html", counts=_counts(metrics), metrics=metrics, **facts)
 
 
 async def verify(visit: PageRequest) -> Response:

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from lapwing.server.console.home.notices import of_accounts, of_dataset
+from lapwing.server.console.dashboards.monitors import monitors_of
+from lapwing.server.console.home.notices import of_accounts, of_dataset, of_monitors
 from lapwing.server.console.searching import SEARCH, part_of
 from lapwing.server.console.standing import left_for, states
 from lapwing.server.console.visits import ConsolePage, PageRequest
@@ -22,6 +23,8 @@ async def show(visit: PageRequest) -> Response:
     standing, caller = await states(visit.api, visit.caller, budgets), visit.caller
     curated = [name for name in budgets if caller.at(name).may("admin")]
     notices = [notice for name in curated for notice in of_dataset(name, budgets[name], standing[name])]
+    for name in curated:
+        notices += of_monitors(name, await monitors_of(visit, name))
     if caller.may("admin"):
         notices += of_accounts(await visit.api.get("accounts"), datetime.now(UTC))
     return visit.show(

@@ -1,12 +1,13 @@
-"""List notices for curators: closed data sets, failures, budgets that end soon, and accounts that expire."""
+"""List notices for curators: closed data sets, failures, budgets that end soon, monitors, and accounts that expire."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, final
 
+from lapwing.server.console.dashboards.monitors import ENDED, TROUBLED, MonitorShown
 from lapwing.server.console.standing import DatasetState
-from lapwing.server.console.templates import percent, segment
+from lapwing.server.console.templates import clip, percent, segment
 
 NEARLY: Final = 0.8
 """The spent share of a budget at which a notice appears."""
@@ -52,6 +53,20 @@ def of_dataset(name: str, budget: Mapping[str, Any], state: DatasetState) -> Ite
         yield Notice(
             code="nearly_spent", about=name, text=text, tone="warn", link=f"{here}/budget", action="Open Budget"
         )
+
+
+def of_monitors(name: str, monitors: Sequence[MonitorShown]) -> Iterator[Notice]:
+    """Yield a notice for each monitor that has ended, or waits for somebody."""
+    for one in monitors:
+        if one.code in ENDED or one.code in TROUBLED:
+            yield Notice(
+                code=f"monitor_{one.code}",
+                about=name,
+                text=f"The monitor “{clip(one.name, 60)}” is {one.state}, at {one.progress}.",
+                tone="bad" if one.code == "stopped" else "warn",
+                link=f"/console/data/{segment(name)}/dashboards#monitors",
+                action="Open monitors",
+            )
 
 
 def of_accounts(accounts: Sequence[Mapping[str, Any]], now: datetime) -> Iterator[Notice]:
