@@ -50,6 +50,14 @@ class Exact:
 class PublicTables(PublicFacts, Protocol):
     """Facts of the public tables of one catalog, read from where an engine finds them."""
 
+    def require_unchanged(self) -> None:
+        """Refuse if the file of a table that was read is another one now, or cannot be read.
+
+        Raises:
+            DataFault: As queries of this table do.
+        """
+        ...
+
     def close(self) -> None:
         """Let go of connections and temporary files."""
         ...

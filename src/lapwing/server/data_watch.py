@@ -6,20 +6,29 @@ a change the engine reads the whole file again, which may take long. So the paus
 is `IDLE` times the duration of the last look.
 
 The watch reports one fact: a digest differs from the version. A missing or unreadable file counts as different too, so
-no row of the new files decides what the watch reports. The refusal of a query reports the same fact to analysts. The
-watch skips data sets with graphs, because their files have digests of another kind.
+no row of the new files decides what the watch reports. The refusal of a query reports the same fact to analysts.
+
+The edge tables of a graph have digests of another kind, which the reader of the graph computes. The watch compares them
+from the first query about the graph on, which opens the reader. The version of a graph of edges is in a ledger of its
+own. Public tables have no version. Queries refuse a file that is not the one that was read first. So the watch compares
+each public table that was read with that file.
 """
 
 import time
-from collections.abc import Callable
-from typing import Final, final
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, final
 
 from lapwing.errors import DataChanged, DataFault, LapwingError
+from lapwing.graphs.opened import OpenGraph
+from lapwing.ledger.state import LedgerState
+from lapwing.release.request import Access
 from lapwing.release.versions import current_digests
 from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.rounds import Rounds
 from lapwing.session import access_of
 
+Change = Literal["changed", "public_changed"]
+"""The kinds of change: data that a ledger has a version of, or only the file of a public table."""
 PAUSE: Final = 5.0
 """Seconds between two looks."""
 IDLE: Final = 20
@@ -32,13 +41,14 @@ class DataWatch:
 
     def __init__(self, datasets: Datasets, clock: Callable[[], float] = time.monotonic) -> None:
         self._datasets, self._clock = datasets, clock
-        self._changed: dict[str, int] = {}
+        self._changed: dict[str, tuple[int, Change]] = {}
         self._due: dict[str, float] = {}
         self.rounds = Rounds("data", PAUSE, self._round)
 
-    def has_changed(self, name: str, version: int) -> bool:
-        """Tell whether the data differ from this version, by the last look."""
-        return self._changed.get(name) == version
+    def change(self, name: str, version: int) -> Change | None:
+        """Return what differs from this version by the last look, if anything does."""
+        seen, change = self._changed.get(name, (None, None))
+        return change if seen == version else None
 
     def look(self) -> None:
         """Look at all data sets that are due."""
@@ -50,20 +60,35 @@ class DataWatch:
                 self._due[served.name] = ended + IDLE * (ended - began)
 
     def _look_at(self, served: ServedDataset) -> None:
-        access = access_of(served.session)
-        if access.catalog.graphs:
-            return
+        session = served.session
+        access = access_of(session)
         try:
             state = access.ledger.seen()
-            try:
-                current_digests(access.catalog.tables, access.engine, state)
-            except (DataChanged, DataFault):
-                self._changed[served.name] = state.version
-            else:
-                self._changed.pop(served.name, None)
+            change = _change_of(access, state, list(session._graphs.values()))
         except LapwingError:  # the ledger or the engine failed: `readiness` reports it
             return
+        if change is None:
+            self._changed.pop(served.name, None)
+        else:
+            self._changed[served.name] = state.version, change
 
     def _round(self) -> float:
         self.look()
         return PAUSE
+
+
+def _change_of(access: Access, state: LedgerState, graphs: Sequence[OpenGraph]) -> Change | None:
+    try:
+        of_graphs = {table.name for graph in access.catalog.graphs for table in access.catalog.of_graph(graph).tables}
+        current_digests([one for one in access.catalog.tables if one.name not in of_graphs], access.engine, state)
+        for graph in graphs:
+            accepted = graph.account.ledger.seen().digests
+            if any(accepted.get(name) != digest for name, digest in graph.reader.digests().items()):
+                return "changed"
+    except (DataChanged, DataFault):
+        return "changed"
+    try:
+        access.public.require_unchanged()
+    except DataFault:
+        return "public_changed"
+    return None

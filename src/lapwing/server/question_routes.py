@@ -29,6 +29,7 @@ from lapwing.server.execution import Ask, PopulationSample, dropped
 from lapwing.server.listing import MOST, PageOf, cut
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
+from lapwing.server.readiness import Reason
 from lapwing.server.responses import ARROW, CSVW, DCAT, described_by, json_response
 from lapwing.server.routing import ASKER, READER, OfService, new_router
 from lapwing.server.service import Service
@@ -83,7 +84,7 @@ class DatasetStanding(TypedDict):
 
     name: str
     ready: bool
-    reason: Literal["unreadable", "unwritable", "faults", "late", "stopped", "closed", "engine", "changed"] | None
+    reason: Reason | None
     faults: int
     late: int
 

@@ -32,6 +32,7 @@ from typing import Final, Literal, final
 from lapwing.budget import BudgetView
 from lapwing.errors import LapwingError
 from lapwing.ledger.events import EVENTS_ALLOWED
+from lapwing.server.data_watch import Change
 from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.log import log
 from lapwing.server.policies import Policies
@@ -41,7 +42,9 @@ FRESH: Final = 1.0
 """Seconds for which what was found holds."""
 WRITTEN: Final = 5.0
 """Seconds for which a disk that took a write counts as writable."""
-Reason = Literal["unreadable", "unwritable", "faults", "late", "stopped", "closed", "engine", "changed"]
+Reason = Literal[
+    "unreadable", "unwritable", "faults", "late", "stopped", "closed", "engine", "changed", "public_changed"
+]
 BROKEN: Final[tuple[Reason | None, ...]] = ("unreadable", "unwritable", "engine")
 """With which the service is not ready: these are of the machine, and not of a data set alone."""
 
@@ -80,7 +83,7 @@ class Readiness:
     Args:
         is_up: Tells whether the process that asks queries at deadlines is there, or none is needed.
         timed: Whether answers are held until a deadline, so that late ones are counted.
-        has_changed: Tells whether the data of a data set differ from a version (`server.data_watch`).
+        change: Tells whether the data of a data set differ from a version, and how (`server.data_watch`).
     """
 
     def __init__(
@@ -92,10 +95,10 @@ class Readiness:
         is_up: Callable[[], bool] = lambda: True,
         *,
         timed: bool = False,
-        has_changed: Callable[[str, int], bool] = lambda name, version: False,
+        change: Callable[[str, int], Change | None] = lambda name, version: None,
     ) -> None:
         self._store, self._datasets, self._clock, self._is_up = store, datasets, clock, is_up
-        self._timed, self._has_changed = timed, has_changed
+        self._timed, self._change = timed, change
         self._policies = policies or Policies(store)
         self._lock = threading.Lock()
         self._looked, self._ready = -FRESH, False
@@ -171,18 +174,18 @@ class Readiness:
             stopped = self._policies.policy(served.name).stopped
         except LapwingError:
             return Standing(reason="unreadable", free=free_bytes(beside.parent))
-        changed = self._has_changed(served.name, view.version)
+        changed = self._change(served.name, view.version)
         reason: Reason | None = _reason(view, stopped=stopped, timed=self._timed)
         if not self._takes_a_write(beside.parent):
             reason = "unwritable"
         elif reason is None and not self._is_up():
             reason = "engine"
-        elif reason is None and changed:
-            reason = "changed"
+        elif reason is None:
+            reason = changed
         nearly = view.spent.amount >= NEARLY * view.total.amount
         free = free_bytes(beside.parent)
         counted = {"faults": view.faults, "late": view.late}
-        return Standing(reason=reason, changed=changed, nearly_spent=nearly, free=free, **counted)
+        return Standing(reason=reason, changed=changed is not None, nearly_spent=nearly, free=free, **counted)
 
     def _takes_a_write(self, folder: Path) -> bool:
         looked, writable = self._writable.get(folder, (-WRITTEN, False))

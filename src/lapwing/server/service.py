@@ -161,7 +161,7 @@ class Service:
             self.policies,
             is_up=self.executor.is_up,
             timed=self.executor.holds_answers,
-            has_changed=self.data_watch.has_changed,
+            change=self.data_watch.change,
         )
         self.retention = Retention(self.answers, self.jobs, self.holdouts)
         tasks = [self.settler.rounds, self.audit_mark.rounds, self.refresher.rounds, self.retention.rounds]

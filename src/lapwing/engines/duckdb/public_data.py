@@ -214,6 +214,15 @@ class PublicData:
         found = self._opened(table).digest
         return self._contents.get(table.name, found)
 
+    def require_unchanged(self) -> None:
+        """Refuse if the file of a table that was read is another one now, or cannot be read.
+
+        Raises:
+            DataFault: As queries of this table do.
+        """
+        for name in list(self._read):
+            self._opened(self._tables[name])
+
     def source(self, table: PublicTable) -> Location:
         """Return where the engine finds the table, and the engine's types of its columns."""
         return self._opened(table).source

@@ -25,6 +25,7 @@ WORDS: Final[Mapping[str, tuple[str, Tone, str, str]]] = {
     "faults": ("stopped after failures", "bad", "Three queries failed after Lapwing charged them.", "access"),
     "late": ("stopped after late results", "bad", LATE, "access"),
     "changed": ("data changed", "bad", "The data have changed since the current version.", "versions"),
+    "public_changed": ("public table changed", "bad", "The file of a public table is not the one that was read.", ""),
     "spent": ("budget spent", "bad", "The rest of the budget is too small for a query.", "cap"),
     "share_spent": ("your limit is spent", "bad", "The rest of your limit is too small for a query.", ""),
 }
@@ -34,11 +35,15 @@ ACTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "versions": ("Lapwing refuses queries on changed tables until you accept the new data.", "Review current data"),
     "cap": ("A larger budget weakens the promise to everyone in the data.", "Raise or close budget"),
 }
+OF_CURATORS: Final[Mapping[str, str]] = {
+    "public_changed": "Put the file back, or restart the service to read the new one. Until then, queries are refused.",
+}
 OF_ANALYSTS: Final[Mapping[str, str]] = {
     "stopped": "Ask a curator when it opens again.",
     "faults": "A curator has to review them first.",
     "late": "Ask a curator to review them.",
     "changed": "Lapwing refuses queries on changed tables until a curator accepts the new data.",
+    "public_changed": "Lapwing refuses queries on this table. Ask a curator about it.",
     "spent": "Only a curator can raise the budget.",
     "share_spent": "Ask a curator for a larger limit.",
 }
@@ -98,7 +103,7 @@ def state_of(dataset: str, budget: Mapping[str, Any], told: str | None, caller: 
         advice, link = ACTIONS[place]
         action = link, f"/console/data/{segment(dataset)}/{place}"
     else:
-        advice = OF_ANALYSTS.get(code, "")
+        advice = (OF_CURATORS if caller.may("admin") else OF_ANALYSTS).get(code) or OF_ANALYSTS.get(code, "")
     text = " ".join(part for part in (what, advice, STAYS) if part)
     return DatasetState(code=code, name=name, tone=tone, text=text, action=action, faults=budget["faults"])
 
@@ -120,7 +125,7 @@ def _code(budget: Mapping[str, Any], told: str | None) -> str | None:
     newest = next((code for code, holds in standing.items() if holds), None)
     if newest is not None:
         return newest
-    if told in ("unreadable", "unwritable", "engine", "late", "changed"):
+    if told in ("unreadable", "unwritable", "engine", "late", "changed", "public_changed"):
         return told
     least = Fraction(budget.get("least", "0")) * Fraction(budget["total"]["amount"])
     if _holds_nothing(budget, least):

@@ -45,6 +45,8 @@ def of_dataset(name: str, budget: Mapping[str, Any], state: DatasetState) -> Ite
         yield Notice(
             code=state.code, about=name, text="not available.", tone="bad", link="/console/health", action="Open Health"
         )
+    elif state.code == "public_changed":
+        yield Notice(code=state.code, about=name, text=f"{state.name}.", tone="bad", link=here, action="Open Tables")
     if budget["faults"] and state.code != "faults":
         text = f"{budget['faults']} charged {'query' if budget['faults'] == 1 else 'queries'} failed."
         yield Notice(code="failures", about=name, text=text, tone="warn", link=f"{here}/access#faults", action="Review")
