@@ -35,7 +35,7 @@ async def simulated(
     body = {
         **bought.priced,
         "assuming_count": min(assumed_rows(bought), MOST_ROWS),
-        "groups": max(2, min(preview["cells"] or MOST_GROUPS, MOST_GROUPS)),
+        "groups": min(preview["cells"] or MOST_GROUPS, MOST_GROUPS),
         "typical": {name: str(value) for name, value in typical.items()},
     }
     try:

@@ -224,7 +224,7 @@ if (form) {
       epsilon.value = plain(verdict.dataset.epsilonText);
       slider.value = Math.log10(Number(verdict.dataset.epsilon));
     }
-    if (by !== "error" && verdict.dataset.halfWidth) error.value = plain(verdict.dataset.halfWidth);
+    if (by !== "error") error.value = plain(verdict.dataset.halfWidth || "");
   };
 
   // The builder writes the query, and what is typed into the query is read back. What is under way is dropped for what is newer.
