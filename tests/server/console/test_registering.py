@@ -111,13 +111,18 @@ def test_how_columns_are_stored_is_said_in_the_form(registry: World, data: Path)
         f"type-{age}": "integer", f"missing-{age}": "-99, NA", f"lower-{age}": "0", f"upper-{age}": "110",
         f"type-{pay}": "decimal:0.01", f"decimal_mark-{pay}": ",", f"thousands_mark-{pay}": ".", f"currency-{pay}": "€",
         f"type-{day}": "date", f"format-{day}": "%m/%d/%Y",
+        f"title-{sex}": "Sex at birth", f"labels-{sex}": "male: a man", f"unit-{pay}": "euros",
     }  # fmt: skip
     wrong = carol.submit(columns, "/register/file", **{**typed, f"recode-{sex}": "1 is male"})
     assert wrong.status == 422
     assert wrong.form("/register/file").fields[f"recode-{sex}"] == "1 is male"
     drafted = carol.submit(columns, "/register/file", **typed)
     form = drafted.form("/console/register").fields
-    read = {one.name: one.reading for one in loads(form["catalog"], file="x", folder=data).tables[0].columns}
+    catalog = loads(form["catalog"], file="x", folder=data)
+    said = catalog.dictionary.column(catalog.tables[0].name, "sex")
+    assert (said.title, dict(said.labels)) == ("Sex at birth", {"male": "a man"})
+    assert catalog.dictionary.column(catalog.tables[0].name, "pay").unit == "euros"
+    read = {one.name: one.reading for one in catalog.tables[0].columns}
     assert read["age"] == Reading(missing=(Fraction(-99), "NA"))
     assert read["sex"] == Reading(recode=(("1", "male"), ("2", "female")))
     assert read["pay"] == Reading(decimal_mark=",", thousands_mark=".", currency="€")
@@ -149,7 +154,7 @@ def test_names_of_files_and_columns_stay_texts(registry: World, data: Path) -> N
     columns = carol.go(link)
     assert hostile in columns.text
     fields = columns.form("/register/file").fields
-    typed = {"unit": "person", "rows": "1", "epsilon": "1", "dataset": "hostile"}
+    typed = {"unit": "person", "rows": "1", "epsilon": "1", "dataset": "hostile", "title-1": hostile, "unit-1": "<b>"}
     drafted = carol.submit(columns, "/register/file", **typed)
     checked = carol.post("/console/register/check", drafted.form("/console/register").fields)
     assert column(fields, hostile) == "1"

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import ApiRefusal
-from lapwing.server.console.register.fields import READING, TYPES, draft_of, proposed
+from lapwing.server.console.register.fields import READING, TEXTS, TYPES, draft_of, proposed
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem
@@ -107,7 +107,7 @@ def _columns(
         columns=columns,
         declared=declared,
         types=TYPES,
-        stored=("other", *READING),
+        stored=("other", *TEXTS, *READING),
         typed=visit.form if typed is None else typed,
         refused=refused,
         step=2,

@@ -8,6 +8,8 @@ from lapwing.server.console.acting import number_of
 
 READING: Final = ("missing", "recode", "format", "decimal_mark", "thousands_mark", "currency")
 """Fields that say how stored values are read; all may be left empty."""
+TEXTS: Final = ("title", "unit", "labels")
+"""Fields that describe a column and its listed values for people."""
 TYPES: Final = ("integer", "decimal:0.01", "float", "boolean", "string", "date", "timestamp")
 
 
@@ -39,6 +41,7 @@ def draft_of(form: Mapping[str, str]) -> dict[str, Any]:
         },
         "other": {name: said[f"other-{place}"] for name, place in _columns(form) if said.get(f"other-{place}")},
         "reading": {name: read for name, place in _columns(form) if (read := _reading(form, place))},
+        "texts": {name: texts for name, place in _columns(form) if (texts := _texts(form, place))},
     }
     return body
 
@@ -69,11 +72,24 @@ def _reading(form: Mapping[str, str], place: str) -> dict[str, Any]:
             continue
         said[key] = _listed(text) if key in ("missing", "recode") else text if key == "thousands_mark" else text.strip()
     if "recode" in said:
-        pairs = [entry.partition(":") for entry in said["recode"]]
-        # What is no pair is left for the service to refuse.
-        paired = all(colon for _, colon, _ in pairs)
-        said["recode"] = {code.strip(): to.strip() for code, _, to in pairs} if paired else form[f"recode-{place}"]
+        said["recode"] = _paired(form[f"recode-{place}"])
     return said
+
+
+def _texts(form: Mapping[str, str], place: str) -> dict[str, Any]:
+    """Return what the data dictionary is to say of a column.
+
+    >>> _texts({"title-2": "Sex at birth", "unit-2": "", "labels-2": "1: male, 2: female"}, "2")
+    {'title': 'Sex at birth', 'labels': {'1': 'male', '2': 'female'}}
+    """
+    said: dict[str, Any] = {key: text for key in TEXTS if (text := form.get(f"{key}-{place}", "").strip())}
+    return said | {"labels": _paired(said["labels"])} if "labels" in said else said
+
+
+def _paired(text: str) -> dict[str, str] | str:
+    """Return pairs such as 1: male, 2: female. A text that has none is left for the service to refuse."""
+    pairs = [entry.partition(":") for entry in _listed(text)]
+    return {code.strip(): to.strip() for code, _, to in pairs} if all(colon for _, colon, _ in pairs) else text
 
 
 def _columns(form: Mapping[str, str]) -> Iterator[tuple[str, str]]:
