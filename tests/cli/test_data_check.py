@@ -39,9 +39,9 @@ messy    without a unit that can be read, and so for no question: 1 row
 
 max_rows_per_unit   rows left out   of units
 ──────────────────────────────────────────────────────────
-                1       2 (33.3%)          1
-                2       1 (16.7%)          1   as declared
-                3        0 (0.0%)          0
+                1      2 (33.3 %)          1
+                2      1 (16.7 %)          1   as declared
+                3         0 (0 %)          0
 
 private  Exact figures of the data, without noise: for the curator, not for publication. Do not copy
          a figure from here into the catalog unless it is known from elsewhere.

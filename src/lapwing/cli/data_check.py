@@ -7,6 +7,7 @@ from rich.text import Text
 
 from lapwing.catalog.condition import in_words
 from lapwing.cli.console import Fitted, labelled, new_table, text
+from lapwing.cli.figures import share
 from lapwing.documents.check_document import PRIVATE, counted, findings
 
 if TYPE_CHECKING:
@@ -65,5 +66,5 @@ def _limits(units: "UnitCheck", rows: int) -> "Table":
     for most in units.choices():
         left_out, cut = units.beyond(most)
         note = "as declared" if most == units.most else ""
-        table.add_row(*map(text, (f"{most:,}", f"{left_out:,} ({left_out / rows:.1%})", f"{cut:,}", note)))
+        table.add_row(*map(text, (f"{most:,}", f"{left_out:,} ({share(left_out / rows)})", f"{cut:,}", note)))
     return table

@@ -24,6 +24,7 @@ from lapwing.mechanisms.top_k import TopK
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview
 from lapwing.privacy.amounts import grid_up, positive, probability
 from lapwing.privacy.figures import delta
+from lapwing.privacy.figures import share as share_text
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, Number
 from lapwing.query.pricing.quote import request
@@ -212,8 +213,8 @@ def _searching(asked: Priced) -> tuple[str, ...]:
         return ()
     possible, share = levels(asked), float(1 - asked.shared.amount / asked.loss.amount)
     text = (
-        f"Lapwing chooses a level from {possible[0]:,} to {possible[-1]:,} with {share:.0%} of the cost; give level "
-        f"to spend all of it on the number"
+        f"Lapwing chooses a level from {possible[0]:,} to {possible[-1]:,} with {share_text(share)} of the cost; give "
+        f"level to spend all of it on the number"
     )
     return (Note(text, GRAPH_LEVEL_CHOSEN),)
 

@@ -21,6 +21,7 @@ from lapwing.graphs.edges import edge_search
 from lapwing.graphs.mixing import groups_of
 from lapwing.graphs.recipe import BestOf, Number, Recipe, ReleasedNumber, Shown
 from lapwing.mechanisms.graphs import simple_graph, truncation
+from lapwing.privacy.figures import share
 
 
 def most_connected(graph: Graph, arguments: Arguments) -> Recipe:
@@ -57,7 +58,7 @@ def most_connected(graph: Graph, arguments: Arguments) -> Recipe:
         )
         within = released[0].half_width(confidence)
         what = "edges" if chosen is None else f"edges as limited at {chosen:,} for each node"
-        sure = f"each has at most {within:,} {what} fewer than the best that is left ({float(confidence):.0%})"
+        sure = f"each has at most {within:,} {what} fewer than the best that is left ({share(confidence)})"
         return Shown(columns=("rank", column), rows=rows, ends={}, notes=(Note(sure, GRAPH_CONNECTED),))
 
     return Recipe(

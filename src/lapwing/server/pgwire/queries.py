@@ -20,6 +20,7 @@ from lapwing import errors
 from lapwing.answer.python_values import Cell
 from lapwing.documents.answer_document import value_of
 from lapwing.documents.session_document import tables_of_catalog
+from lapwing.privacy import figures
 from lapwing.privacy.measures import from_record
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import QueryBody
@@ -202,7 +203,8 @@ class WireQueries:
         caller, served = await self._found("read")
         preview = await run_in_threadpool(self._preview, caller, served, body)
         free = "free: bought before" if preview.price.amount else "free: nothing in it comes from protected rows"
-        cost = free if preview.stored else f"would cost ε = {preview.epsilon:.6g}"
+        more = "another " if preview.sharpens else ""
+        cost = free if preview.stored else f"would cost {more}ε = {figures.epsilon(preview.epsilon)}"
         rows = [(column.name, column.half_width) for column in preview.columns]
         return StatementResult(tag=f"SELECT {len(rows)}", columns=EXPLAINED, rows=rows, notices=[cost, *preview.notes])
 
