@@ -182,6 +182,32 @@ def test_a_draft_says_how_stored_values_are_read(registry: World) -> None:
         assert asked(registry, "/v1/catalogs/draft", **said, texts=text).status == 422
 
 
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        ({"bounds": {"cost": ["0", "many"]}}, "bounds.cost"),
+        ({"bounds": {"cost": ["9", "0"]}}, "bounds.cost"),
+        ({"bounds": {"cost": ["0"]}}, "bounds.cost"),
+        ({"types": {"cost": "number"}}, "types.cost"),
+        ({"types": {"cost": "integer"}, "values": {"cost": ["1", "x"]}}, "values.cost"),
+        ({"types": {"plan": "string"}, "reading": {"plan": {"format": "%d.%m.%Y"}}}, "reading.plan.format"),
+        ({"privacy_unit": "nobody"}, "privacy_unit"),
+        ({"max_rows_per_unit": 0}, "max_rows_per_unit"),
+        ({"max_rows_per_unit": None}, "max_rows_per_unit"),
+        ({"epsilon": "much"}, "epsilon"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"delta": 2}, "delta"),
+    ],
+)
+def test_a_refused_draft_names_the_field_at_fault(registry: World, said: dict[str, Any], field: str) -> None:
+    plain: dict[str, Any] = {"file": "more/trips.csv", "privacy_unit": "person", "epsilon": 1, "max_rows_per_unit": 1}
+    types: dict[str, Any] = {"types": {"person": "integer", "plan": "string", "cost": "float"}}
+    asked(registry, "/v1/catalogs/draft", **{**plain, **types})
+    refused = asked(registry, "/v1/catalogs/draft", **{**plain, **types, **said})
+    assert refused.status == 422
+    assert refused.document["field"].startswith(field)
+
+
 def test_a_check_takes_no_data_of_another_data_set(registry: World, data: Path) -> None:
     assert register(registry).status == 201
     try:

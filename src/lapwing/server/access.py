@@ -13,6 +13,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import written
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.default_costs import USUAL_DAILY_SHARE, DefaultCost, DefaultCosts
+from lapwing.server.faulty_field import at_field
 from lapwing.server.policies import Policies, Policy
 
 
@@ -66,7 +67,7 @@ class DatasetAccess:
     ) -> PolicyDocument:
         """Say whether allowances share or split the budget, and the most and the least that one question costs."""
         if most_epsilon is not None and not self._served.session.price(most_epsilon).amount > 0:
-            raise InvalidParameter("most_epsilon must be above 0.")
+            raise at_field("most_epsilon", InvalidParameter("most_epsilon must be above 0."))
         view = self._served.session.budget(history=False)
         spending, cap, keys = view.spending, view.total, view.delta_keys
         policy = self._policies.divide(
@@ -92,7 +93,7 @@ class DatasetAccess:
             daily_share: Of the budget, for all such queries of a day; None for the usual.
         """
         if epsilon is not None and not self._served.session.price(epsilon).amount > 0:
-            raise InvalidParameter("epsilon must be above 0.")
+            raise at_field("epsilon", InvalidParameter("epsilon must be above 0."))
         share = USUAL_DAILY_SHARE if daily_share is None else daily_share
         self._default_costs.set(self.dataset, person, epsilon, share, by=self._by)
         return self.default_cost(person)

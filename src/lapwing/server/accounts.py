@@ -15,7 +15,8 @@ from typing import Final, Literal, final
 from lapwing.documents.people_document import DatasetRole, Role
 from lapwing.errors import InvalidParameter, NotFound
 from lapwing.server.audit_log import note
-from lapwing.server.people import ACTIVE_PERSON_SQL, DAY, LONGEST_DAYS, People, checked
+from lapwing.server.faulty_field import at_field
+from lapwing.server.people import ACTIVE_PERSON_SQL, DAY, LONGEST_DAYS, People, checked, taken
 from lapwing.server.store import ServiceStore, StoreConnection, now
 
 AccountRole = Literal["analyst", "auditor"]
@@ -77,7 +78,7 @@ class Accounts:
         checked(name, "The name of a service account")
         with self._store.transaction() as connection:
             if connection.execute("SELECT 1 FROM people WHERE lower(name) = ?", (name.lower(),)).fetchone():
-                raise InvalidParameter(f"The name {name} is already taken, in upper or lower case.")
+                raise taken(name)
             _require_owner(connection, owner)
             row = (name, role, now(), owner, _end(days))
             connection.execute("INSERT INTO people (name, role, created, owner, expires) VALUES (?, ?, ?, ?, ?)", row)
@@ -128,9 +129,8 @@ class Accounts:
 
 def _end(days: float) -> float:
     if not 0 < days <= LONGEST_DAYS:
-        raise InvalidParameter(
-            f"A service account lasts for more than 0 and at most {LONGEST_DAYS} days; renew it then."
-        )
+        text = f"A service account lasts for more than 0 and at most {LONGEST_DAYS} days; renew it then."
+        raise at_field("days", InvalidParameter(text))
     return time.time() + days * DAY
 
 
@@ -142,4 +142,5 @@ def _require_owner(connection: StoreConnection, owner: str) -> None:
     """
     row = connection.execute("SELECT active, owner FROM people WHERE name = ?", (owner,)).fetchone()
     if row is None or row[1] is not None or not row[0]:
-        raise InvalidParameter("The owner of a service account must be an active person; name one.")
+        text = "The owner of a service account must be an active person; name one."
+        raise at_field("owner", InvalidParameter(text))

@@ -15,6 +15,7 @@ from lapwing.ledger.wording import LONGEST_LABEL
 from lapwing.privacy.amounts import Number, exact, read
 from lapwing.query.plan.plan import Plan
 from lapwing.query.text.parameters import Parameters
+from lapwing.server.faulty_field import at_field
 from lapwing.session import Session
 
 MOST_SQL: Final = 200_000
@@ -189,7 +190,10 @@ def body_of(request: Mapping[str, Any]) -> tuple[QueryBody | BatchBody, int]:
 
 def number(amount: int | float | str, name: str) -> Fraction:
     """Return a number exactly: of a JSON number, its shortest decimal."""
-    return read(amount, name) if isinstance(amount, str) else exact(amount, name)
+    try:
+        return read(amount, name) if isinstance(amount, str) else exact(amount, name)
+    except InvalidParameter as error:
+        raise at_field(name, error) from None
 
 
 def _require_of_tables(session: Session, *questions: SqlBody) -> None:

@@ -23,6 +23,7 @@ from lapwing.errors import AllowanceExhausted, InvalidParameter
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.figures import share as share_text
 from lapwing.server.audit_log import note
+from lapwing.server.faulty_field import at_field
 from lapwing.server.people import nobody
 from lapwing.server.store import ServiceStore, StoreConnection
 
@@ -92,7 +93,8 @@ class DefaultCosts:
     def set(self, dataset: str, person: str, epsilon: Fraction | None, daily_share: Fraction, *, by: str) -> None:
         """Set the default cost of somebody, or with None remove it; what was spent today stays."""
         if not 0 <= daily_share <= 1:
-            raise InvalidParameter("daily_share must be from 0 to 1, a part of the whole budget.")
+            text = "daily_share must be from 0 to 1, a part of the whole budget."
+            raise at_field("daily_share", InvalidParameter(text))
         amount, share = None if epsilon is None else written(epsilon), written(daily_share)
         with self._store.transaction() as connection:
             if not connection.execute("SELECT 1 FROM people WHERE name = ?", (person,)).fetchone():

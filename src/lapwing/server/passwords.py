@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from lapwing.errors import InvalidParameter
+from lapwing.server.faulty_field import at_field
 
 SHORTEST: Final = 12
 LONGEST: Final = 1000
@@ -55,13 +56,15 @@ def require_good(password: str, name: str) -> None:
         InvalidParameter: Which says why.
     """
     if not SHORTEST <= len(password) <= LONGEST:
-        raise InvalidParameter(f"The password must have from {SHORTEST} to {LONGEST} characters.")
+        text = f"The password must have from {SHORTEST} to {LONGEST} characters."
+        raise at_field("password", InvalidParameter(text))
     why = _common(password.casefold(), name.casefold())
     if why:
-        raise InvalidParameter(
+        text = (
             f"The password is {why}, which is easy to guess. Choose several unrelated words, or a password from a "
             f"password manager."
         )
+        raise at_field("password", InvalidParameter(text))
 
 
 def _common(password: str, name: str) -> str:

@@ -24,6 +24,7 @@ from lapwing.documents.people_document import DatasetRole, Right, Role
 from lapwing.errors import InvalidParameter, NotAuthorised, NotFound
 from lapwing.server import credentials
 from lapwing.server.audit_log import note
+from lapwing.server.faulty_field import at_field
 from lapwing.server.listing import MOST, no_such_item
 from lapwing.server.passwords import require_good
 from lapwing.server.pgwire import scram
@@ -149,14 +150,18 @@ class ApiToken:
     revoked: bool
 
 
-def checked(name: str, what: str) -> str:
+def checked(name: str, what: str, field: str = "name") -> str:
     """Return a name of a person or a team.
+
+    Args:
+        field: The field of a request that has it.
 
     Raises:
         InvalidParameter: If it cannot be one.
     """
     if not NAME.fullmatch(name):
-        raise InvalidParameter(f"{what} must have 1 to 64 letters, digits and _ . @ -, and begin with the first two.")
+        rule = "must have 1 to 64 letters, digits and _ . @ -, and begin with the first two."
+        raise at_field(field, InvalidParameter(f"{what} {rule}"))
     return name
 
 
@@ -177,7 +182,7 @@ class People:
         kept = None if password is None else _kept(password, name)
         with self._store.transaction() as connection:
             if connection.execute("SELECT 1 FROM people WHERE lower(name) = ?", (name.lower(),)).fetchone():
-                raise InvalidParameter(f"The name {name} is already taken, in upper or lower case.")
+                raise taken(name)
             row = (name, role, kept, now())
             connection.execute("INSERT INTO people (name, role, password, created) VALUES (?, ?, ?, ?)", row)
             _join(connection, name, team)
@@ -200,10 +205,11 @@ class People:
         with self._store.transaction() as connection:
             _person(connection, name)
             if _is_account(connection, name) and (kept is not None or role == "curator"):
-                raise InvalidParameter(
+                text = (
                     f"{name} is a service account: it has no password and cannot be a curator of the service. It can "
                     f"be a curator of single data sets."
                 )
+                raise at_field("role" if kept is None else "password", InvalidParameter(text))
             for column, value in (
                 ("role", role),
                 ("password", kept),
@@ -216,7 +222,8 @@ class People:
             if team is not None or leave_team:
                 _join(connection, name, team)
             if not _has_curator(connection):
-                raise InvalidParameter("This would leave no curator; make somebody else a curator first.")
+                text = "This would leave no curator; make somebody else a curator first."
+                raise at_field("active" if active is False else "role", InvalidParameter(text))
             changes = {"role": role, "active": active, "team": team, "leave_team": leave_team or None}
             changed = {what: value for what, value in changes.items() if value is not None}
             note(connection, by, "person changed", name, **changed, password=kept is not None)
@@ -349,9 +356,11 @@ class People:
             proven: What was kept of the password that let them in; a new one has ended what the old one gave.
         """
         if not 0 < seconds <= LONGEST_DAYS * DAY:
-            raise InvalidParameter(f"A token must be valid for more than 0 and at most {LONGEST_DAYS} days.")
+            text = f"A token must be valid for more than 0 and at most {LONGEST_DAYS} days."
+            raise at_field("days", InvalidParameter(text))
         if len(label) > LONGEST_LABEL:
-            raise InvalidParameter(f"The label has {len(label):,} characters; at most {LONGEST_LABEL} are allowed.")
+            text = f"The label has {len(label):,} characters; at most {LONGEST_LABEL} are allowed."
+            raise at_field("label", InvalidParameter(text))
         secret, id_ = credentials.new_token(), credentials.new_name()
         verifier = scram.verifier_of(secret, self.scram_salt(name))
         with self._store.transaction() as connection:
@@ -362,10 +371,11 @@ class People:
             if scopes is None:
                 scopes = person.rights - {"admin"}
             if not scopes or set(scopes) - person.rights or not person.active:
-                raise InvalidParameter(
+                text = (
                     f"A token of {name} can have the scopes {', '.join(_ordered(person.rights))}, at least "
                     "one of them, while its owner is active."
                 )
+                raise at_field("scopes", InvalidParameter(text))
             row = (id_, name, credentials.kept_of(secret), label, " ".join(_ordered(scopes)), now())
             last = connection.execute("SELECT expires FROM people WHERE name = ?", (name,)).fetchone()[0]
             if last is not None and last <= time.time():
@@ -504,6 +514,11 @@ def missing(what: str) -> NotFound:
     return NotFound(f"There is no such {what}, or you may not see it.")
 
 
+def taken(name: str) -> InvalidParameter:
+    """Return the error of a name that somebody has."""
+    return at_field("name", InvalidParameter(f"The name {name} is already taken, in upper or lower case."))
+
+
 def nobody(connection: StoreConnection, name: str) -> NotFound:
     """Return the error of a name that nobody has, for those who may see everybody's."""
     names = [known for (known,) in connection.execute("SELECT name FROM people ORDER BY name")]
@@ -553,7 +568,7 @@ def team_named(connection: StoreConnection, name: str) -> str:
     Raises:
         InvalidParameter: If it cannot be one.
     """
-    checked(name, "The name of a team")
+    checked(name, "The name of a team", "team")
     teams = "SELECT team FROM memberships UNION SELECT team FROM team_shares UNION SELECT name FROM teams"
     first = connection.execute(f"SELECT team FROM ({teams}) AS known WHERE lower(team) = ?", (name.lower(),)).fetchone()
     return str(first[0]) if first else name

@@ -20,6 +20,7 @@ from lapwing.server import one_time_codes
 from lapwing.server.authentication import address_of
 from lapwing.server.bodies import Body, Name, Text
 from lapwing.server.directory import issued, token_document
+from lapwing.server.faulty_field import at_field
 from lapwing.server.listing import PageOf, Pagination, cut, require_known_parameters
 from lapwing.server.people import DAY, LONGEST_LABEL, RIGHTS, Caller, Person
 from lapwing.server.problems import may_raise
@@ -144,19 +145,29 @@ def me(caller: Caller = ANYBODY) -> Me:
 def change_password(service: OfService, body: PasswordBody, request: Request, caller: Caller = ANYBODY) -> None:
     """Change one's own password; all of one's tokens end."""
     _prove(service, request, caller, body.password)
-    service.people.change(caller.name, password=body.new_password, by=caller.name)
+    try:
+        service.people.change(caller.name, password=body.new_password, by=caller.name)
+    except InvalidParameter as error:
+        raise at_field("new_password", error) from None
 
 
 def _prove(service: Service, request: Request, caller: Caller, password: str, code: str | None = None) -> None:
     """Let go on who knows the password, whatever token they have; and with a code who has the second factor."""
     service.callers.stranger(request)
     try:
-        service.people.require_password(caller.name, password)
+        _require_password(service, caller.name, password)
         if code is not None:
             service.people.second_factors.require(caller.name, code)
     except NotAuthorised:
         service.failed_logins.note(caller.name, address_of(request), by=caller.name)
         raise
+
+
+def _require_password(service: Service, name: str, password: str) -> None:
+    try:
+        service.people.require_password(name, password)
+    except NotAuthorised as error:
+        raise at_field("password", error) from None
 
 
 @router.get("/me/second-factor", tags=["people"])

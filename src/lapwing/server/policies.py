@@ -30,6 +30,7 @@ from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.measures import Loss
 from lapwing.server.audit_log import note
+from lapwing.server.faulty_field import at_field
 from lapwing.server.people import missing, nobody, team_named
 from lapwing.server.store import ServiceStore, StoreConnection
 
@@ -239,7 +240,8 @@ class Policies:
 
 def _checked(share: Fraction) -> Fraction:
     if not 0 <= share <= ALL:
-        raise InvalidParameter(f"A share is {float(share):g}; it must be from 0 to 1, a part of the whole budget.")
+        text = f"A share is {float(share):g}; it must be from 0 to 1, a part of the whole budget."
+        raise at_field("share", InvalidParameter(text))
     return share
 
 

@@ -20,6 +20,7 @@ from lapwing.catalog.file_columns import FileColumn, found_text, read_columns
 from lapwing.catalog.guessed_writing import Writing, guessed_writing
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.source_names import DATA, ending, holds_no_types
+from lapwing.catalog.text_files import TextFormat
 from lapwing.catalog.toml import dumps
 from lapwing.documents.check_document import as_document, findings
 from lapwing.documents.preparation_document import (
@@ -30,8 +31,10 @@ from lapwing.documents.preparation_document import (
     FileColumnsDocument,
 )
 from lapwing.engines import open_checking_engine
-from lapwing.errors import TooManyRequests
+from lapwing.errors import CatalogError, InvalidParameter, TooManyRequests
 from lapwing.server.audit_log import note
+from lapwing.server.draft_faults import field_at_fault
+from lapwing.server.faulty_field import at_field
 from lapwing.server.registration import SUFFIX, DatasetRegistry, path_inside
 from lapwing.server.store import ServiceStore
 
@@ -99,25 +102,16 @@ class DatasetPreparation:
             DataFault: If the data cannot be read.
         """
         path, base = self._path(folder, file), self._registry.base(folder)
-        made = draft(
-            path,
-            privacy_unit=stated.privacy_unit,
-            epsilon=stated.epsilon,
-            delta=stated.delta,
-            max_rows_per_unit=stated.max_rows_per_unit,
-            people=stated.people,
-            types=stated.types if holds_no_types(path) else None,
-            bounds=stated.bounds,
-            values=stated.values,
-            others=stated.others,
-            reading=stated.reading,
-            folder=base,
-            text=found_text(path),
-        )
-        catalog, name = with_texts(made.catalog, stated.texts, strict=True), stated.name
-        if name is not None:
-            catalog = replace(catalog, name=name, ledger=f"sqlite:{name}.lapwing.db")
-        return {"catalog": dumps(catalog), "notes": list(made.notes)}
+        untyped, text = holds_no_types(path), found_text(path)
+
+        def drafted(stated: Stated) -> CatalogDraft:
+            return _drafted(path, base, stated, text, untyped=untyped)
+
+        try:
+            return drafted(stated)
+        except (InvalidParameter, CatalogError) as error:
+            field = field_at_fault(stated, drafted)
+            raise error if field is None else at_field(field, error) from None
 
     def checked(self, document: Mapping[str, object] | str, folder: str | None, *, by: str) -> CheckDocument:
         """Return what the data are like that a catalog describes: exact and private figures, for curators alone.
@@ -152,6 +146,28 @@ class DatasetPreparation:
 
     def _path(self, folder: str | None, file: str) -> Path:
         return path_inside("file", file, self._registry.base(folder), self._registry.folders, endings=DATA)
+
+
+def _drafted(path: Path, base: Path, stated: Stated, text: TextFormat | None, *, untyped: bool) -> CatalogDraft:
+    made = draft(
+        path,
+        privacy_unit=stated.privacy_unit,
+        epsilon=stated.epsilon,
+        delta=stated.delta,
+        max_rows_per_unit=stated.max_rows_per_unit,
+        people=stated.people,
+        types=stated.types if untyped else None,
+        bounds=stated.bounds,
+        values=stated.values,
+        others=stated.others,
+        reading=stated.reading,
+        folder=base,
+        text=text,
+    )
+    catalog, name = with_texts(made.catalog, stated.texts, strict=True), stated.name
+    if name is not None:
+        catalog = replace(catalog, name=name, ledger=f"sqlite:{name}.lapwing.db")
+    return {"catalog": dumps(catalog), "notes": list(made.notes)}
 
 
 def _checked(catalog: Catalog) -> CheckDocument:

@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from typing_extensions import TypedDict
 
 from lapwing import errors
+from lapwing.server.faulty_field import field_of
 from lapwing.server.log import log
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -81,7 +82,8 @@ class Problem(TypedDict):
     """What went wrong (RFC 9457). `code` is stable. The fields of refused queries begin at `reason`.
 
     `cause` is the stable code of the refusal. `remedy` says what an analyst can do, `curator_remedy` what only the
-    curator can; other errors may have it, too. `charged` is there if it is known.
+    curator can; other errors may have it, too. `charged` is there if it is known. `field` is the field of the body that
+    is at fault, such as `days` or `bounds.age`, if there is one.
     """
 
     type: str
@@ -96,6 +98,7 @@ class Problem(TypedDict):
     curator_remedy: NotRequired[str]
     suggestion: NotRequired[str]
     charged: NotRequired[bool]
+    field: NotRequired[str]
 
 
 SCHEMA: Final = TypeAdapter(Problem).json_schema()
@@ -129,7 +132,7 @@ def status_of(error: errors.LapwingError) -> int:
     return STATUS.get(type(error), 500)
 
 
-def problem(code: str, status: int, detail: str) -> Problem:
+def problem(code: str, status: int, detail: str, field: str | None = None) -> Problem:
     """Return a problem document."""
     title = TITLES.get(code, code.replace("_", " ").capitalize())
     said: Problem = {
@@ -139,12 +142,14 @@ def problem(code: str, status: int, detail: str) -> Problem:
         "code": code,
         "detail": detail,
     }
+    if field is not None:
+        said["field"] = field
     return {**said, "charged": False} if code in UNREAD else said
 
 
 def problem_of(error: errors.LapwingError, status: int | None = None) -> Problem:
     """Return the problem document of an error."""
-    document = problem(error.code, status or status_of(error), error.analyst_text)
+    document = problem(error.code, status or status_of(error), error.analyst_text, field_of(error))
     if error.curator_remedy:
         document["curator_remedy"] = error.curator_remedy
     if isinstance(error, errors.QueryRefused):
@@ -206,7 +211,8 @@ def install(app: FastAPI, description: Callable[[], Mapping[str, Any]]) -> None:
     async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
         places = [_place(fault) for fault in error.errors()[:MOST_PLACES]]
         detail = f"The request does not match the API description. {'; '.join(places)}."
-        return response(problem("invalid_request", 422, detail.encode("ascii", "replace").decode()[:2000]))
+        plain = detail.encode("ascii", "replace").decode()[:2000]
+        return response(problem("invalid_request", 422, plain, _field(error.errors()[0])))
 
     @app.exception_handler(HTTPException)
     async def plain(request: Request, error: HTTPException) -> JSONResponse:
@@ -243,6 +249,14 @@ def _place(fault: Mapping[str, Any]) -> str:
     if fault["type"] == "json_invalid":
         return f"The body is not JSON, from character {int(fault['loc'][-1]) + 1} on"
     return ".".join(map(str, fault["loc"])) + f": {fault['msg']}"
+
+
+def _field(fault: Mapping[str, Any]) -> str | None:
+    """Return the field of a body that does not match the description; None if the fault is elsewhere."""
+    place, *path = fault["loc"]
+    if place != "body" or fault["type"] == "json_invalid" or not path:
+        return None
+    return ".".join(map(str, path)).encode("ascii", "replace").decode()[:200]
 
 
 def internal() -> Problem:

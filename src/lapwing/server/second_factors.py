@@ -22,6 +22,7 @@ from typing import Final, final
 
 from lapwing.errors import InvalidParameter, NotAuthorised, SecondFactorNeeded, TooManyRequests
 from lapwing.server.audit_log import note
+from lapwing.server.faulty_field import at_field
 from lapwing.server.one_time_codes import DIGITS, kept_of, new_recovery_code, new_secret, plain, step_of
 from lapwing.server.store import ServiceStore, StoreConnection, time_text
 
@@ -105,7 +106,8 @@ class SecondFactors:
                 )
                 note(connection, name, "second factor added", name)
                 return _new_codes(connection, name)
-        raise InvalidParameter(f"{WRONG} Check the clock of the device. Nothing was changed.")
+        text = f"{WRONG} Check the clock of the device. Nothing was changed."
+        raise at_field("code", InvalidParameter(text))
 
     def require(self, name: str, code: str | None) -> None:
         """Let through who has none, or sends a code that holds; that is spent then.
@@ -125,7 +127,7 @@ class SecondFactors:
                 raise SecondFactorNeeded(NEEDED)
             if self._takes(connection, name, row, code) or _takes_recovery(connection, name, code, self.clock()):
                 return
-        raise NotAuthorised(WRONG)  # after the transaction, which keeps that a code was wrong
+        raise at_field("code", NotAuthorised(WRONG))  # after the transaction, which keeps that a code was wrong
 
     def renew(self, name: str) -> list[str]:
         """Return new recovery codes, in the place of all old ones; they are shown this once."""

@@ -12,6 +12,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.ledger.allowances import Allowance
 from lapwing.server.audit_log import note
 from lapwing.server.datasets import ServedDataset
+from lapwing.server.faulty_field import at_field
 from lapwing.server.people import checked, missing
 from lapwing.server.policies import Policies
 from lapwing.server.store import ServiceStore, now
@@ -82,7 +83,8 @@ class Teams:
         with self._store.transaction() as connection:
             known = {team.lower() for team, _ in connection.execute(_ALL).fetchall()}
             if name.lower() in known:
-                raise InvalidParameter(f"The team name {name} is already taken, in upper or lower case.")
+                text = f"The team name {name} is already taken, in upper or lower case."
+                raise at_field("name", InvalidParameter(text))
             connection.execute("INSERT INTO teams (name, created) VALUES (?, ?)", (name, now()))
             note(connection, by, "team made", name)
         return self.named(name)

@@ -18,24 +18,38 @@ from lapwing.server.problems import Problem, problem
 Again = Callable[[PageRequest, Problem], Awaitable[Response]]
 
 
-async def act(visit: PageRequest, change: Awaitable[object], done: str | Toast, again: Again) -> Response:
+async def act(
+    visit: PageRequest,
+    change: Awaitable[object],
+    done: str | Toast,
+    again: Again,
+    fields: Mapping[str, str] | None = None,
+) -> Response:
     """Do something, and lead to a page; or show the page again with why it was refused.
 
     Args:
         done: An address, or the toast that a page shows.
         again: Shows the page with a refusal, at its status.
+        fields: The names of fields in the form, by those in the request where they differ. `not_found` is a request
+            that names something which does not exist.
     """
     try:
         await change
     except ApiRefusal as refusal:
-        return await again(visit, refusal.document)
+        return await again(visit, renamed(refusal.document, fields or {}))
     return redirect(done) if isinstance(done, str) else visit.tell(done)
+
+
+def renamed(document: Problem, fields: Mapping[str, str]) -> Problem:
+    """Return a problem whose field has the name that it has in the form."""
+    field = fields.get(document.get("field") or document["code"])
+    return document if field is None else {**document, "field": field}
 
 
 SCIENTIFIC: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?[eE][+-]?[0-9]{1,2}")
 
 
-def decimal_of(text: str) -> str:
+def decimal_of(text: str, field: str | None = None) -> str:
     """Return a number with a decimal point, if it was typed with a decimal comma.
 
     Raises:
@@ -47,7 +61,7 @@ def decimal_of(text: str) -> str:
     try:
         return with_point(text)
     except InvalidParameter as ambiguous:
-        raise ApiRefusal(problem("invalid_parameter", 422, str(ambiguous))) from None
+        raise ApiRefusal(problem("invalid_parameter", 422, str(ambiguous), field)) from None
 
 
 def default_cost_of(form: Mapping[str, str]) -> dict[str, str | None]:
@@ -57,12 +71,12 @@ def default_cost_of(form: Mapping[str, str]) -> dict[str, str | None]:
         ApiRefusal: If a number can mean two.
     """
     return {
-        "epsilon": decimal_of(form.get("epsilon", "")) or None,
-        "daily_share": share_of(form.get("daily_share", "")),
+        "epsilon": decimal_of(form.get("epsilon", ""), "epsilon") or None,
+        "daily_share": share_of(form.get("daily_share", ""), "daily_share"),
     }
 
 
-def number_of(text: str) -> str:
+def number_of(text: str, field: str | None = None) -> str:
     """Return a number as the service takes it: as a decimal, where it was written with a comma or a power of ten.
 
     Raises:
@@ -71,11 +85,11 @@ def number_of(text: str) -> str:
     >>> number_of(" 1e-6 "), number_of("1/3"), number_of("2,5")
     ('0.000001', '1/3', '2.5')
     """
-    text = decimal_of(text)
+    text = decimal_of(text, field)
     return f"{Decimal(text):f}" if SCIENTIFIC.fullmatch(text) else text
 
 
-def share_of(text: str) -> str | None:
+def share_of(text: str, field: str = "share") -> str | None:
     """Return a share as the service takes it: exactly, and None for none.
 
     Raises:
@@ -84,7 +98,7 @@ def share_of(text: str) -> str | None:
     >>> share_of("20 %"), share_of("0,2"), share_of("1/3"), share_of(" ")
     ('1/5', '0.2', '1/3', None)
     """
-    text = decimal_of(text)
+    text = decimal_of(text, field)
     if not text.endswith("%"):
         return text or None
     try:
@@ -94,5 +108,5 @@ def share_of(text: str) -> str | None:
         return str(Fraction(number) / 100)
     except (ValueError, ZeroDivisionError):
         raise ApiRefusal(
-            problem("invalid_request", 422, "A share is a number from 0 to 1, or a percentage such as 20 %.")
+            problem("invalid_request", 422, "A share is a number from 0 to 1, or a percentage such as 20 %.", field)
         ) from None

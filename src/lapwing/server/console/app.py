@@ -47,6 +47,10 @@ def _packed(file: Path) -> bytes:
 Endpoint = Callable[[Request], Awaitable[Response]]
 YEAR: Final = "public, max-age=31536000, immutable"
 MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+SCRIPTED: Final = "Lapwing-Scripted"
+"""A script that sends a form says so by this header: scripts see no redirect."""
+LEADS: Final = "Lapwing-Location"
+"""The answer to such a form names the page that follows."""
 HEADERS: Final = {
     "Content-Security-Policy": POLICY,
     "Referrer-Policy": "same-origin",  # so that browsers say where a form comes from
@@ -115,6 +119,9 @@ class Console:
                 response = self._problem(request, internal())
             for name, value in HEADERS.items():
                 response.headers.setdefault(name, value)
+            if response.status_code == 303 and request.headers.get(SCRIPTED):
+                response.status_code, response.headers[LEADS] = 200, response.headers["location"]
+                del response.headers["location"]
             return response
 
         route = Route(path, guarded, methods=[method])

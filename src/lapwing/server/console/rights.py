@@ -5,7 +5,7 @@ from typing import Any, Final, Protocol, final
 
 from starlette.responses import Response
 
-from lapwing.server.console.acting import act
+from lapwing.server.console.acting import act, renamed
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
 from lapwing.server.console.toasts import Toast, named
@@ -58,7 +58,7 @@ class RightsForms:
             undo = {"dataset": dataset, "role": was}
             text = f"Removed the role {was} on {named(dataset)}."
             toast = Toast(at=here, text=text, action=f"{here}/role" if was else "", fields=undo)
-        return await act(visit, giving, toast, self.show)
+        return await act(visit, giving, toast, self.show, {"not_found": "dataset"})
 
     async def make_token(self, visit: PageRequest) -> Response:
         """Make a token, and show it this once."""
@@ -70,7 +70,7 @@ class RightsForms:
         try:
             reply = await visit.api.send("POST", "people", name, "tokens", body=body)
         except ApiRefusal as refusal:
-            return await self.show(visit, refusal.document)
+            return await self.show(visit, renamed(refusal.document, {"scopes": "read"}))
         return await self.show(visit, issued=reply.document)
 
     async def end_token(self, visit: PageRequest) -> Response:

@@ -9,10 +9,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from lapwing.server.console.browser_sessions import BrowserSession
 from lapwing.server.console.inside import Api
+from lapwing.server.console.refused_forms import with_error
 from lapwing.server.console.templates import Templates
 from lapwing.server.console.toasts import Toast
 from lapwing.server.credentials import new_name
 from lapwing.server.people import Caller
+from lapwing.server.problems import Problem
 
 
 @final
@@ -58,8 +60,14 @@ class PageRequest:
         return redirect(told.at)
 
     def show(self, template: str, /, status: int = 200, **facts: Any) -> HTMLResponse:
-        """Return a page."""
-        return HTMLResponse(self.render(template, **facts), status)
+        """Return a page; of a refused form with the error at its field, if the page has the field."""
+        refused: Problem | None = facts.get("refused")
+        field = refused.get("field") if refused is not None else None
+        if refused is None or field is None or self.request.method != "POST":
+            return HTMLResponse(self.render(template, **facts), status)
+        page, action = self.render(template, **{**facts, "refused": None}), self.request.url.path
+        marked = with_error(page, action, field, refused["detail"], self.form)
+        return HTMLResponse(marked or self.render(template, **facts), status)
 
     def render(self, template: str, /, **facts: Any) -> str:
         """Return the text of a template, which may ask who is signed in, and where.

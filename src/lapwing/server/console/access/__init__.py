@@ -42,10 +42,16 @@ def _back(visit: PageRequest, done: str) -> str:
     return f"/console/data/{segment(visit.part('dataset'))}/access?done={done}"
 
 
-async def _put(visit: PageRequest, done: str, *path: str, body: Any, method: str = "PUT") -> Response:
-    """Send a change, and show the page again."""
+async def _put(
+    visit: PageRequest, done: str, *path: str, body: Any, method: str = "PUT", missing: str = ""
+) -> Response:
+    """Send a change, and show the page again.
+
+    Args:
+        missing: The field that names somebody who may not exist.
+    """
     change = visit.api.send(method, "datasets", visit.part("dataset"), *path, body=body)
-    return await act(visit, change, _back(visit, done), show)
+    return await act(visit, change, _back(visit, done), show, {"not_found": missing} if missing else None)
 
 
 async def grant(visit: PageRequest) -> Response:
@@ -56,9 +62,9 @@ async def grant(visit: PageRequest) -> Response:
     except ApiRefusal as refusal:
         return await show(visit, refusal.document)
     if form.get("holder") == "team":
-        return await _put(visit, "granted", "teams", holder, body={"share": share})
+        return await _put(visit, "granted", "teams", holder, body={"share": share}, missing="name")
     body = {"share": share, "trusted_with_time": "trusted" in form}
-    return await _put(visit, "granted", "grants", holder, body=body)
+    return await _put(visit, "granted", "grants", holder, body=body, missing="name")
 
 
 async def withdraw(visit: PageRequest) -> Response:
@@ -81,15 +87,15 @@ async def set_default_cost(visit: PageRequest) -> Response:
         body = default_cost_of(visit.form)
     except ApiRefusal as refusal:
         return await show(visit, refusal.document)
-    return await _put(visit, "default", "default-costs", visit.form.get("name", "").strip(), body=body)
+    return await _put(visit, "default", "default-costs", visit.form.get("name", "").strip(), body=body, missing="name")
 
 
 async def set_policy(visit: PageRequest) -> Response:
     """Say how the budget is shared out."""
     form = visit.form
     try:
-        least = share_of(form.get("least_share", ""))
-        most = decimal_of(form.get("most_epsilon", "")) or None
+        least = share_of(form.get("least_share", ""), "least_share")
+        most = decimal_of(form.get("most_epsilon", ""), "most_epsilon") or None
     except ApiRefusal as refusal:
         return await show(visit, refusal.document)
     body = {"division": form.get("division", "share"), "most_epsilon": most, "least_share": least}

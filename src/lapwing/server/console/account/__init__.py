@@ -26,7 +26,8 @@ async def change_password(visit: PageRequest) -> Response:
     """Change the password, which ends all sessions."""
     if visit.form.get("new_password", "") != visit.form.get("again", ""):
         return await show(
-            visit, problem("invalid_parameter", 422, "The two new passwords differ. Type the same password twice.")
+            visit,
+            problem("invalid_parameter", 422, "The two new passwords differ. Type the same password twice.", "again"),
         )
     body = {"password": visit.form.get("password", ""), "new_password": visit.form.get("new_password", "")}
     change = visit.api.send("POST", "me", "password", body=body)

@@ -38,7 +38,7 @@ async def add(visit: PageRequest) -> Response:
     if form.get("team"):
         body["team"] = form["team"]
     change = visit.api.send("POST", "accounts", body=body)
-    return await act(visit, change, f"{HERE}/{segment(body['name'])}?done=added", show)
+    return await act(visit, change, f"{HERE}/{segment(body['name'])}?done=added", show, {"not_found": "owner"})
 
 
 async def show_account(visit: PageRequest, refused: Problem | None = None, issued: Any = None) -> Response:
@@ -60,7 +60,7 @@ async def change(visit: PageRequest) -> Response:
     if "active" in form:
         body["active"] = form["active"] == "yes"
     changing = visit.api.send("PATCH", "accounts", name, body=body)
-    return await act(visit, changing, f"{HERE}/{segment(name)}?done=changed", show_account)
+    return await act(visit, changing, f"{HERE}/{segment(name)}?done=changed", show_account, {"not_found": "owner"})
 
 
 PAGES: Final = (

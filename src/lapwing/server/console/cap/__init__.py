@@ -44,7 +44,7 @@ async def make_larger(visit: PageRequest) -> Response:
             seen = await _sent(visit, confirmed=False)
         except ApiRefusal as refusal:
             return await show(visit, refusal.document)
-        wrong = problem("invalid_parameter", 422, UNLIKE.format(f"the new ε, {form.get('epsilon', '')[:40]}"))
+        wrong = problem("invalid_parameter", 422, UNLIKE.format(f"the new ε, {form.get('epsilon', '')[:40]}"), "again")
         return await show(visit, wrong, seen)
     try:
         done = await _sent(visit, confirmed=True)
@@ -58,7 +58,7 @@ async def close(visit: PageRequest) -> Response:
     """Close the data set for ever, if its name was typed."""
     dataset = visit.part("dataset")
     if visit.form.get("name", "").strip() != dataset:
-        return await show(visit, problem("invalid_parameter", 422, UNLIKE.format("the name of the data set")))
+        return await show(visit, problem("invalid_parameter", 422, UNLIKE.format("the name of the data set"), "name"))
     closing = visit.api.send("PUT", "datasets", dataset, "closed", body={"closed": True})
     return await act(visit, closing, f"{_path(visit)}?done=closed", show)
 
@@ -72,8 +72,8 @@ async def _sent(visit: PageRequest, *, confirmed: bool) -> Any:
     form = {name: value.strip() for name, value in visit.form.items()}
     body = {
         "was": {"epsilon": form.get("was_epsilon", ""), "delta": form.get("was_delta", "")},
-        "epsilon": number_of(form.get("epsilon", "")),
-        "delta": number_of(form.get("delta", "") or form.get("was_delta", "")),
+        "epsilon": number_of(form.get("epsilon", ""), "epsilon"),
+        "delta": number_of(form.get("delta", "") or form.get("was_delta", ""), "delta"),
         "confirmed": confirmed,
     }
     return (await visit.api.send("PUT", "datasets", visit.part("dataset"), "cap", body=body)).document

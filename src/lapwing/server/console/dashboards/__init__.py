@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
 
+from lapwing.server.console.acting import renamed
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.dashboards.monitors import monitors_of
 from lapwing.server.console.dashboards.tiles import newest_of, tile_of
@@ -131,7 +132,7 @@ async def add(visit: PageRequest) -> Response:
     try:
         made = (await visit.api.send("POST", "datasets", dataset, "saved", body=body)).document
     except ApiRefusal as refusal:
-        return await show_all(visit, refusal.document)
+        return await show_all(visit, renamed(refusal.document, {"title": "name"}))
     return redirect(f"/console/dashboards/{segment(made['id'])}")
 
 
@@ -178,7 +179,7 @@ async def _changed(
     try:
         changed = (await visit.api.send("PUT", "saved", item["id"], body=body)).document
     except ApiRefusal as refusal:
-        return await again(visit, refusal.document)
+        return await again(visit, renamed(refusal.document, {"title": "name"}))
     if not said:
         return visit.tell(shared_toast(here, item["title"], changed["team"], f"{here}/change"))
     return visit.tell(Toast(at=here, text=said, action=f"{here}/change" if undo else "", fields=undo or {}))

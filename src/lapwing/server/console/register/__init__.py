@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import ApiRefusal
-from lapwing.server.console.register.fields import READING, TEXTS, TYPES, draft_of, proposed
+from lapwing.server.console.register.fields import READING, TEXTS, TYPES, draft_of, in_form, proposed
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem
@@ -47,7 +47,7 @@ async def draft(visit: PageRequest) -> Response:
         folder, file = form.get("folder", ""), form.get("file", "")
         found = await _read(visit, folder, file)
         columns, declared = found["columns"], found["declared"]
-        return _columns(visit, folder, file, columns, declared=declared, refused=refusal.document)
+        return _columns(visit, folder, file, columns, declared=declared, refused=in_form(form, refusal.document))
     return _catalog(visit, made["catalog"], notes=made["notes"])
 
 

@@ -4,7 +4,8 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from lapwing.server.console.acting import number_of
+from lapwing.server.console.acting import number_of, renamed
+from lapwing.server.problems import Problem
 
 READING: Final = ("missing", "recode", "format", "decimal_mark", "thousands_mark", "currency")
 """Fields that say how stored values are read; all may be left empty."""
@@ -26,8 +27,8 @@ def draft_of(form: Mapping[str, str]) -> dict[str, Any]:
         "file": form.get("file", ""),
         "name": said.get("dataset") or None,
         "privacy_unit": said.get("unit", ""),
-        "epsilon": number_of(said.get("epsilon", "")),
-        "delta": number_of(said.get("delta") or "0"),
+        "epsilon": number_of(said.get("epsilon", ""), "epsilon"),
+        "delta": number_of(said.get("delta") or "0", "delta"),
         "max_rows_per_unit": _whole(said.get("rows", "")),
         "people": _whole(said.get("people", "")),
         "types": {name: said[f"type-{place}"] for name, place in _columns(form) if said.get(f"type-{place}")},
@@ -44,6 +45,25 @@ def draft_of(form: Mapping[str, str]) -> dict[str, Any]:
         "texts": {name: texts for name, place in _columns(form) if (texts := _texts(form, place))},
     }
     return body
+
+
+def in_form(form: Mapping[str, str], refused: Problem) -> Problem:
+    """Return a refused draft, in which the field has its name in the form.
+
+    >>> form, refused = {"column-7": "age"}, problem("invalid_catalog", 422, "The limits are turned.", "bounds.age.0")
+    >>> in_form(form, refused)["field"], in_form(form, {**refused, "field": "reading.age.format"})["field"]
+    ('lower-7', 'format-7')
+    """
+    field = refused.get("field", "")
+    key, _, rest = field.partition(".")
+    if not rest:
+        return renamed(refused, {"name": "dataset", "privacy_unit": "unit", "max_rows_per_unit": "rows"})
+    for name, place in _columns(form):
+        if rest == name or rest.startswith(f"{name}."):
+            option = rest[len(name) + 1 :].partition(".")[0] or READING[0]
+            words = {"bounds": "upper" if option == "1" else "lower", "types": "type", "reading": option}
+            return {**refused, "field": f"{words.get(key, key)}-{place}"}
+    return refused
 
 
 def proposed(columns: Sequence[Mapping[str, Any]]) -> dict[str, str]:

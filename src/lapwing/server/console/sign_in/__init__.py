@@ -18,6 +18,7 @@ from lapwing.server import credentials
 from lapwing.server.authentication import address_of
 from lapwing.server.console.browser_sessions import BrowserSession, BrowserSessions
 from lapwing.server.console.forms import FIELD, foreign, form_of, is_from_here
+from lapwing.server.console.refused_forms import with_error
 from lapwing.server.console.sign_in.steps import SignInSteps
 from lapwing.server.console.templates import Templates
 from lapwing.server.console.visits import redirect
@@ -29,6 +30,7 @@ OWN: Final = re.compile(r"/console(?:/[A-Za-z0-9._~%@-]+)*(?:\?[!-\[\]-~]*)?")
 """Where a sign-in may lead: pages of the console, and no other host."""
 MOST_NAME: Final = 64
 MOST_PASSWORD: Final = 1000
+CODE_PAGE: Final = "sign_in/code.html"
 MOST_CODE: Final = 64
 SECONDS: Final = 3600
 CODE: Final = "/console/sign-in/code"
@@ -164,21 +166,23 @@ class SignInPages:
 
     def _code_page(self, request: Request, step: Any, *, error: LapwingError | None = None) -> Response:
         secret = request.cookies.get(self._cookie, "")
-        return self._shown(request, "sign_in/code.html", secret, error, name=step["name"])
+        return self._shown(request, CODE_PAGE, secret, error, name=step["name"])
 
     def _shown(
         self, request: Request, template: str, secret: str, error: LapwingError | None, **facts: object
     ) -> Response:
-        text = self._templates.render(
-            template,
-            caller=None,
-            form_secret=credentials.kept_of(secret),
-            path=request.url.path,
-            done="",
-            error="" if error is None else str(error),
-            **facts,
-        )
-        return HTMLResponse(text, 200 if error is None else _status(error))
+        common = {"caller": None, "form_secret": credentials.kept_of(secret), "path": request.url.path, "done": ""}
+
+        def page(said: str) -> str:
+            return self._templates.render(template, **common, error=said, **facts)
+
+        if error is None:
+            return HTMLResponse(page(""))
+        marked = None
+        if isinstance(error, NotAuthorised):
+            field = "code" if template == CODE_PAGE else "password"
+            marked = with_error(page(""), request.url.path, field, str(error), {})
+        return HTMLResponse(marked or page(str(error)), _status(error))
 
     def _set(self, response: Response, secret: str) -> None:
         response.set_cookie(

@@ -6,8 +6,6 @@ const digits = (number) => String(Number(number.toPrecision(3)));  // of what is
 const typed = (field) => Number(field.value.trim().replace(",", "."));  // the server refuses a comma that may divide thousands
 const plain = (text) => text.replace(/[±,]/g, "");  // a figure as a field takes it
 
-for (const element of all(".scripted")) element.hidden = false;
-for (const element of all(".unscripted")) element.hidden = true;
 
 // Drafts of queries (drafts.js) stay in this browser until sign-out, and never for the next person.
 const forget = (others) => {
@@ -21,25 +19,31 @@ else if (location.pathname === "/console/sign-in" && new URLSearchParams(locatio
 
 // Each row of a table that is too wide becomes a block, in which cells name their columns. Roles keep it a table.
 const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
-const wide = all("main .scroll > table:not(.fit, .diff, .middle)").filter((table) => table.rows[0]?.cells.length > 2);
-for (const table of wide) {
-  const heads = all("thead th", table);
-  for (const part of [table, ...all("thead, tbody, tr, td, th", table)])
-    part.role = part.tagName === "TH" ? (part.scope === "row" ? "rowheader" : "columnheader") : ROLES[part.tagName];
-  for (const row of all("tbody tr", table))
-    [...row.cells].forEach((cell, place) => {
-      const head = heads[place];
-      if (!cell.textContent.trim()) cell.classList.add("blank");
-      else if (head && (place || cell.tagName === "TD") && !head.querySelector(".hidden")) cell.dataset.column = head.textContent.trim();
-    });
-}
+let wide = [];
 const fit = () => {
   for (const table of wide) {
     table.classList.remove("blocks");
     table.classList.toggle("blocks", table.parentElement.scrollWidth > table.parentElement.clientWidth);
   }
 };
-fit();
+const prepare = () => {
+  for (const element of all(".scripted")) element.hidden = false;
+  for (const element of all(".unscripted")) element.hidden = true;
+  wide = all("main .scroll > table:not(.fit, .diff, .middle)").filter((table) => table.rows[0]?.cells.length > 2);
+  for (const table of wide) {
+    const heads = all("thead th", table);
+    for (const part of [table, ...all("thead, tbody, tr, td, th", table)])
+      part.role = part.tagName === "TH" ? (part.scope === "row" ? "rowheader" : "columnheader") : ROLES[part.tagName];
+    for (const row of all("tbody tr", table))
+      [...row.cells].forEach((cell, place) => {
+        const head = heads[place];
+        if (!cell.textContent.trim()) cell.classList.add("blank");
+        else if (head && (place || cell.tagName === "TD") && !head.querySelector(".hidden")) cell.dataset.column = head.textContent.trim();
+      });
+  }
+  fit();
+};
+prepare();
 addEventListener("resize", fit);
 
 document.addEventListener("click", async (event) => {
@@ -84,6 +88,93 @@ document.addEventListener("submit", (event) => {
 window.addEventListener("pageshow", () => {
   for (const button of all("[data-buy] button")) button.disabled = false;
 });
+
+// ---- Forms are sent by a script: what was typed stays, passwords too, and Back never sends a form again ----
+
+const clear = (form) => {
+  for (const fault of all(".fault", form)) fault.remove();
+  for (const field of all("[aria-invalid]", form)) {
+    field.removeAttribute("aria-invalid");
+    const about = (field.getAttribute("aria-describedby") ?? "").split(" ").filter((id) => !id.startsWith("error-"));
+    if (about.join("")) field.setAttribute("aria-describedby", about.join(" "));
+    else field.removeAttribute("aria-describedby");
+  }
+};
+const again = (form) => {  // it can be sent again
+  delete form.dataset.sent;
+  for (const button of all("button", form)) button.disabled = false;
+  for (const progress of all(".progress", form)) progress.hidden = true;
+};
+const complain = (form, notice) => {
+  document.getElementById("refusal")?.remove();
+  notice.id = "refusal";
+  (form.closest("#preview") ?? form).before(notice);
+  notice.scrollIntoView({ block: "nearest" });
+};
+const refuse = (form, shown) => {
+  again(form);
+  const other = all("form", shown).find((one) => one.getAttribute("action") === form.getAttribute("action") && one.querySelector("[aria-invalid]"));
+  const marked = other?.querySelector("[aria-invalid]");
+  const field = marked && form.querySelector(`[name="${CSS.escape(marked.name)}"]:not([type=hidden])`);
+  if (field) {
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-describedby", marked.getAttribute("aria-describedby"));
+    field.after(other.querySelector(".fault"));
+    for (let box = field.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
+    return field.focus();
+  }
+  const notice = shown.querySelector("main .fault, main .notice.bad");
+  if (!notice) return location.reload();
+  notice.className = "notice bad";
+  complain(form, notice);
+  if (form.closest("#preview")) document.getElementById("sql")?.dispatchEvent(new Event("input", { bubbles: true }));
+};
+const swap = (shown) => {  // the page that answers stands in the place of this one, and Back leads to this one
+  history.replaceState({ ...history.state, before: true }, "");
+  history.pushState({ answer: true }, "");
+  document.title = shown.title;
+  document.querySelector("main").replaceWith(document.adoptNode(shown.querySelector("main")));
+  prepare();
+  scrollTo(0, 0);
+  (document.querySelector("main [autofocus]") ?? document.querySelector("main")).focus();
+};
+addEventListener("popstate", (event) => { if (event.state?.before) location.reload(); });
+
+const send = async (form, button) => {
+  clear(form);
+  document.getElementById("refusal")?.remove();
+  const body = new URLSearchParams(new FormData(form)), headers = { "Lapwing-Scripted": "1" };
+  if (button?.name) body.set(button.name, button.value);
+  const action = button?.getAttribute("formaction") ?? form.getAttribute("action");
+  let response, text;
+  try {
+    response = await fetch(action, { method: "POST", body, headers });
+    text = await response.text();
+  } catch {
+    again(form);
+    const notice = document.createElement("p");
+    notice.className = "notice bad";
+    notice.setAttribute("role", "alert");
+    notice.textContent = "The service does not respond. Check your connection and try again.";
+    return complain(form, notice);
+  }
+  const next = response.headers.get("Lapwing-Location");
+  if (next) return location.assign(next);
+  const shown = new DOMParser().parseFromString(text, "text/html");
+  if (response.status >= 400) return refuse(form, shown);
+  if (!shown.querySelector("[data-nonce]")) return swap(shown);
+  again(form);  // a page with the editor, whose styles need a policy of its own; the form changes nothing
+  form.dataset.native = "1";
+  form.requestSubmit(button);
+};
+const scripted = (form) => form.method === "post" && form.dataset.native === undefined && form.dataset.nonce === undefined
+  && form.getAttribute("action") !== "/console/sign-out" && (form.dataset.buy === undefined || Boolean(document.getElementById("ask")));
+document.addEventListener("submit", (event) => {
+  if (event.defaultPrevented || !scripted(event.target)) return;
+  event.preventDefault();
+  send(event.target, event.submitter);
+});
+document.addEventListener("input", (event) => { if (event.target.form && event.target.ariaInvalid) clear(event.target.form); });
 
 // ---- Keys ----
 

@@ -48,7 +48,7 @@ async def join(visit: PageRequest) -> Response:
     """Let somebody be in the team, and in no other."""
     name = visit.form.get("name", "").strip()
     change = visit.api.send("PATCH", "people", name, body={"team": visit.part("team")})
-    return await act(visit, change, _back(visit), show_team)
+    return await act(visit, change, _back(visit), show_team, {"not_found": "name"})
 
 
 async def leave(visit: PageRequest) -> Response:

@@ -1,0 +1,118 @@
+"""Pages of refused forms: the error stands at its field, the field has the focus, and what was typed is still there.
+
+This works on the text of a page, so that it holds for every form: a template has its fields, and nothing about errors.
+A password is never written into a page. Scripts keep what was typed, passwords too, and take only the errors from here
+(`static/console.js`).
+"""
+
+from collections.abc import Mapping
+from html import escape
+from html.parser import HTMLParser
+from typing import Final, final
+
+KEPT: Final = frozenset({"hidden", "password", "file", "radio", "checkbox"})
+"""Types of inputs whose value a refused form does not write again; of the last two it writes whether they are on."""
+FIELDS: Final = frozenset({"input", "select", "textarea"})
+LONGEST: Final = 1500
+
+
+def with_error(page: str, action: str, field: str, text: str, typed: Mapping[str, str]) -> str | None:
+    """Return a page with an error at a field of a form; None if the page has no such field to type into.
+
+    Args:
+        action: Where the form was sent.
+        field: The name of the field.
+        typed: The fields that were sent.
+    """
+    writer = _RefusedForm(action, field, text, typed)
+    writer.feed(page)
+    writer.close()
+    return "".join(writer.parts) if writer.shown else None
+
+
+@final
+class _RefusedForm(HTMLParser):
+    """Copies a page, but for the form that was refused."""
+
+    def __init__(self, action: str, field: str, text: str, typed: Mapping[str, str]) -> None:
+        super().__init__(convert_charrefs=False)
+        self._action, self._field, self._typed = action, field, typed
+        self._text = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+        self._inside = self._skipping = False
+        self._choice: str | None = None
+        self._ending = ""
+        self.parts: list[str] = []
+        self.shown = False
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        named = {name: value or "" for name, value in attributes}
+        if tag == "form":
+            self._inside = named.get("action") == self._action and named.get("method") == "post"
+        if not self._inside or (tag not in FIELDS and tag != "option"):
+            self._copy(self.get_starttag_text() or "")
+            return
+        name, kind = named.get("name", ""), named.get("type", "")
+        faulty = name == self._field and kind != "hidden" and not self.shown and tag in FIELDS
+        changes = self._typed_into(tag, named)
+        if faulty:
+            self.shown = True
+            about = " ".join(filter(None, (f"error-{named.get('id') or name}", named.get("aria-describedby"))))
+            changes |= {"aria-invalid": "true", "aria-describedby": about, "autofocus": ""}
+        self._copy(_written(tag, {key: value for key, value in {**named, **changes}.items() if value is not None}))
+        if faulty:
+            id_ = escape(f"error-{named.get('id') or name}")
+            message = f'<span class="fault" role="alert" id="{id_}"><bdi>{escape(self._text)}</bdi></span>'
+            self._ending = message if tag != "input" else ""
+            self._copy(message if tag == "input" else "")
+        if tag == "textarea" and name in self._typed:
+            self._copy("\n" + escape(self._typed[name], quote=False))
+            self._skipping = True
+
+    def _typed_into(self, tag: str, named: Mapping[str, str]) -> dict[str, str | None]:
+        """Return the attributes by which a field has what was typed; None takes one away."""
+        name, kind = named.get("name", ""), named.get("type", "")
+        if tag == "select":
+            self._choice = name
+        if tag == "option" and self._choice in self._typed and "value" in named:
+            return {"selected": "" if named["value"] == self._typed[self._choice or ""] else None}
+        if tag != "input" or not name:
+            return {}
+        if kind == "checkbox":
+            return {"checked": "" if name in self._typed else None}
+        if kind == "radio":
+            return {"checked": "" if self._typed.get(name) == named.get("value") else None}
+        return {"value": self._typed[name]} if name in self._typed and kind not in KEPT else {}
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "textarea":
+            self._skipping = False
+        self._copy(f"</{tag}>")
+        if tag in ("select", "textarea"):
+            self._choice = None
+            self._copy(self._ending)
+            self._ending = ""
+        if tag == "form":
+            self._inside = False
+
+    def handle_data(self, data: str) -> None:
+        self._copy(data)
+
+    def handle_entityref(self, name: str) -> None:
+        self._copy(f"&{name};")
+
+    def handle_charref(self, name: str) -> None:
+        self._copy(f"&#{name};")
+
+    def handle_decl(self, decl: str) -> None:
+        self._copy(f"<!{decl}>")
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self._copy(self.get_starttag_text() or "")
+
+    def _copy(self, text: str) -> None:
+        if not self._skipping:
+            self.parts.append(text)
+
+
+def _written(tag: str, attributes: Mapping[str, str]) -> str:
+    return f"<{tag}" + "".join(f' {name}="{escape(value)}"' for name, value in attributes.items()) + ">"
