@@ -21,6 +21,7 @@ from tests.support.server.world import QUESTION, World
 
 OK, THERE, UNKNOWN, FORBIDDEN, MISSING, REFUSED, LED = 200, 303, 401, 403, 404, 422, 303
 SEES = {"nobody": LED, "alice": OK, "bob": MISSING, "audrey": OK, "carol": OK}
+LEADS = dict.fromkeys(SEES, THERE)  # to the address of what was typed, which shows it to who may see it
 OWN = {"nobody": LED, "alice": OK, "bob": OK, "audrey": OK, "carol": OK}
 AUDITS = {"nobody": LED, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": OK, "carol": OK}
 CURATES = {"nobody": LED, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": FORBIDDEN, "carol": OK}
@@ -35,7 +36,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ("GET", "/console"): ("/console", {}, OWN),
     ("GET", DATA): ("/console/data/open", {}, SEES),
     ("GET", f"{DATA}/ask"): ("/console/data/open/ask", {}, SEES),
-    ("POST", f"{DATA}/ask"): ("/console/data/open/ask", ASKED, SEES),
+    ("POST", f"{DATA}/ask"): ("/console/data/open/ask", ASKED, LEADS),
     ("POST", f"{DATA}/ask/preview"): ("/console/data/open/ask/preview", ASKED, {**SEES, "bob": OK}),
     ("POST", f"{DATA}/ask/build"): ("/console/data/open/ask/build", ASKED, SEES),
     ("POST", f"{DATA}/ask/answer"): (
@@ -53,7 +54,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
         {**dict.fromkeys(SEES, MISSING), "nobody": LED, "alice": THERE, "audrey": FORBIDDEN},
     ),
     ("GET", f"{DATA}/batch"): ("/console/data/open/batch", {}, {**SEES, "bob": OK}),
-    ("POST", f"{DATA}/batch"): ("/console/data/open/batch", ASKED, {**SEES, "bob": OK}),
+    ("POST", f"{DATA}/batch"): ("/console/data/open/batch", ASKED, LEADS),
     ("POST", f"{DATA}/batch/answers"): (
         "/console/data/open/batch/answers",
         ASKED,

@@ -16,6 +16,7 @@ pytestmark = [
 ]
 SECRET = "a typed password that nobody else has"
 AT = "document.activeElement"
+ASKED = "new URLSearchParams(location.search).get('sql')"
 
 
 @pytest.fixture
@@ -104,3 +105,15 @@ def test_a_refused_purchase_keeps_the_page(place: World, page: Page) -> None:
     assert place.charges() == 0
     page.run("history.back()")
     page.wait("location.pathname == '/console'")
+
+
+def test_back_shows_the_query_before_a_fix(place: World, page: Page) -> None:
+    """The fix leads to an address, so that each step of the history is a page of its own."""
+    sign_in(page, place, "alice")
+    page.go(f"{place.address}/console/data/open/ask?sql=SELECT%20plam%20FROM%20visits&epsilon=1")
+    page.wait("document.querySelector('[data-mend] button')")
+    page.run("document.querySelector('[data-mend] button').click()")
+    page.wait(f"{ASKED} == 'SELECT plan FROM visits' && document.querySelector('.cm-editor')")
+    page.run("history.back()")
+    page.wait(f"{ASKED} == 'SELECT plam FROM visits' && document.querySelector('.cm-editor')")
+    assert page.run("return document.getElementById('sql').value") == "SELECT plam FROM visits"

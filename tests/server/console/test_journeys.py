@@ -142,7 +142,7 @@ def test_a_second_factor_and_its_recovery_codes(
     by_everybody(alice)
     alice.types("Six-digit code", "000000")
     alice.presses("Turn on second factor")
-    alice.reads("Wrong code")
+    alice.reads("The code is wrong")
     alice.types("Six-digit code", shown())
     alice.presses("Turn on second factor")
     alice.reads("Recovery codes (shown only once)")

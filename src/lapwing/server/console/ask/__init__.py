@@ -10,6 +10,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from starlette.responses import HTMLResponse, Response
 
@@ -29,12 +30,16 @@ from lapwing.server.console.data.columns import TableText, tables_of
 from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.standing import state_at
+from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.credentials import new_name
 
 MOST_STEPS: Final = 5
 TOLERANCE: Final = Fraction(97, 100)
+EDITED: Final = "edited"
+"""The query parameter of an address to which a form of the page led: the reader was in the query, and is again."""
 QUERY: Final = ("sql", "by", "epsilon", "error", "label", "assuming", "typical", "tab")
+LONGEST_LINK: Final = 4000
 KEY: Final = "Idempotency-Key"
 KEYS: Final = re.compile("[0-9a-f]{32}")
 
@@ -45,8 +50,16 @@ async def show(visit: PageRequest) -> Response:
 
 
 async def price(visit: PageRequest) -> Response:
-    """Show the form with the price of what it says."""
-    return await _page(visit, visit.form, preview=True)
+    """Lead to the form with the price of what it says; or show it, if that is too long for an address.
+
+    So Back shows the form, and sends nothing again. An address has only the SQL that the builder writes, so a form of
+    the builder is shown at once.
+    """
+    said = {name: visit.form[name] for name in QUERY if name in visit.form}
+    link = urlencode({**said, "tab": QuestionForm.read(visit.form).tab, EDITED: "1"})
+    if "write" in visit.form or len(link) > LONGEST_LINK:
+        return await _page(visit, visit.form, preview=True)
+    return redirect(f"/console/data/{segment(visit.part('dataset'))}/ask?{link}")
 
 
 async def preview(visit: PageRequest) -> Response:
@@ -96,10 +109,10 @@ async def _page(
         builder, sql = built(fields, question.sql, tables)
         question = replace(question, sql=sql)
     facts = await _previewed(visit, question, tables) if preview and question.sql.strip() else {"question": question}
-    back = visit.request.method == "POST" and builder is None
+    edited = visit.request.method == "POST" or EDITED in visit.request.query_params
     budget = await visit.api.get("datasets", dataset, "budget")
     standing = await state_at(visit.api, visit.caller, dataset, budget)
-    shown = {"dataset": dataset, "tables": tables, "builder": builder, "refused": refused, "back": back}
+    shown = {"dataset": dataset, "tables": tables, "builder": builder, "refused": refused, "edited": edited}
     return with_editor(visit, "ask/page.html", status, standing=standing, **shown, **facts)
 
 
@@ -233,7 +246,7 @@ def _example(tables: list[TableText]) -> str:
 
 
 PAGES: Final = (
-    ConsolePage(method="GET", path="/console/data/{dataset}/ask", handle=show, query=QUERY),
+    ConsolePage(method="GET", path="/console/data/{dataset}/ask", handle=show, query=(*QUERY, EDITED)),
     ConsolePage(method="POST", path="/console/data/{dataset}/ask", handle=price),
     ConsolePage(method="POST", path="/console/data/{dataset}/ask/preview", handle=preview),
     ConsolePage(method="POST", path="/console/data/{dataset}/ask/build", handle=build),

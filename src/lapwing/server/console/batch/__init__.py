@@ -3,10 +3,12 @@
 import re
 from fractions import Fraction
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
 from lapwing.server.console.acting import decimal_of
+from lapwing.server.console.ask import LONGEST_LINK
 from lapwing.server.console.ask.question import USUAL_PRICE, marked, mended
 from lapwing.server.console.dashboards.tiles import tile_of
 from lapwing.server.console.inside import ApiRefusal
@@ -14,6 +16,7 @@ from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.credentials import new_name
 
+QUERY: Final = ("sql", "epsilon", "label")
 PATH: Final = "/console/data/{dataset}/batch"
 KEY: Final = "Idempotency-Key"
 KEYS: Final = re.compile("[0-9a-f]{32}")
@@ -22,12 +25,17 @@ PIECE: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|;
 
 async def show(visit: PageRequest) -> Response:
     """Show the form."""
+    if "epsilon" in visit.request.query_params:
+        return await _page(visit, visit.request.query_params, preview=True)
     return await _page(visit, {"sql": visit.asked("sql")}, preview=False)
 
 
 async def price(visit: PageRequest) -> Response:
-    """Show the form with the price of what it says."""
-    return await _page(visit, visit.form, preview=True)
+    """Lead to the form with the price of what it says; or show it, if that is too long for an address."""
+    link = urlencode({name: visit.form.get(name, "") for name in QUERY})
+    if len(link) > LONGEST_LINK:
+        return await _page(visit, visit.form, preview=True)
+    return redirect(f"/console/data/{segment(visit.part('dataset'))}/batch?{link}")
 
 
 async def buy(visit: PageRequest) -> Response:
@@ -136,7 +144,7 @@ def divided(text: str) -> list[str]:
 
 
 PAGES: Final = (
-    ConsolePage(method="GET", path=PATH, handle=show, query=("sql",)),
+    ConsolePage(method="GET", path=PATH, handle=show, query=QUERY),
     ConsolePage(method="POST", path=PATH, handle=price),
     ConsolePage(method="POST", path=f"{PATH}/answers", handle=buy),
     ConsolePage(method="GET", path=f"{PATH}/{{answer}}", handle=bought, query=("count",)),

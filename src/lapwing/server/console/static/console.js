@@ -123,7 +123,7 @@ const refuse = (form, shown) => {
     for (let box = field.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
     return field.focus();
   }
-  const notice = shown.querySelector("main .fault, main .notice.bad");
+  const notice = shown.querySelector("main .fault, main .notice.bad[role=alert]");
   if (!notice) return location.reload();
   notice.className = "notice bad";
   complain(form, notice);
@@ -168,7 +168,7 @@ const send = async (form, button) => {
   form.requestSubmit(button);
 };
 const scripted = (form) => form.method === "post" && form.dataset.native === undefined && form.dataset.nonce === undefined
-  && form.getAttribute("action") !== "/console/sign-out" && (form.dataset.buy === undefined || Boolean(document.getElementById("ask")));
+  && form.getAttribute("action") !== "/console/sign-out" && (form.dataset.buy === undefined || Boolean(document.querySelector("#ask, form[data-keys]")));
 document.addEventListener("submit", (event) => {
   if (event.defaultPrevented || !scripted(event.target)) return;
   event.preventDefault();

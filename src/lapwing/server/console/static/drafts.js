@@ -3,7 +3,7 @@
 "use strict";
 
 {
-  const form = document.getElementById("ask"), { draft: key, posted } = document.currentScript.dataset;
+  const form = document.getElementById("ask"), { draft: key, edited } = document.currentScript.dataset;
   const FIELDS = ["sql", "by", "epsilon", "error", "label", "assuming"], MOST = 10, PREVIEW = 70, NEW = "new";
   const values = () => Object.fromEntries(FIELDS.map((name) => [name, form.elements[name].value]));
   const read = () => {
@@ -81,8 +81,8 @@
 
   const drafts = read(), mine = drafts.find((one) => one.id === own), empty = own === NEW;
   const others = drafts.filter((one) => one !== mine && one.sql !== first.sql && one.sql.trim());
-  if (!mine || posted !== undefined) own = undefined;
-  if (posted !== undefined) keep();
+  if (!mine) own = undefined;
+  if (edited !== undefined && !mine) keep();
   else if (mine) {
     put(mine);
     const priced = () => document.getElementById("sql").dispatchEvent(new Event("input", { bubbles: true }));
