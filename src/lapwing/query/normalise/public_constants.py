@@ -35,7 +35,7 @@ def with_public_constants(select: exp.Select, within: Scope, *, joins: bool = Fa
             join, which binding knows; there it stays otherwise.
 
     Raises:
-        QueryRefused: If one that stands for a value has several.
+        QueryRefused: If one that stands for a value has several, or a value is infinite.
     """
     if all(map(stands_in_from, select.find_all(exp.Query))):
         return None
@@ -120,6 +120,8 @@ def _values(query: exp.Expression, visible: Sequence[exp.Expression], within: Sc
     rows = JoinedRows(rows=found.rows, variables=found.rows.columns)
     wanted = Combinations(tables=(rows,), lists=(), conditions=(), shown=(as_read(shown),))
     combinations = within.facts.combinations(wanted, MOST_VALUES)
-    if combinations is None or any(is_far(value) for (value,) in combinations):  # infinity is no constant
-        return None
-    return [value for (value,) in combinations]
+    if combinations is not None and any(is_far(value) for (value,) in combinations):
+        reason = f"A number of {found.rows.table.name} is infinite here, and no constant is"
+        remedy = "Leave it out in the subquery: WHERE x < 1e30."
+        raise within.nowhere.refusal(query, RefusalCause.UNUSABLE_VALUE, reason, remedy)
+    return None if combinations is None else [value for (value,) in combinations]
