@@ -5,7 +5,10 @@ each time with another constant, so that each is charged and answered anew. Both
 service measures its speed when it starts, and again when nothing is under way: so it is left alone for a minute first,
 as it goes by the least that it has found. What it reserves for all that a question takes beside its rows is printed.
 
-    python benchmarks/padded.py [--rows N …] [--seconds X] [--rounds N]
+The catalog says that the column has no NULL, as it has none. With `--nullable` it does not say so: then the service
+reserves for a column of which half is NULL.
+
+    python benchmarks/padded.py [--rows N …] [--seconds X] [--rounds N] [--nullable]
 """
 
 import argparse
@@ -31,7 +34,7 @@ MEASURED_AGAIN: Final = 60.0
 """Seconds until the speed has been measured three times."""
 
 
-def made(folder: Path, rows: int) -> Path:
+def made(folder: Path, rows: int, *, nullable: bool = True) -> Path:
     """Write rows, their catalog and their index; return the catalog's path."""
     path, catalog, setup = folder / "visits.parquet", folder / "visits.lapwing.toml", Setup()
     with duckdb.connect() as connection:
@@ -41,6 +44,9 @@ def made(folder: Path, rows: int) -> Path:
     run = partial(subprocess.run, check=True, cwd=folder, env=setup.environment, capture_output=True)
     budget = ("--privacy-unit", "person", "--epsilon", 10**6, "--delta", "1e-6")
     run(setup.command("init", path, *budget, *bounded, "--output", catalog))
+    if not nullable:
+        sure = catalog.read_text().replace("upper = 100000 }", "upper = 100000, nullable = false }")
+        catalog.write_text(sure)
     run(setup.command("index", "build", "--catalog", catalog))
     return catalog
 
@@ -92,11 +98,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 200_000, 1_000_000])
     parser.add_argument("--seconds", type=float, default=15.0, help="for each way of serving")
     parser.add_argument("--rounds", type=int, default=1, help="how often both are measured in turn")
+    parser.add_argument("--nullable", action="store_true", help="the catalog allows NULLs in the column")
     arguments = parser.parse_args()
     for rows in arguments.rows:
         ratios = []
         with tempfile.TemporaryDirectory(prefix="lapwing-bench-") as name:
-            catalog = made(Path(name), rows)
+            catalog = made(Path(name), rows, nullable=arguments.nullable)
             for _ in range(arguments.rounds):
                 rates = []
                 for options in ((), ("--no-padding",)):

@@ -6,7 +6,9 @@ what the service would reserve for it, by the speed that the service would measu
 not trusted with time may not ask, as a unit could cause too much work, is passed over. A question that takes more is
 asked twice again, as other work on the machine counts too: the least of three counts.
 
-    python benchmarks/reservations.py [--questions N] [--rows N] [--seed N] [--times X]
+Plain questions (`deadline.plain`), whose reservation is the sharpest, are a part of them, or all with `--plain`.
+
+    python benchmarks/reservations.py [--questions N] [--rows N] [--seed N] [--plain]
 """
 
 import argparse
@@ -46,6 +48,8 @@ max_rows_per_unit = 8
 rows_at_most = {rows}
 [tables.t.columns]
 flag = {{ type = "boolean" }}
+sure = {{ type = "integer", lower = 0, upper = 2000000000, nullable = false }}
+gap = {{ type = "integer", lower = 0, upper = 2000000000 }}
 r = {{ type = "integer", lower = 0, upper = 1000 }}
 x = {{ type = "integer", lower = 0, upper = 1000 }}
 f = {{ type = "float", lower = -1, upper = 1 }}
@@ -64,7 +68,9 @@ SAME: Final = "z" * 80
 """All codes begin so: most of each is read to tell it from another. Half of the rows have one that is not listed."""
 ROWS: Final = """
 COPY (
-    SELECT i // 8 AS uid, true AS flag, i % 8 AS r, hash(i) % 1000 AS x, (hash(i + 1) % 2001) / 1000.0 - 1 AS f,
+    SELECT i // 8 AS uid, CAST(hash(i + 2) % 2000000000 AS BIGINT) AS sure,
+        CASE WHEN hash(i + 3) % 2 = 0 THEN CAST(hash(i + 4) % 3000000000 AS BIGINT) - 500000000 END AS gap,
+        true AS flag, i % 8 AS r, hash(i) % 1000 AS x, (hash(i + 1) % 2001) / 1000.0 - 1 AS f,
         CAST((hash(i) % 100000) / 100.0 AS DECIMAL(8, 2)) AS m,
         DATE '2001-01-01' + CAST(hash(i) % 9000 AS INTEGER) AS d,
         TIMESTAMP '2001-01-01' + to_microseconds(CAST(hash(i) % 700000000000000 AS BIGINT)) AS ts,
@@ -80,7 +86,7 @@ COPY (
 # ---- The grammar: N numbers, T texts, D dates, S timestamps, B conditions --------------------------------------------
 
 LEAVES: Final = {
-    "N": ("x", "r", "f", "m", "7", "0.5"), "T": ("ab", "aa", "ua", "name", "plan"), "D": ("d",), "S": ("ts",),
+    "N": ("x", "r", "f", "m", "gap", "7", "0.5"), "T": ("ab", "aa", "ua", "name", "plan"), "D": ("d",), "S": ("ts",),
     "B": ("flag", "x > 3"),
 }  # fmt: skip
 FORMS: Final = {
@@ -177,6 +183,15 @@ PATTERNS: Final = (
 )  # fmt: skip
 
 
+PLAIN: Final = (
+    "COUNT(*) AS a", "COUNT(gap) AS b", "SUM(sure) AS c", "AVG(gap) AS d", "SUM(gap) AS e",
+    "COUNT(*) FILTER (WHERE gap > 1000000000) AS f", "SUM(sure) FILTER (WHERE sure > 1000000000) AS g",
+    "SUM(gap) FILTER (WHERE gap <= 1000000000) AS h",
+)  # fmt: skip
+"""What plain questions measure."""
+ALL_PLAIN, SOME_PLAIN = 1.0, 0.15
+
+
 def words(chance: random.Random, kind: str) -> str:
     """Return a list of constants: mostly few, now and then many."""
     count = chance.choice([2, 4, 5, 6, 8, 12, 40, 300])
@@ -208,8 +223,23 @@ def filled(chance: random.Random, form: str, depth: int) -> str:
     return form
 
 
-def drawn(chance: random.Random, number: int) -> str:
+def plain_condition(chance: random.Random, depth: int) -> str:
+    """Return a comparison of a number with a constant, or several."""
+    if depth and chance.random() < 0.6:
+        parts = [plain_condition(chance, depth - 1) for _ in range(2)]
+        return f"{chance.choice(['', 'NOT '])}({chance.choice([' AND ', ' OR ']).join(parts)})"
+    if chance.random() < 0.1:
+        return f"gap IS {chance.choice(['', 'NOT '])}NULL"
+    return f"{chance.choice(['sure', 'gap'])} {chance.choice(['<', '>=', '<>'])} {chance.randrange(2_000_000_000)}"
+
+
+def drawn(chance: random.Random, number: int, plain: float = SOME_PLAIN) -> str:
     """Draw a question that nobody has asked before."""
+    if chance.random() < plain:
+        measured = ", ".join(chance.sample(PLAIN, chance.choice([1, 1, 2, 3])))
+        where = f" WHERE {plain_condition(chance, 2)}" if chance.random() < 0.8 else ""
+        own = f"{' AND' if where else ' WHERE'} sure <> {marked(number, 0)}"
+        return f"SELECT {measured} FROM t{where}{own}"
     source = filled(chance, chance.choice(SOURCES), chance.choice([0, 1, 1, 2, 3]))
     joined = " AND " if ") t WHERE" in source or source.startswith("t WHERE") else " WHERE "
     source = f"{source}{joined}ab <> 'k{number}'".replace("\0", "{").replace("\1", "}")
@@ -220,6 +250,16 @@ def drawn(chance: random.Random, number: int) -> str:
         limit = "WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 2) " if chance.random() < 0.3 else ""
         return f"SELECT {limit}{shown}, {measures} AS n FROM {source} GROUP BY {keys}"
     return f"SELECT {measures} AS n FROM {source}"
+
+
+def marked(number: int, turn: int) -> str:
+    """Return a constant that no other question has, nor another turn of this one."""
+    return f"{number}777{turn:03}"
+
+
+def asked_anew(text: str, number: int, turn: int) -> str:
+    """Return a question that means the same, and that nobody has asked before."""
+    return text.replace(f"'k{number}'", f"'k{number}.{turn}'").replace(marked(number, 0), marked(number, turn))
 
 
 # ---- Measuring -------------------------------------------------------------------------------------------------------
@@ -267,7 +307,7 @@ def measured(service: MadeUpService, text: str, number: int, speed: Speed) -> tu
         raise QueryRefused("One unit could cause too much work")
     reserved, times = cost_of(plans, speed, indexed=True, handed=len(text) <= LONGEST_TEXT).seconds, list[float]()
     for turn in range(3):
-        times.append(service.seconds(text.replace(f"'k{number}'", f"'k{number}.{turn}'"), delta))
+        times.append(service.seconds(asked_anew(text, number, turn), delta))
         if times[-1] <= reserved:
             break
     took = min(times)
@@ -275,7 +315,9 @@ def measured(service: MadeUpService, text: str, number: int, speed: Speed) -> tu
     return one, functions_of(plans)
 
 
-def run(questions: int, rows: int, seed: int, speed: Speed) -> tuple[list[Measured], set[str], int]:
+def run(
+    questions: int, rows: int, seed: int, speed: Speed, plain: float = SOME_PLAIN
+) -> tuple[list[Measured], set[str], int]:
     """Return what questions took, the functions that they had, and how many were refused."""
     found, functions, refused, chance, number = list[Measured](), set[str](), 0, random.Random(seed), 0
     with tempfile.TemporaryDirectory(prefix="lapwing-") as folder:
@@ -284,7 +326,7 @@ def run(questions: int, rows: int, seed: int, speed: Speed) -> tuple[list[Measur
         with made_up_service(catalog) as service:
             while len(found) < questions:
                 number += 1
-                text = drawn(chance, number)
+                text = drawn(chance, number, plain)
                 try:
                     one, has = measured(service, text, number, speed)
                 except LapwingError as error:
@@ -305,6 +347,7 @@ def main() -> int:
     parser.add_argument("--questions", type=int, default=3_000)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--plain", action="store_true", help="plain questions alone")
     arguments = parser.parse_args()
     calibration = Calibration()
     for _ in range(3):
@@ -313,7 +356,9 @@ def main() -> int:
     calibration.close()
     print(f"{speed}", flush=True)
     begun = time.monotonic()
-    found, functions, refused = run(arguments.questions, arguments.rows, arguments.seed, speed)
+    found, functions, refused = run(
+        arguments.questions, arguments.rows, arguments.seed, speed, ALL_PLAIN if arguments.plain else SOME_PLAIN
+    )
     found.sort()
     above = sum(one.ratio > 1 for one in found)
     half = found[len(found) // 2].ratio

@@ -11,10 +11,12 @@ import pytest
 from lapwing.server.deadline import asking, speed
 from lapwing.server.deadline.asking import AGAIN, _Quiet, _Warming
 from lapwing.server.deadline.cost import Speed, cost_of
+from lapwing.server.deadline.plain import QUERIES
 from lapwing.server.deadline.process import Opened
 from lapwing.server.deadline.speed import Calibration, Found, _Times, least, published
 
-FAST = Speed(question=0.004, nanosecond=2e-10, row=5e-7, number=4e-6, part=5e-5, plan=1e-3)
+STEPS = dict.fromkeys(("compared", "null", "branched", "summed", "count_filtered", "sum_filtered"), 1e-9)
+FAST = Speed(question=0.004, nanosecond=2e-10, row=5e-7, number=4e-6, part=5e-5, plan=1e-3, **STEPS)
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +38,17 @@ def runs(busy: float) -> Found:
         _Times(engine=0.001 * busy * n, beside=0.002 * busy * n, nanoseconds=1e7, numbers=1000, parts=50 * n)
         for n in range(1, 6)
     ]
-    return Found(each=0.005 * busy, times=tuple(times), plan=0.001 * busy)
+    steps = {name: 1e-9 * busy * n for n, name in enumerate(QUERIES, start=4)}
+    return Found(each=0.005 * busy, times=tuple(times), plan=0.001 * busy, steps=steps)
 
 
 def test_of_two_runs_the_least_counts_time_by_time() -> None:
     assert least(runs(2), runs(1)) == least(runs(1), runs(2)) == runs(1)
-    nothing = replace(runs(1), times=tuple(replace(one, engine=0.0, beside=0.0) for one in runs(1).times))
+    nothing = replace(
+        runs(1),
+        times=tuple(replace(one, engine=0.0, beside=0.0) for one in runs(1).times),
+        steps=dict.fromkeys(QUERIES, 0.0),
+    )
     assert all(figure > 0 for figure in asdict(nothing.speed(1e-7)).values())
 
 

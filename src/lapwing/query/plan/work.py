@@ -111,6 +111,8 @@ def _like(node: Operation, sizes: Bytes) -> float:
     return 40 + sizes[0] * (8 + folded + 2 * longest)
 
 
+BRANCHED: Final = 30
+"""An OR, or the NOT of several, where half of the rows meet a condition at random: a processor guesses half wrongly."""
 KNOWN_STATE: Final = 12
 BUILT_PLACE: Final = 60
 BY_PLACE: Final = 125
@@ -160,12 +162,19 @@ def _matched(_node: Operation, sizes: Bytes) -> float:
     return 25 + shorter if shorter else _compared(_node, sizes)
 
 
+def _branched(node: Operation, _sizes: Bytes) -> float:
+    """Count what it takes to send rows one way or the other; NOT of a single condition is that condition turned."""
+    inner = node.arguments[0]
+    turned = node.function == "not" and not (isinstance(inner, Operation) and inner.function in ("and", "or", "not"))
+    return 1 if turned else BRANCHED * max(1, len(node.arguments) - 1)
+
+
 def _member(_node: Operation, sizes: Bytes) -> float:
     """Count a hash of the value, which is looked up among the constants of a longer list, and the bytes compared."""
     return 60 + sizes[0] + 0.5 * max(sizes[1:-1])
 
 
-_CONDITIONS = ("and", "or", "not", "is_null")
+_CONDITIONS = ("and", "is_null")
 _CHEAP = (
     "rescale", "to_real", "to_fixed", "add", "subtract", "multiply", "divide", "negate", "absolute", "round_to",
     "floor_to", "from_boolean", "not_negative", "above_zero", "not_zero", "steps_of",
@@ -187,6 +196,7 @@ _ELEMENTARY = (
 COSTS: Final[Mapping[str, Cost]] = {
     **dict.fromkeys(_CHEAP, _flat(25)),
     **dict.fromkeys(_CONDITIONS, _flat(1)),
+    **dict.fromkeys(("or", "not"), _branched),
     **dict.fromkeys(_MATCHING, _matched),
     **dict.fromkeys(_COMPARING, _compared),
     "member": _member,
@@ -245,6 +255,8 @@ COMPARED: Final = 4
 WINDOWED: Final = 2000
 CARRIED: Final = 12
 CARRIED_NUMBER: Final = 1
+WITH_NULLS: Final = 12
+"""A column that may have NULLs takes more to be read, most where half of the values are NULL at random."""
 HELD_BYTE: Final = 2.0
 """What each byte of a text takes that goes with a row through a join, which may hold it, or write it out."""
 READ_TEXT: Final = 26
@@ -439,7 +451,11 @@ class _Estimate:
         """Return what reading the columns of a row costs that anything asks for."""
         read = [column for column in rows.columns if column.name in self._read]
         a_text = READ_TEXT + READ_BYTE * self.longest
-        return sum(a_text if column.type == TEXT else CARRIED_NUMBER for column in read)
+        sure = {column.name for column in rows.table.columns if not column.nullable}
+        numbers = (
+            CARRIED_NUMBER + (0 if column.name in sure else WITH_NULLS) for column in read if column.type != TEXT
+        )
+        return sum(numbers) + a_text * sum(column.type == TEXT for column in read)
 
     def _aggregate(self, aggregate: UnitAggregate) -> float:
         text = [] if aggregate.argument is None else [aggregate.argument]

@@ -13,6 +13,7 @@ from lapwing.query.plan.composition import MOST_ROWS, plans_asked
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.plan.traversal import expressions_of
 from lapwing.query.plan.work import work
+from lapwing.server.deadline.plain import steps
 
 LEAST: Final = 0.25
 """Seconds of the shortest deadline; each further class has twice as many."""
@@ -40,6 +41,12 @@ class Speed:
         number: Each number of an answer, from noise to document.
         part: Each part of a plan (`parts`), to bind, print and plan it.
         plan: To plan a question without any of these parts, where its plan is not handed over.
+        compared: Each step of a plain question over a row (`deadline.plain`); 0 if that is not known, and the model's.
+        null: See `compared`.
+        branched: See `compared`.
+        summed: See `compared`.
+        count_filtered: See `compared`.
+        sum_filtered: See `compared`.
     """
 
     question: float
@@ -48,6 +55,12 @@ class Speed:
     number: float
     part: float = 0.0
     plan: float = 0.0
+    compared: float = 0.0
+    null: float = 0.0
+    branched: float = 0.0
+    summed: float = 0.0
+    count_filtered: float = 0.0
+    sum_filtered: float = 0.0
 
 
 @final
@@ -114,7 +127,7 @@ def cost_of(
     seconds = (
         (speed.question + (0.0 if handed else speed.plan)) * len(questions)
         + speed.part * sum(map(parts, questions))
-        + max(speed.nanosecond * sum(map(nanoseconds, questions)), on_grid(rehearsed))
+        + max(sum(over_rows(question, speed, indexed=indexed) for question in questions), on_grid(rehearsed))
         + (0.0 if indexed else speed.row * sum(map(rows, questions)))
         + speed.number * (sum(map(numbers, questions)) + sum(map(composed_numbers, plans)))
     )
@@ -163,6 +176,14 @@ def require_counted(catalog: Catalog) -> None:
             "rows, the limit without it. The service sets the times of results by this number: write a public figure "
             "with room to grow"
         )
+
+
+def over_rows(question: Question, speed: Speed, *, indexed: bool) -> float:
+    """Return the seconds of a question over as many rows as there may be: by the steps of a plain one, or the model."""
+    taken = steps(question) if indexed and speed.compared else None
+    if taken is None:
+        return speed.nanosecond * nanoseconds(question)
+    return rows(question) * sum(times * float(getattr(speed, name)) for name, times in taken.items())
 
 
 def nanoseconds(question: Question) -> float:

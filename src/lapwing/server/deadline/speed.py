@@ -15,14 +15,15 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
@@ -32,15 +33,17 @@ from lapwing.errors import Fault
 from lapwing.machine.scratch import temporary_folder
 from lapwing.opening import open_session
 from lapwing.privacy.amounts import exact
+from lapwing.query.bind.bind import bind
 from lapwing.query.plan.plan import Question
 from lapwing.release.request import Timing
 from lapwing.server.deadline.cost import Speed, nanoseconds, numbers, on_grid, parts
 from lapwing.server.deadline.made_up import MadeUpService, made_up_service
 from lapwing.server.deadline.pace import AskedEngine
+from lapwing.server.deadline.plain import LARGEST, QUERIES, seconds_of
 from lapwing.session import Session
 
 ROWS: Final = 20_000
-PLAIN_ROWS: Final = 80_000
+PLAIN_ROWS: Final = 160_000
 EACH: Final = 4
 """Rows of a unit."""
 LABELS: Final = 500
@@ -56,6 +59,10 @@ MORE: Final = 1.5
 """So many times what was measured: others are asked meanwhile."""
 STEEPER: Final = 2.0
 """So many times what was measured of the model: other questions fit it less well."""
+FROM_MEMORY: Final = 3.0
+"""By what steps that read a column are multiplied: the measured rows stay in caches, and ten million do not."""
+LEAST_STEP: Final = 3e-10
+"""Seconds that each step of a plain question takes at least for a row."""
 CONFIDENCE: Final = exact(0.95, "confidence")
 SMALL: Final = "SELECT COUNT(*) AS n FROM made WHERE serial <> {}"
 LIST: Final = ", ".join(map(str, range(0, 1000, 4)))
@@ -109,6 +116,11 @@ class Calibration:
             self._row = self._timed(session, SMALL).engine / rows
         make_indexes(catalog)
         self._service: MadeUpService = self._stack.enter_context(made_up_service(catalog))
+        self._engine = open_indexed_engine(catalog)
+        self._stack.callback(self._engine.close)
+        digests = {table.name: self._engine.digest(table) for table in catalog.tables}
+        self._steps = {name: (bind(text, catalog).question, digests) for name, text in QUERIES.items()}
+        self._plain_rows = plain_rows
         self._least: Found | None = None
 
     def close(self) -> None:
@@ -143,7 +155,21 @@ class Calibration:
         if not go_on():
             return None
         (alone, plan), (together, _) = self._together(1), self._together(AT_ONCE)
-        return Found(each=max(alone, together), times=tuple(times), plan=plan)
+        steps = {}
+        for name, asked in self._steps.items():
+            if not go_on():
+                return None
+            steps[name] = self._of_a_row(*asked)
+        return Found(each=max(alone, together), times=tuple(times), plan=plan, steps=steps)
+
+    def _of_a_row(self, question: Question, digests: Mapping[str, str]) -> float:
+        """Return the seconds for a row that the engine takes for a plain question."""
+        took = []
+        for _ in range(2 * TIMES):
+            begun = time.process_time()
+            self._engine.run(question, digests)
+            took.append(time.process_time() - begun)
+        return min(took) / self._plain_rows
 
     def _together(self, threads: int) -> tuple[float, float]:
         """Return what a small question takes with all that belongs to it, many at once, and beside that its plan.
@@ -181,11 +207,16 @@ class Calibration:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What runs have found: of a small question with all that belongs to it, and of each question by itself."""
+    """What runs have found: of a small question with all that belongs to it, and of each question by itself.
+
+    Args:
+        steps: Of the questions by which steps are measured, seconds for a row.
+    """
 
     each: float
     times: tuple[_Times, ...]
     plan: float = 0.0
+    steps: Mapping[str, float] = field(default_factory=dict)
 
     def speed(self, row: float) -> Speed:
         """Return the figures that follow.
@@ -205,14 +236,22 @@ class Found:
             number=MORE * max(LEAST_NUMBER, (large.beside - small.beside) / large.numbers),
             part=STEEPER * part,
             plan=MORE * max(LEAST_PART, self.plan),
+            **self._steps(),
         )
+
+    def _steps(self) -> dict[str, float]:
+        """Return the figures of the steps of plain questions, as far as any were measured."""
+        each = seconds_of(self.steps) if self.steps else {}
+        times = {"compared": FROM_MEMORY, "summed": FROM_MEMORY}
+        return {name: times.get(name, MORE) * max(LEAST_STEP, took) for name, took in each.items()}
 
 
 def least(one: Found, other: Found) -> Found:
     """Return the least of two runs, time by time: figures that are differences of times come of these together."""
     pairs = zip(one.times, other.times, strict=True)
     times = (replace(a, engine=min(a.engine, b.engine), beside=min(a.beside, b.beside)) for a, b in pairs)
-    return Found(each=min(one.each, other.each), times=tuple(times), plan=min(one.plan, other.plan))
+    steps = {name: min(one.steps[name], other.steps[name]) for name in one.steps}
+    return Found(each=min(one.each, other.each), times=tuple(times), plan=min(one.plan, other.plan), steps=steps)
 
 
 def published(speed: Speed) -> Speed:
@@ -281,6 +320,8 @@ rows_at_most = {plain}
 [tables.plain.columns]
 amount = {{ type = "integer", lower = 0, upper = 1000 }}
 serial = {{ type = "integer", lower = 0, upper = 1000000000 }}
+even = {{ type = "integer", lower = 0, upper = 2000000000, nullable = false }}
+spotty = {{ type = "integer", lower = 0, upper = 2000000000 }}
 """
 
 
@@ -289,11 +330,21 @@ def _made(folder: Path, rows: int, plain_rows: int) -> Catalog:
     labels = [f"label {number}" for number in range(LABELS)]
     for name, length in (("made", rows), ("plain", plain_rows)):
         row = np.arange(length)
-        columns = {"person": row // EACH, "amount": row * 7919 % 1000, "serial": row}
+        columns: dict[str, Any] = {"person": row // EACH, "amount": row * 7919 % 1000, "serial": row}
         if name == "made":
             columns["label"] = pa.array(labels).take(pa.array(row * 104_729 // 13 % LABELS))
             columns["note"] = pa.array([f"{number * 7919} {TEXT}" for number in range(length)])
+        else:
+            columns["even"], nothing = _at_random(length)
+            columns["spotty"] = pa.array(columns["even"], mask=nothing)
         pq.write_table(pa.table(columns), folder / f"{name}.parquet")
     path = folder / "made.lapwing.toml"
     path.write_text(CATALOG.format(each=EACH, rows=rows, plain=plain_rows, labels=json.dumps(labels)))
     return load(path)
+
+
+def _at_random(length: int) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Return numbers without any order, and which of them are NULL: half, without any order too."""
+    drawn = np.arange(length, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    drawn = (drawn ^ (drawn >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return (drawn >> np.uint64(20)) % np.uint64(LARGEST), drawn >> np.uint64(63) == 1
