@@ -60,18 +60,13 @@ def _key(node: exp.Expression, rows: RowScope, selection: FilteredRows, facts: P
         reason = "Grouping by the privacy unit would show each unit"
         raise rows.refusal(node, RefusalCause.SHOWS_UNITS, reason, remedy)
     if has_aggregate(node):
-        raise rows.refusal(
-            node,
-            RefusalCause.INVALID_GROUP_KEY,
-            "GROUP BY takes columns, not aggregates",
-            "Aggregate in a subquery first.",
-        )
+        reason, remedy = "GROUP BY takes columns, not aggregates", "Aggregate in a subquery first."
+        raise rows.refusal(node, RefusalCause.INVALID_GROUP_KEY, reason, remedy)
     # Most keys are names of columns; other expressions need the whole of `calls`.
     value = rows.column(node) if is_column(node) else bind_both(node, rows)
     if isinstance(value, Literal):
-        raise rows.refusal(
-            node, RefusalCause.INVALID_GROUP_KEY, "GROUP BY takes columns, not constants", "Leave it out."
-        )
+        reason = "GROUP BY takes columns, not constants"
+        raise rows.refusal(node, RefusalCause.INVALID_GROUP_KEY, reason, "Leave it out.")
     relation = selection.relation
     domain = declared_values(value, relation.table) if isinstance(relation, ProtectedRows) else None
     if domain is None:
@@ -113,12 +108,8 @@ def grouping_sets(
     for sets in choices:
         count *= len(sets)
         if count > MOST_SETS:
-            raise rows.refusal(
-                nodes[0],
-                RefusalCause.TOO_MANY_GROUPING_SETS,
-                f"GROUP BY has more than {MOST_SETS} grouping sets",
-                "Ask for fewer at a time.",
-            )
+            reason = f"GROUP BY has more than {MOST_SETS} grouping sets"
+            raise rows.refusal(nodes[0], RefusalCause.TOO_MANY_GROUPING_SETS, reason, "Ask for fewer at a time.")
     distinct: dict[frozenset[Named], tuple[Named, ...]] = {}
     for parts in product(*choices):
         keys = tuple(dict.fromkeys(key for part in parts for key in part))
@@ -141,12 +132,8 @@ def _sets(
         case exp.Cube():
             rows.only(node, "expressions")
             if 2 ** len(node.expressions) > MOST_SETS:
-                raise rows.refusal(
-                    node,
-                    RefusalCause.TOO_MANY_GROUPING_SETS,
-                    f"CUBE has more than {MOST_SETS} grouping sets",
-                    "Ask for fewer at a time.",
-                )
+                reason = f"CUBE has more than {MOST_SETS} grouping sets"
+                raise rows.refusal(node, RefusalCause.TOO_MANY_GROUPING_SETS, reason, "Ask for fewer at a time.")
             items = [_item(part, key, rows) for part in node.expressions]
             sizes = range(len(items), -1, -1)
             return tuple(_joined(chosen) for size in sizes for chosen in combinations(items, size))

@@ -21,9 +21,10 @@ from lapwing.query.aggregates.sums import SUMS
 from lapwing.query.derivation.derived import KeyValue, measures_of
 from lapwing.query.derivation.node import Derived, Output
 from lapwing.query.expressions.as_read import as_read, key_of
+from lapwing.query.expressions.attempts import NO_KEY
 from lapwing.query.expressions.calls import bind_both
 from lapwing.query.expressions.naming import instead_of_aggregate, name_of
-from lapwing.query.expressions.rows import RowScope, is_column, require_present
+from lapwing.query.expressions.rows import RowScope, attempted, is_column, require_present
 from lapwing.query.from_clause.conditions import bind_condition
 
 AGGREGATES: Final[Mapping[type[exp.Expression], Aggregate]] = {**COUNTS, **SUMS, **STATISTICS, **ORDER_STATISTICS}
@@ -105,10 +106,8 @@ def bind_output(node: exp.Expression, scope: SelectScope, requests: Requests) ->
         return key
     handler = HANDLERS.get(type(node))
     if handler is None:
-        remedy = instead_of_aggregate(node) or _OVER_THE_ANSWER
-        raise scope.rows.refusal(
-            node, RefusalCause.FUNCTION_NOT_SUPPORTED, f"{name_of(node)} is not supported here", remedy
-        )
+        reason, remedy = f"{name_of(node)} is not supported here", instead_of_aggregate(node) or _OVER_THE_ANSWER
+        raise scope.rows.refusal(node, RefusalCause.FUNCTION_NOT_SUPPORTED, reason, remedy)
     with scope.rows.pointing(node):
         value = handler(node, scope, requests)
         named = scope.named(node)
@@ -119,9 +118,10 @@ def _key(node: exp.Expression, scope: SelectScope) -> KeyValue | None:
     """Return the key that a node is, written as in GROUP BY."""
     if isinstance(node, exp.Literal | exp.Boolean | exp.Null) or has_aggregate(node):
         return None
-    try:
-        value = scope.rows.column(node) if is_column(node) else bind_both(node, scope.rows)
-    except QueryRefused:
+    if not scope.keys or (is_column(node) and not scope.rows.has(node)):
+        return None
+    value = scope.rows.column(node) if is_column(node) else attempted(NO_KEY, bind_both, node, scope.rows)
+    if isinstance(value, QueryRefused):
         return None
     forms = (value,) if value.read is None else (key_of(value, ()), as_read(value), value)
     match = next((key for key in scope.keys if key.expression in forms), None)
@@ -149,12 +149,8 @@ def _reference(node: exp.Expression, scope: SelectScope, _requests: Requests) ->
         if alias is not None:
             return alias
     if rows.is_unit(node):
-        raise rows.refusal(
-            node,
-            RefusalCause.PRIVACY_UNIT_AS_VALUE,
-            "The privacy unit is never shown",
-            f"Use COUNT(DISTINCT {node.name}).",
-        )
+        remedy = f"Use COUNT(DISTINCT {node.name})."
+        raise rows.refusal(node, RefusalCause.PRIVACY_UNIT_AS_VALUE, "The privacy unit is never shown", remedy)
     if isinstance(node, exp.Column):
         rows.column(node)
     raise rows.refusal(

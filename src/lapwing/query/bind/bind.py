@@ -77,6 +77,8 @@ def bind(
         try:
             return bind_parsed(parsed, rows_of)
         except QueryRefused as refused:
+            if refused.cause is not RefusalCause.UNBOUNDED:
+                raise
             from lapwing.query.bind.implicit_bounds import bind_otherwise  # here: most questions are answered so
 
             return bind_otherwise(refused, parsed, bind_parsed, scope)

@@ -33,7 +33,8 @@ from lapwing.query.derivation.derive import FunctionCall, compute
 from lapwing.query.derivation.derived import values_in
 from lapwing.query.derivation.node import Derived, Output
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
-from lapwing.query.expressions.rows import refused_as, same_name
+from lapwing.query.expressions.attempts import NAMES
+from lapwing.query.expressions.rows import attempted, refused_as, same_name
 from lapwing.query.from_clause.common_tables import (
     bare,
     checked_common_tables,
@@ -65,8 +66,6 @@ Whole = Callable[[Parsed], Plan]
 _MOST_DEPTH: Final = 16
 """SELECTs over answers that stand in each other."""
 _SIDES: Final[dict[str, JoinKind]] = {"": "inner", "LEFT": "left", "RIGHT": "right", "FULL": "full"}
-_NAMES_LATER: Final = (RefusalCause.UNKNOWN_TABLE, RefusalCause.UNKNOWN_COLUMN, RefusalCause.AMBIGUOUS_COLUMN)
-"""Why a name is refused that may be of what comes later in FROM; if it is not, it is refused there."""
 _NEEDS_KEYS = "Join them where their keys are equal: a JOIN b USING (plan)."
 
 
@@ -515,12 +514,9 @@ def _is_between(node: exp.Expression, names: SourceNames, place: int) -> bool:
     """Tell whether a condition of WHERE compares a source with those before it, and nothing that comes later."""
     if not isinstance(node, exp.EQ) or any(map(node.find, (exp.Subquery, exp.AggFunc, exp.Window))):
         return False
-    try:
-        places = [names.place(column) for column in node.find_all(exp.Column)]
-    except QueryRefused as refused:
-        if refused.cause in _NAMES_LATER:
-            return False
-        raise
+    places = attempted(NAMES, lambda: [names.place(column) for column in node.find_all(exp.Column)])
+    if isinstance(places, QueryRefused):  # a name may be of what comes later in FROM; if it is not, it is refused there
+        return False
     return None not in places and place in [found[0] for found in places if found is not None]
 
 

@@ -19,7 +19,7 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.statistics import STATISTICS
 from lapwing.query.aggregates.sums import SUMS
-from lapwing.query.expressions.rows import RowScope
+from lapwing.query.expressions.rows import RowScope, attempted
 from lapwing.query.from_clause.scope import Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.stated_bounds import rows_as_stated
 from lapwing.query.normalise.public_constants import with_public_constants
@@ -35,16 +35,14 @@ _FOUND: Final = (*SUMS, *STATISTICS)
 
 
 def bind_otherwise(refused: QueryRefused, parsed: Parsed, bind_parsed: Binding, within: Scope) -> Plan:
-    """Bind a SELECT over rows in another way than as it stands, if there is one for the cause of its refusal.
+    """Bind a SELECT over rows in another way than as it stands, which wants bounds that the catalog has not.
 
-    Where it needs bounds which the catalog has not, it gets those that it states, else those that it leaves open. IN of
-    public rows in a subquery is read as a list of constants then: the same rows, whose bounds the list may state.
+    It gets the bounds that it states, else those that it leaves open. IN of public rows in a subquery is read as a list
+    of constants then: the same rows, whose bounds the list may state.
 
     Raises:
         QueryRefused: As it was, if there is no other way.
     """
-    if refused.cause is not RefusalCause.UNBOUNDED:
-        raise refused
     listed = with_public_constants(parsed.select, within, joins=True) if within.catalog.public_tables else None
     if listed is not None:
         parsed = replace(parsed, select=listed)
@@ -58,24 +56,21 @@ def _bounded(unbounded: QueryRefused, parsed: Parsed, bind_parsed: Binding, text
             raise unbounded  # WHERE states nothing of what is wanting, so that the rest need not be bound again
         return stated
 
-    try:
-        return bind_parsed(parsed, stated_rows)
-    except QueryRefused as stated:
-        if stated.cause is not RefusalCause.UNBOUNDED:
-            raise
+    plan = attempted({RefusalCause.UNBOUNDED}, bind_parsed, parsed, stated_rows)
+    if not isinstance(plan, QueryRefused):
+        return plan
     refused = unbounded
-    while refused.cause is RefusalCause.UNBOUNDED:
+    while True:
         said = with_implicit_bounds(refused, parsed, text)
         if said is None:
             raise unbounded
         parsed = said
-        try:
-            return bind_parsed(parsed, rows_of)
-        except QueryRefused as again:
-            if again.cause is RefusalCause.NOTHING_RELEASED:  # it is an aggregate of one unit's rows
-                raise unbounded from None
-            refused = again
-    raise refused
+        plan = attempted({RefusalCause.UNBOUNDED, RefusalCause.NOTHING_RELEASED}, bind_parsed, parsed, rows_of)
+        if not isinstance(plan, QueryRefused):
+            return plan
+        if plan.cause is RefusalCause.NOTHING_RELEASED:  # it is an aggregate of one unit's rows
+            raise unbounded
+        refused = plan
 
 
 def with_implicit_bounds(refused: QueryRefused, parsed: Parsed, text: str) -> Parsed | None:

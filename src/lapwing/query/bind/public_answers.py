@@ -15,14 +15,16 @@ from typing import Final
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.errors import RefusalCause
 from lapwing.query.aggregates.scope import shape_of
 from lapwing.query.bind.public_conditions import asked_of_rows
 from lapwing.query.derivation.columns import Shape
 from lapwing.query.derivation.derived import KeyValue
 from lapwing.query.derivation.node import Output
+from lapwing.query.expressions.attempts import NO_PUBLIC_ROWS
 from lapwing.query.expressions.conversion import fixed
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal
+from lapwing.query.expressions.rows import attempted
 from lapwing.query.expressions.types import Real, Type
 from lapwing.query.from_clause.scope import PublicInput, Scope
 from lapwing.query.from_clause.subqueries import unnamed
@@ -39,10 +41,7 @@ _ONE: Final = Literal(value=Fraction(1), type=fixed(Fraction(1), 1, 1))
 
 def public_rows(query: exp.Expression, within: Scope) -> PublicInput | None:
     """Return the public rows that a query over public tables gives; None if it is none."""
-    try:
-        found = unnamed(query, within)
-    except QueryRefused:
-        return None
+    found = attempted(NO_PUBLIC_ROWS, unnamed, query, within)
     return found if isinstance(found, PublicInput) else None
 
 

@@ -12,8 +12,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions.expression import columns_of
-from lapwing.query.expressions.rows import is_column, same_name
+from lapwing.query.expressions.attempts import FORMS, VALUES
+from lapwing.query.expressions.expression import Expression, columns_of
+from lapwing.query.expressions.rows import attempted, is_column, same_name
 from lapwing.query.expressions.weight import require_small
 from lapwing.query.from_clause.conditions import bind_condition, conjunction
 from lapwing.query.from_clause.scope import PublicInput, Scope, rows_of
@@ -63,11 +64,13 @@ def _with(found: PublicInput, node: exp.Expression, within: Scope) -> PublicInpu
     A condition that is refused here is left, and answered or refused there.
     """
     rows = rows_of(found, within)
-    try:
-        condition = bind_condition(node, rows, "WHERE")
+
+    def bind() -> Expression:
         with rows.pointing(node):
-            require_small(condition)
-    except QueryRefused:
+            return require_small(bind_condition(node, rows, "WHERE"))
+
+    condition = attempted(FORMS | VALUES, bind)
+    if isinstance(condition, QueryRefused):
         return None
     as_read = {column.name for column in found.rows.table.columns if column.type == "float" and not column.bounded}
     if as_read & columns_of(condition):

@@ -3,6 +3,7 @@
 What is done with a SELECT follows from what it is, and each is bound once, however often it is named. Two searches
 are left, in which a refusal with a cause says that there is another way: whether one pass over an answer is enough
 (`TWICE_OVER_ANSWER`), and whether aggregates need bounds that the catalog has not (`UNBOUNDED`, in `implicit_bounds`).
+Other attempts are at less than a SELECT (`expressions.attempts`).
 """
 
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from lapwing.query.bind.unread_measures import without_unread_measures
 from lapwing.query.classify.inner_select import inside
 from lapwing.query.classify.kinds import Kinds
 from lapwing.query.classify.select_kinds import SelectKind, kind_of
+from lapwing.query.expressions.rows import attempted
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.row_identifiers import mark_identifiers
 from lapwing.query.from_clause.scope import Scope
@@ -114,17 +116,14 @@ class _Stages:
         return compose(parsed, kind, self.whole, self._outputs, self._within)
 
     def _over_result(self, parsed: Parsed) -> Plan:
-        try:
-            plan = self._layers(parsed)
-            empty = plan.composition is not None and not plans_asked(plan)  # SQL shows one row of an aggregate over it
-            return (empty and self._composed(parsed, SelectKind.OVER_RESULTS)) or plan
-        except QueryRefused as refused:
-            if refused.cause is not RefusalCause.TWICE_OVER_ANSWER:
-                raise
+        plan = attempted({RefusalCause.TWICE_OVER_ANSWER}, self._layers, parsed)
+        if isinstance(plan, QueryRefused):
             composed = self._composed(parsed, SelectKind.OVER_RESULTS)  # the answer inside, and another pass over it
             if composed is None:
-                raise
+                raise plan
             return composed
+        empty = plan.composition is not None and not plans_asked(plan)  # SQL shows one row of an aggregate over it
+        return (empty and self._composed(parsed, SelectKind.OVER_RESULTS)) or plan
 
     def _layers(self, parsed: Parsed) -> Plan:
         """Bind a SELECT over an answer, with all that are over it before, as one pass over the answer."""

@@ -24,8 +24,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
-from lapwing.query.expressions.rows import RowScope, same_name
+from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.query.expressions.attempts import FORMS, MEETINGS, NAMES, VALUES
+from lapwing.query.expressions.rows import RowScope, attempted, same_name
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated, settles_unit
 from lapwing.query.from_clause.scope import Input, Scope, protected_table, rows_of
@@ -33,6 +34,8 @@ from lapwing.query.from_clause.subqueries import query_of_view, rows_in_from
 
 MOST_DEPTH: Final = 64
 """SELECTs in one another that are looked at."""
+_ELSEWHERE: Final = NAMES | FORMS | VALUES | MEETINGS | {RefusalCause.MIXES_UNITS}
+"""Binding may know better: there units may meet, names belong to a SELECT around it, and WHERE state bounds."""
 Tables = Sequence[exp.Expression]
 """Common table expressions, in the order of the text: each may name those before it."""
 
@@ -149,11 +152,13 @@ class Kinds:
         where = select.args.get("where") if select.args.get("joins") else None
         conditions = [] if where is None else conjuncts(where.this, self._within.nowhere)
         plain = [node for node in conditions if node.find(exp.Query) is None]
-        try:
+
+        def answer() -> bool:
             input_ = rows_in_from(select, needed_by(select, visible), plain, self._within)
             return isinstance(input_, Input) and asked(input_, rows_of(input_, self._within))
-        except QueryRefused:
-            return if_refused
+
+        told = attempted(_ELSEWHERE, answer)
+        return if_refused if isinstance(told, QueryRefused) else told
 
 
 def _together(kinds: Sequence[RelationKind]) -> RelationKind:

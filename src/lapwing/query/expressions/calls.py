@@ -10,11 +10,12 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import arithmetic, casts, conversion, logic, strings, temporal
 from lapwing.query.expressions.as_read import as_read, null_alike, with_read
+from lapwing.query.expressions.attempts import VALUES
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, walk
 from lapwing.query.expressions.library import ANONYMOUS, CLOCK_REMEDY, CLOCKS, LIBRARY, Signature
 from lapwing.query.expressions.logic import NULL_LITERAL
 from lapwing.query.expressions.naming import name_of, remedy_of
-from lapwing.query.expressions.rows import RowScope, is_column, require_present
+from lapwing.query.expressions.rows import RowScope, attempted, is_column, refused_as, require_present
 from lapwing.query.expressions.types import BOOLEAN, TEXT, Real, is_temporal
 from lapwing.query.expressions.unknown_names import unknown_function
 from lapwing.query.expressions.weight import bearable, require_small
@@ -42,22 +43,21 @@ def bind_both(node: exp.Expression, rows: RowScope) -> Expression:
         return value
     if not any(isinstance(part, ColumnReference) and (part.read or part.cleaned) for part in walk(value)):
         return value
-    try:
-        return with_read(value, bind_expression(node, rows.seen("read")))
-    except QueryRefused:  # of such wide values it may not be total
-        return value
+    read = attempted(VALUES, bind_expression, node, rows.seen("read"))
+    return value if isinstance(read, QueryRefused) else with_read(value, read)
 
 
 def _seen(handler: "Handler", node: exp.Expression, rows: RowScope) -> Expression:
     """Bind a node in its mode: what is compared as it is read, if that is total (`as_read`)."""
-    kind = type(node)
-    try:
-        if kind in _LOOKING and rows.mode != "bounded":
-            return handler(node, rows.seen("read"))
-        if rows.mode == "value" and (kind in _ROUNDING or casts.rounds(node)):
-            return handler(node, rows.seen("within"))
-    except QueryRefused:
-        pass
+    kind, wide = type(node), None
+    if kind in _LOOKING and rows.mode != "bounded":
+        wide = rows.seen("read")
+    elif rows.mode == "value" and (kind in _ROUNDING or casts.rounds(node)):
+        wide = rows.seen("within")
+    if wide is not None:
+        value = attempted(VALUES, handler, node, wide)
+        if not isinstance(value, QueryRefused):
+            return value
     if kind in _LOOKING:
         return handler(node, rows.seen("bounded"))
     return handler(node, rows if kind in _PASSING else computing(rows))
@@ -77,10 +77,9 @@ def ordered_by(node: exp.Expression, rows: RowScope) -> Expression:
 def looked_at(node: exp.Expression, rows: RowScope) -> Expression:
     """Bind what is compared with something, which is bound elsewhere."""
     if rows.mode != "bounded":  # where it was refused once, to try again would double the work at every level
-        try:
-            return bind_expression(node, rows.seen("read"))
-        except QueryRefused:
-            pass
+        read = attempted(VALUES, bind_expression, node, rows.seen("read"))
+        if not isinstance(read, QueryRefused):
+            return read
     return bind_expression(node, rows.seen("bounded"))
 
 
@@ -186,13 +185,15 @@ def _member(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "expressions")
     argument = bind_expression(node.this, rows)
     choices = [conversion.folded(bind_expression(choice, rows)) for choice in node.expressions]
-    try:
-        return _among(argument, choices)
-    except QueryRefused:
-        for choice, written in zip(choices, node.expressions, strict=True):  # at the first that does not fit
+
+    def at_the_first_misfit(refused: QueryRefused) -> QueryRefused:
+        for choice, written in zip(choices, node.expressions, strict=True):
             with rows.pointing(written):
                 _among(argument, [choice])
-        raise
+        return refused
+
+    with refused_as(at_the_first_misfit):
+        return _among(argument, choices)
 
 
 def _among(argument: Expression, choices: list[Expression]) -> Expression:
@@ -261,9 +262,8 @@ def _either(node: exp.Expression, rows: RowScope) -> Expression:
     read = looked_at(node, rows)
     if rows.mode == "bounded":
         return read
-    try:
-        value = bind_expression(node, rows.seen("bounded"))
-    except QueryRefused:
+    value = attempted(VALUES, bind_expression, node, rows.seen("bounded"))
+    if isinstance(value, QueryRefused):
         return read
     return (value if value.read is None else replace(value, read=None)) if null_alike(read, value) else read
 

@@ -1,8 +1,9 @@
 """What a question may name in one row: columns by SQL's rules, and refusals that know where they point."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from typing import ParamSpec, TypeVar
 
 from sqlglot import exp
 
@@ -11,6 +12,9 @@ from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.types import Mode
 from lapwing.query.expressions.unknown_names import part_refused, unknown_column, unknown_source
 from lapwing.query.text.positions import position_of
+
+Bound = TypeVar("Bound")
+Given = ParamSpec("Given")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +72,8 @@ class RowScope:
     def only(self, node: exp.Expression, *allowed: str) -> None:
         """Refuse a node that carries any argument outside an allow-list, and what is no node at all."""
         if not isinstance(node, exp.Expr):
-            raise QueryRefused(
-                "A part of the query is missing",
-                cause=RefusalCause.SYNTAX_ERROR,
-                remedy="Write what a clause or operator applies to.",
-            )
+            reason, remedy = "A part of the query is missing", "Write what a clause or operator applies to."
+            raise QueryRefused(reason, cause=RefusalCause.SYNTAX_ERROR, remedy=remedy)
         for name, value in node.args.items():
             if name not in allowed and value not in (None, False, [], ""):
                 part = value[0] if isinstance(value, list) else value
@@ -124,11 +125,15 @@ class RowScope:
             value = replace(found[0], written=identifier.name) if other else found[0]
             return value if self.mode == "value" else self._as_asked(value)
         if unit:
-            reason = f"'{identifier.name}' is the privacy unit and not a column of the catalog"
-            raise self.refusal(
-                node, RefusalCause.PRIVACY_UNIT_AS_VALUE, reason, f"Use COUNT(DISTINCT {identifier.name})."
-            )
+            reason, remedy = "is the privacy unit and not a column of the catalog", f"Use COUNT(DISTINCT {node.name})."
+            raise self.refusal(node, RefusalCause.PRIVACY_UNIT_AS_VALUE, f"'{node.name}' {reason}", remedy)
         raise unknown_column(node, self)
+
+    def has(self, node: exp.Expression) -> bool:
+        """Tell whether a name is that of one column, and not of several."""
+        qualifier = node.args.get("table")
+        sources = [source for source in self.sources if qualifier is None or same_name(qualifier, source.name)]
+        return sum(same_name(node.this, name) for source in sources for name in source.columns) == 1
 
     def is_unit(self, node: exp.Expression) -> bool:
         """Tell whether a node names the privacy unit."""
@@ -144,9 +149,8 @@ class RowScope:
         return bool(units)
 
     def _ambiguous(self, node: exp.Expression) -> QueryRefused:
-        return self.refusal(
-            node, RefusalCause.AMBIGUOUS_COLUMN, f"'{node.name}' is in several tables", "Write table.column."
-        )
+        reason = f"'{node.name}' is in several tables"
+        return self.refusal(node, RefusalCause.AMBIGUOUS_COLUMN, reason, "Write table.column.")
 
     @property
     def unit(self) -> str | None:
@@ -172,6 +176,18 @@ def refused_as(change: Callable[[QueryRefused], QueryRefused]) -> Iterator[None]
         yield
     except QueryRefused as refused:
         raise change(refused) from None
+
+
+def attempted(
+    causes: Set[RefusalCause], bind: Callable[Given, Bound], *args: Given.args, **options: Given.kwargs
+) -> Bound | QueryRefused:
+    """Return what is bound, or its refusal if that is an answer by its cause (`attempts`); any other is raised."""
+    try:
+        return bind(*args, **options)
+    except QueryRefused as refused:
+        if refused.cause in causes:
+            return refused
+        raise
 
 
 def is_column(node: exp.Expression) -> bool:

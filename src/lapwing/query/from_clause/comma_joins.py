@@ -25,7 +25,8 @@ from itertools import takewhile
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused, RefusalCause
-from lapwing.query.expressions.rows import RowScope
+from lapwing.query.expressions.attempts import MEETINGS, NAMES
+from lapwing.query.expressions.rows import RowScope, attempted
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.equalities import sides_of
 from lapwing.query.from_clause.public_joins import bind_join
@@ -135,11 +136,10 @@ def _asked_of_clusters(
     for part in conditions:
         inner = part.find(exp.Select) is not None
         for place, (join, cluster) in enumerate(clusters if inner else []):
-            try:
-                clusters[place] = (join, asked(part, cluster))
-            except QueryRefused:
-                continue
-            break
+            found = attempted(NAMES | MEETINGS, asked, part, cluster)
+            if not isinstance(found, QueryRefused):
+                clusters[place] = (join, found)
+                break
         else:
             rest.append(part)
     return clusters, rest

@@ -7,10 +7,11 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import logic
+from lapwing.query.expressions.attempts import FORMS, NOT_THEIRS
 from lapwing.query.expressions.calls import bind_expression, looked_at
 from lapwing.query.expressions.conversion import alike
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.expressions.rows import RowScope
+from lapwing.query.expressions.rows import RowScope, attempted
 from lapwing.query.from_clause.conditions import bind_condition, conjunction, filtered
 from lapwing.query.from_clause.scope import Input
 
@@ -62,12 +63,9 @@ def _both_missing(node: exp.Expression, rows: RowScope) -> tuple[exp.Expression,
 
 
 def binds(node: exp.Expression, rows: RowScope) -> bool:
-    """Tell whether a node names nothing but columns of these rows, and is understood."""
-    try:
-        bind_expression(node, rows)
-    except QueryRefused:
-        return False
-    return True
+    """Tell whether a node names nothing but columns of these rows."""
+    unbound = FORMS if node.find(exp.Query) is not None else frozenset()  # subqueries are bound elsewhere
+    return not isinstance(attempted(NOT_THEIRS | unbound, bind_expression, node, rows), QueryRefused)
 
 
 def separated(

@@ -15,10 +15,11 @@ from sqlglot import exp
 from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import conversion
+from lapwing.query.expressions.attempts import FORMS, NOT_THEIRS, VALUES
 from lapwing.query.expressions.calls import bind_both, bind_expression
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
 from lapwing.query.expressions.naming import name_of
-from lapwing.query.expressions.rows import RowScope
+from lapwing.query.expressions.rows import RowScope, attempted
 from lapwing.query.expressions.weight import require_few
 from lapwing.query.from_clause.select_list import chosen, named
 from lapwing.query.from_clause.unit_aggregates import AGGREGATES, UnitCall, bind_call, without_filter
@@ -174,11 +175,8 @@ def _collect(
             collected.read[aggregate] = read
         return
     if not isinstance(node, exp.Literal) and not _has_aggregate(node):
-        try:
-            expression = bind_expression(node, rows)
-        except QueryRefused:
-            expression = None
-        if expression is not None and expression in groups:
+        expression = attempted(NOT_THEIRS | FORMS, bind_expression, node, rows)
+        if not isinstance(expression, QueryRefused) and expression in groups:
             collected.groups.setdefault(expression, []).append(id(node))
             return
     for child in node.iter_expressions():
@@ -191,10 +189,8 @@ def _read(
     """Return the least or the greatest value as it is read; None of another aggregate, or if there is none."""
     if aggregate.function not in PASSING:
         return None
-    try:
-        return _aggregate(node, selection, rows.seen("read"))
-    except QueryRefused:
-        return None
+    read = attempted(VALUES, _aggregate, node, selection, rows.seen("read"))
+    return None if isinstance(read, QueryRefused) else read
 
 
 def read_too(

@@ -13,8 +13,9 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.as_read import as_read
+from lapwing.query.expressions.attempts import NOT_THEIRS
 from lapwing.query.expressions.calls import looked_at
-from lapwing.query.expressions.rows import RowScope, is_column, same_name
+from lapwing.query.expressions.rows import RowScope, attempted, is_column, same_name
 from lapwing.query.from_clause.conditions import bind_condition, conjuncts, filtered
 from lapwing.query.from_clause.equalities import equal
 from lapwing.query.from_clause.public_joins import check_name, equalities, joined, split
@@ -227,12 +228,10 @@ def _select_of(node: exp.Expression, rows: RowScope) -> exp.Expression:
 def _names_only(node: exp.Expression, rows: RowScope) -> bool:
     """Tell whether a condition is about these rows alone: names inside a subquery mean what is there, if they can."""
     for column in node.find_all(exp.Column):
-        try:
-            if not rows.is_unit(column):
-                rows.column(column)
-        except QueryRefused:
-            if column.parent_select is node.parent_select:
-                return False
+        unit = attempted(NOT_THEIRS, rows.is_unit, column)
+        value = None if unit is True else attempted(NOT_THEIRS, rows.column, column)
+        if isinstance(value, QueryRefused) and column.parent_select is node.parent_select:
+            return False
     return True
 
 

@@ -18,10 +18,11 @@ In a subquery rows without a unit do not exist either. Privacy is not affected: 
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.query.expressions.attempts import FORMS, VALUES
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
 from lapwing.query.expressions.naming import name_of
-from lapwing.query.expressions.rows import RowScope
+from lapwing.query.expressions.rows import RowScope, attempted
 
 _PASS_OVER_NULL = ("coalesce", "least", "greatest", "and", "or")
 """The functions that are NULL if all of their arguments are."""
@@ -71,10 +72,11 @@ def _is_dark(node: object, rows: RowScope, dark: frozenset[str]) -> bool:
         return False
     if rows.is_unit(node):
         return True
-    try:
-        return _null_without_a_unit(bind_expression(node, rows), dark)
-    except QueryRefused:  # whoever binds it next says why
+    expression = attempted(FORMS | VALUES, bind_expression, node, rows)
+    if isinstance(expression, QueryRefused):
+        # Whoever binds the aggregate refuses it, unless WHERE states bounds of a column: then every row has a unit.
         return True
+    return _null_without_a_unit(expression, dark)
 
 
 def _null_without_a_unit(expression: Expression, dark: frozenset[str]) -> bool:

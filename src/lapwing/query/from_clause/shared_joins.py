@@ -20,9 +20,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.errors import RefusalCause
 from lapwing.mechanisms.packing import MOST_UNITS, require_solver
-from lapwing.query.expressions.rows import RowScope, TableReference
+from lapwing.query.expressions.attempts import NAMES
+from lapwing.query.expressions.rows import RowScope, TableReference, attempted
 from lapwing.query.from_clause.conditions import filtered
 from lapwing.query.from_clause.equalities import all_of, filtered_by_own, pairs_in_order, separated, shown_of
 from lapwing.query.from_clause.scope import Input, Scope, rows_of
@@ -134,8 +135,6 @@ def place_apart(node: exp.Expression, bound: Input, other: Input, scope: Scope) 
 
 def _unit_named(node: exp.Expression, rows: RowScope) -> TableReference | None:
     """Return the table whose unit a node names."""
-    try:
-        named = rows.is_unit(node)
-        return next((source for source in rows.qualified(node) if source.unit is not None), None) if named else None
-    except QueryRefused:
+    if attempted(NAMES, rows.is_unit, node) is not True:
         return None
+    return next((source for source in rows.qualified(node) if source.unit is not None), None)

@@ -14,8 +14,9 @@ from sqlglot import exp
 from lapwing.catalog.public import PublicTable
 from lapwing.catalog.suggestions import meant
 from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.query.expressions.attempts import MEETINGS
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
-from lapwing.query.expressions.rows import RowScope, TableReference, same_name
+from lapwing.query.expressions.rows import RowScope, TableReference, attempted, same_name
 from lapwing.query.expressions.unknown_names import suggesting
 from lapwing.query.expressions.weight import require_small
 from lapwing.query.from_clause.comma_joins import bind_listed, is_inner, is_listed
@@ -58,12 +59,10 @@ def bind_composed(select: exp.Select, scope: Scope, *, sharing: bool) -> tuple[I
     Args:
         sharing: Whether rows of different units may meet where they cannot be kept apart.
     """
-    try:
+    if not sharing:
         return _composed(select, scope)
-    except QueryRefused:
-        if not sharing:
-            raise
-    return _composed(select, replace(scope, sharing=True))
+    apart = attempted(MEETINGS, _composed, select, scope)
+    return _composed(select, replace(scope, sharing=True)) if isinstance(apart, QueryRefused) else apart
 
 
 def _composed(select: exp.Select, scope: Scope) -> tuple[Input, Scope]:

@@ -17,8 +17,9 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import logic
 from lapwing.query.expressions.as_read import as_read
+from lapwing.query.expressions.attempts import NAMES
 from lapwing.query.expressions.expression import ColumnReference, Expression
-from lapwing.query.expressions.rows import RowScope, TableReference
+from lapwing.query.expressions.rows import RowScope, TableReference, attempted
 from lapwing.query.expressions.types import BOOLEAN
 from lapwing.query.from_clause.conditions import conjunction, filtered
 from lapwing.query.from_clause.equalities import (
@@ -227,14 +228,8 @@ def compares_units(node: exp.Expression, ours: RowScope, theirs: RowScope) -> bo
 
 def _is_unit(node: exp.Expression, rows: RowScope, others: RowScope) -> bool:
     """Tell whether a node names the unit of these rows, and nothing of the others."""
-    try:
-        named = rows.is_unit(node)
-    except QueryRefused:
-        return False
-    try:
-        return named and not others.is_unit(node)
-    except QueryRefused:
-        return named
+    ours, theirs = (attempted(NAMES, side.is_unit, node) is True for side in (rows, others))
+    return ours and not theirs
 
 
 def marked(input_: Input) -> tuple[Input, ColumnReference]:

@@ -7,15 +7,16 @@ Guarantee:
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.query.expressions.attempts import VALUES
 from lapwing.query.expressions.calls import bind_expression, looked_at, ordered_by
 from lapwing.query.expressions.expression import Literal
-from lapwing.query.expressions.rows import RowScope, same_name
+from lapwing.query.expressions.rows import RowScope, attempted, same_name
 from lapwing.query.expressions.weight import require_few
 from lapwing.query.from_clause.groupings import read_too
 from lapwing.query.from_clause.unit_aggregates import UnitCall, bind_call
@@ -45,6 +46,9 @@ def _find(node: exp.Expression, windows: list[exp.Window]) -> None:
             _find(child, windows)
 
 
+_FRAMES: Final = VALUES | {RefusalCause.INVALID_FRAME}
+
+
 def bind_windows(
     nodes: Sequence[exp.Window], definitions: Definitions, selection: FilteredRows, rows: RowScope
 ) -> tuple[FilteredRows, RowScope]:
@@ -62,9 +66,9 @@ def bind_windows(
     read: dict[Window, Window] = {}
     for node, window in zip(nodes, bound, strict=True):
         if window.function in PASSING:
-            with suppress(QueryRefused):
-                same = _window(node, _written(node, definitions, rows), selection.rows_per_unit, rows.seen("read"))
-                read |= {window: same} if same != window else {}
+            written = _written(node, definitions, rows)
+            same = attempted(VALUES, _window, node, written, selection.rows_per_unit, rows.seen("read"))
+            read |= {} if isinstance(same, QueryRefused) or same == window else {window: same}
     added, further = read_too(added, windows, read)
     places = dict(zip(windows, added, strict=True))
     prepared = {**rows.prepared, **{id(node): places[window] for node, window in zip(nodes, bound, strict=True)}}
@@ -146,10 +150,10 @@ def _window(node: exp.Window, written: WindowText, most: int, rows: RowScope) ->
     plain = replace(rows, mode="value")
     groups = {looked_at(part, rows) for part in written.partition if not rows.is_unit(part)}
     called, where, ignores_nulls = function_of(node, rows)
-    try:
-        frame, order = bind_frame(written.spec, node, _order(written.order, plain), most, rows)
-    except QueryRefused:  # RANGE takes bounds
-        frame, order = bind_frame(written.spec, node, _order(written.order, rows.seen("bounded")), most, rows)
+    framed = attempted(_FRAMES, lambda: bind_frame(written.spec, node, _order(written.order, plain), most, rows))
+    if isinstance(framed, QueryRefused):  # RANGE takes bounds
+        framed = bind_frame(written.spec, node, _order(written.order, rows.seen("bounded")), most, rows)
+    frame, order = framed
     frame, order = settled(str(name_in_plan(called)), node, order, frame, ignores_nulls, rows)
     seen = most if frame is None else frame.most(most)
     call = UnitCall(node=called, where=where, most=seen, rows=rows, windowed=True)

@@ -13,10 +13,12 @@ from typing import Final
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.errors import RefusalCause
 from lapwing.query.classify.kinds import Kinds, RelationKind, stands_in_from, visible_in
 from lapwing.query.expressions.as_read import as_read, is_far
+from lapwing.query.expressions.attempts import NO_PUBLIC_ROWS
 from lapwing.query.expressions.expression import Constant
+from lapwing.query.expressions.rows import attempted
 from lapwing.query.from_clause.common_tables import with_named
 from lapwing.query.from_clause.scope import PublicInput, Scope
 from lapwing.query.from_clause.subqueries import unnamed
@@ -110,10 +112,7 @@ def _values(query: exp.Expression, visible: Sequence[exp.Expression], within: Sc
         within.nowhere.only(query.args["distinct"])
         query = query.copy()
         query.set("distinct", None)
-    try:
-        found = unnamed(with_named(query, visible), within)
-    except QueryRefused:
-        return None
+    found = attempted(NO_PUBLIC_ROWS, unnamed, with_named(query, visible), within)
     if not isinstance(found, PublicInput) or len(found.source.columns) != 1:
         return None
     (shown,) = found.source.columns.values()

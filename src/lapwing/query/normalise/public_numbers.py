@@ -14,13 +14,14 @@ from typing import Final
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
 from lapwing.query.classify.asked_constants import numbers_in
 from lapwing.query.classify.kinds import Kinds, RelationKind, visible_in
 from lapwing.query.classify.outer_keys import compared_with_outer
 from lapwing.query.classify.scalar_subqueries import scalars_in
 from lapwing.query.expressions.as_read import as_read, is_far
+from lapwing.query.expressions.attempts import NO_PUBLIC_ROWS
 from lapwing.query.expressions.expression import ColumnReference, Constant
+from lapwing.query.expressions.rows import attempted
 from lapwing.query.from_clause.common_tables import bare, with_named
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
@@ -151,10 +152,7 @@ def _rows(
     named = [exp.alias_(node.copy(), f"value{place}", quoted=True) for place, node in enumerate(items)]
     other.set("expressions", named)
     other.set("where", exp.Where(this=exp.and_(*conditions, copy=True)) if conditions else None)
-    try:
-        found = unnamed(with_named(other, visible), within)
-    except QueryRefused:
-        return None
+    found = attempted(NO_PUBLIC_ROWS, unnamed, with_named(other, visible), within)
     if not isinstance(found, PublicInput):
         return None
     floats = as_stored(found.rows.table)

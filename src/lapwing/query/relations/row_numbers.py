@@ -25,7 +25,9 @@ from typing import Final, cast
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import arithmetic, conversion, numeric
+from lapwing.query.expressions.attempts import VALUES
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, walk
+from lapwing.query.expressions.rows import attempted
 from lapwing.query.expressions.types import Fixed, Real
 
 Numbers = tuple[tuple[int, int | None], ...]
@@ -229,9 +231,8 @@ def _tried(function: str, left: Expression, right: Expression) -> Admitted:
 
 
 def _may_hold(function: str, left: Expression, right: Expression, name: str, number: int) -> bool:
-    try:
-        sides = [narrowed(side, name, number).type for side in (left, right)]
-    except QueryRefused:  # its bounds are too wide for a type of their own
+    sides = attempted(VALUES, lambda: [narrowed(side, name, number).type for side in (left, right)])
+    if isinstance(sides, QueryRefused):  # its bounds are too wide for a type of their own
         return True
     intervals = [_interval(kind) for kind in sides if isinstance(kind, Fixed | Real)]
     return len(intervals) < 2 or _HOLDS[function](*intervals)
