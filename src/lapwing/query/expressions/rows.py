@@ -130,7 +130,7 @@ class RowScope:
         raise unknown_column(node, self)
 
     def has(self, node: exp.Expression) -> bool:
-        """Tell whether a name is that of one column, and not of several."""
+        """Tell whether exactly one column has this name."""
         qualifier = node.args.get("table")
         sources = [source for source in self.sources if qualifier is None or same_name(qualifier, source.name)]
         return sum(same_name(node.this, name) for source in sources for name in source.columns) == 1
