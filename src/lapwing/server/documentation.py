@@ -35,12 +35,22 @@ LARGER: Final = {"epsilon": 4}
 OPTIONAL: Final = ("share", "scopes", "question")
 """Shown in examples though they may be left out."""
 KEY: Final = "Idempotency-Key"
-STYLE: Final = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
-pre { background: #f3f3f0; padding: 0.8rem; overflow-x: auto; }
-h2 { margin-top: 2rem; } table { border-collapse: collapse; } td, th { padding: 0.2rem 0.8rem 0.2rem 0; }
-td, th { text-align: left; vertical-align: top; } code { white-space: pre-wrap; }
-@media (prefers-color-scheme: dark) { body { background: #181818; color: #ddd; } pre { background: #262626; } }
-a { color: inherit; }
+STYLE: Final = """/* The colours are those of the console. */
+:root {
+  color-scheme: light dark;
+  --ground: #f7f8f6; --sheet: #fff; --line: #d5dbd7; --ink: #17211d; --accent: #0b6654;
+}
+@media screen and (prefers-color-scheme: dark) {
+  :root { --ground: #111614; --sheet: #19201d; --line: #34403a; --ink: #e6ebe8; --accent: #62ccb2; }
+}
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem;
+  background: var(--ground); color: var(--ink); overflow-wrap: break-word; }
+a { color: var(--accent); text-underline-offset: .15em; }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+h1, h2, h3 { line-height: 1.25; } h1 { font-size: 1.6rem; } h2 { font-size: 1.125rem; margin-top: 2rem; }
+pre { background: var(--sheet); border: 1px solid var(--line); border-radius: 8px; padding: 0.8rem; overflow-x: auto; }
+table { border-collapse: collapse; } td, th { padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; vertical-align: top; }
+code { white-space: pre-wrap; }
 """
 QUESTION: Final = "SELECT COUNT(*) AS n FROM visits"
 
