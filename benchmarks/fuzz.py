@@ -2,9 +2,9 @@
 
     python benchmarks/fuzz.py [questions]
 
-Three of ten are about linked tables. What is asked is a function of its number and of LAPWING_SEED alone, so this
-begins with what the long run of the tests asks, and goes on. See `tests/support/query/fuzzing.py`. A question that
-fails is printed, and ends in an exit status that is not 0.
+Three of ten are about linked tables, and one is about rows that meet others by comparisons. What is asked is a function
+of its number and of LAPWING_SEED alone, so this begins with what the long run of the tests asks, and goes on. See
+`tests/support/query/fuzzing.py`. A question that fails is printed, and ends in an exit status that is not 0.
 """
 
 import os
@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 
 QUESTIONS = 50_000
+NAMES = ("test_fuzz", "test_linked_fuzz", "test_matched_fuzz")
 ROOT = Path(__file__).parents[1]
-TESTS = [f"tests/query/{name}.py::test_random_questions" for name in ("test_fuzz", "test_linked_fuzz")]
+TESTS = [f"tests/query/{name}.py::test_random_questions" for name in NAMES]
 
 
 def main(questions: int) -> int:

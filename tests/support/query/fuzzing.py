@@ -6,7 +6,8 @@ and without another unit. Some, and those that are refused, go all the way throu
 printed with its seed.
 
 The short run asks the questions of a corpus (`corpus`), the long run those and 10,000 others, drawn from its seed.
-`LAPWING_FUZZ=100000` asks more, as `python benchmarks/fuzz.py` does. Of ten questions three are about linked tables.
+`LAPWING_FUZZ=100000` asks more, as `python benchmarks/fuzz.py` does. Of ten questions three are about linked tables,
+and one is about rows that meet others by comparisons.
 """
 
 import os
@@ -41,6 +42,7 @@ from tests.support.replay import write
 
 CASES: Final = int(os.environ.get("LAPWING_FUZZ", "10000"))
 LINKED: Final = CASES * 3 // 10
+MATCHED: Final = CASES // 10
 FIRST: Final = SEED * 1_000_000_000
 """The number of the first random question."""
 RESPELLED, PRICED, AFRESH = 4, 3, 7
@@ -282,3 +284,13 @@ def first_found(place: Place, first: int = 0, most: int = 1000) -> int | None:
         except AssertionError:
             return seed
     return None
+
+
+def found_with(bug: tuple[int, Any, str, Any], place: Place, monkeypatch: pytest.MonkeyPatch) -> int | None:
+    """Plant a bug, and return the number of the question that shows it.
+
+    Args: bug: the number to begin with, and what is planted: an object, the name of an attribute, and its value.
+    """
+    first, owner, name, planted = bug
+    monkeypatch.setattr(owner, name, planted)
+    return first_found(place, first)

@@ -199,7 +199,7 @@ class OuterSelect:
 
     def _over_groups(self, node: exp.Expression, groups: Sequence[exp.Expression], select: exp.Select) -> None:
         """Make a window function over each group of every aggregate in a node."""
-        if node in groups or isinstance(node, exp.Subquery):
+        if _is_group(node, groups) or isinstance(node, exp.Subquery):
             return
         if isinstance(node, exp.Filter):
             node = _as_case(node, self._rows)
@@ -231,6 +231,18 @@ class OuterSelect:
             raise self._rows.refusal(node, RefusalCause.NOT_GROUPED, reason, "Add it to GROUP BY.")
         for child in list(node.iter_expressions()):
             self._over_groups(child, groups, select)
+
+
+def _is_group(node: exp.Expression, groups: Sequence[exp.Expression]) -> bool:
+    """Tell whether a node is one of GROUP BY, without regard to the case of names."""
+    return any(node == group or (type(node) is type(group) and _folded(node) == _folded(group)) for group in groups)
+
+
+def _folded(node: exp.Expression) -> exp.Expression:
+    folded = node.copy()
+    for identifier in folded.find_all(exp.Identifier):
+        identifier.replace(exp.to_identifier(identifier.name.casefold(), quoted=True))
+    return folded
 
 
 def _as_case(node: exp.Expression, rows: RowScope) -> exp.Expression:

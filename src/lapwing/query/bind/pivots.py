@@ -212,8 +212,9 @@ def _stacked(
     kept = [column for column in columns if not any(same_name(node.this, column) for node in read)]
     legs = []
     for node in read:
+        name = next((column for column in columns if same_name(node.this, column)), node.name)
         items: list[exp.Expression] = [exp.column(column, quoted=True) for column in kept]
-        items += [_named(exp.Literal.string(node.name), named[0]), _named(node.copy(), named[1])]
+        items += [_named(exp.Literal.string(name), named[0]), _named(node.copy(), named[1])]
         leg = exp.Select(expressions=items, from_=exp.From(this=source.copy()))
         if not nulls:
             known = exp.Not(this=exp.Is(this=node.copy(), expression=exp.Null()))
@@ -237,12 +238,12 @@ def _united(legs: Sequence[exp.Expression]) -> exp.Expression:
 def _columns_of(source: exp.Expression, within: Scope) -> list[str] | None:
     """Return the names of the columns of an item of FROM; None if the text and the catalog do not say them."""
     if isinstance(source, exp.Subquery):
-        return _shown_by(source.this)
+        return _shown_by(source.this, within)
     if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
         return None
     common = _common(source)
     if common is not None:
-        return None if common.args["alias"].args.get("columns") else _shown_by(common.this)
+        return None if common.args["alias"].args.get("columns") else _shown_by(common.this, within)
     table = protected_table(source.this, within)
     if table is not None:
         names, unit = [column.name for column in table.columns], unit_of(table)
@@ -257,11 +258,19 @@ def _common(source: exp.Table) -> exp.Expression | None:
     return next(named, None)
 
 
-def _shown_by(query: exp.Expression) -> list[str] | None:
-    """Return the names that a SELECT shows; None if it shows * or something without a name."""
+def _shown_by(query: exp.Expression, within: Scope) -> list[str] | None:
+    """Return the names that a SELECT shows, as tables have them; None if it shows * or something without a name."""
     while isinstance(query, exp.Subquery):
         query = query.this
     if not isinstance(query, exp.Select):
         return None
-    named = [type(item) is exp.Alias or is_column(item) for item in query.expressions]
-    return [item.alias_or_name for item in query.expressions] if all(named) else None
+    if not all(type(item) is exp.Alias or is_column(item) for item in query.expressions):
+        return None
+    clause = query.args.get("from_")
+    known = [] if clause is None or query.args.get("joins") else _columns_of(clause.this, within) or []
+    return [_called(item, known) for item in query.expressions]
+
+
+def _called(item: exp.Expression, known: Sequence[str]) -> str:
+    own = (name for name in known if is_column(item) and same_name(item.this, name))
+    return next(own, str(item.alias_or_name))

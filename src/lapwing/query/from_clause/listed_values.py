@@ -35,8 +35,9 @@ def with_listed_values(select: exp.Expression) -> exp.Expression | None:
     name = alias.copy() if alias is not None else exp.TableAlias(this=item.this.copy())
     select.set("from_", exp.From(this=exp.Subquery(this=_united(copies), alias=name)))
     select.set("joins", [join for i, join in enumerate(joins) if i != place])
+    known = {name.casefold() for name in names}
     for column in list(select.find_all(exp.Column)):
-        if column.name in names and column.table == called:
+        if column.name.casefold() in known and column.table.casefold() == called.casefold():
             column.set("table", None)
     return select
 

@@ -26,6 +26,7 @@ from lapwing.query.normalise.clause_spellings import (
 from lapwing.query.normalise.distinct_on import with_first_rows
 from lapwing.query.normalise.distinct_rows import with_distinct_rows
 from lapwing.query.normalise.lateral_joins import with_grouped_laterals
+from lapwing.query.normalise.listed_joins import with_listed_joins
 from lapwing.query.normalise.most_common import with_most_common
 from lapwing.query.normalise.report_fields import field_of_report, with_intervals, with_parts_of_list
 from lapwing.query.normalise.server_spellings import of_server, with_named_items
@@ -47,7 +48,12 @@ def rewritten(select: exp.Select, kept: Collection[int], within: Scope) -> exp.S
         return None
     # The name of the data set may stand before that of a table as a schema does.
     schemas = partial(without_schema, schemas=(*_SCHEMAS, within.catalog.name.lower()))
-    selects = (*_SELECTS, partial(with_named_items, within=within), partial(with_distinct_rows, kinds=Kinds(within)))
+    selects = (
+        partial(with_listed_joins, within=within),
+        *_SELECTS,
+        partial(with_named_items, within=within),
+        partial(with_distinct_rows, kinds=Kinds(within)),
+    )
     spellings: Mapping[type[exp.Expression], Spelling] = {
         **_SPELLINGS,
         exp.Table: schemas,

@@ -175,6 +175,10 @@ def joined(chance: random.Random, world: World) -> Question:
         "visits v JOIN visits w ON v.person = w.person AND v.seen < w.seen": ("w.plan", "SUM(w.age)", "COUNT(*)"),
         "visits v JOIN (VALUES ('n', 2), ('s', 3)) AS f(site, weight) ON v.site = f.site": (
             "f.weight", "SUM(f.weight)", "COUNT(*)"),
+        f"visits v {left}JOIN (VALUES ('n', 2), ('s', 3), ('w', 7)) AS f(site, weight) USING (site)": (
+            "f.weight", "SUM(f.weight)", "COUNT(f.weight)"),
+        "generate_series(0, 40, 10) AS g(step) JOIN visits v ON v.age BETWEEN g.step AND g.step + 15": (
+            "g.step", "SUM(v.age - g.step)", "COUNT(*)"),
         "visits v CROSS JOIN UNNEST([1, 2, 3]) AS t(copy)": ("t.copy", "SUM(t.copy)", "COUNT(*)"),
         "places p JOIN visits v ON v.age >= p.rate AND v.age < p.rate + 9": ("p.region", "SUM(p.rate)", "COUNT(*)"),
         f"visits v {left}JOIN places p ON v.day > p.opened AND v.pay > p.rate": ("p.region", "SUM(p.rate)", "COUNT(*)"),

@@ -1,0 +1,204 @@
+"""Joins of rows to lists of constants: visits v JOIN (VALUES ('a', 2), ('b', 3)) AS f (plan, w) ON v.plan = f.plan.
+
+A row meets at most one row of the list, where the list's keys differ. So the other columns of the list are functions of
+the row, f.w is CASE v.plan WHEN 'a' THEN 2 WHEN 'b' THEN 3 END, and the join keeps the rows whose plan is listed.
+A LEFT JOIN keeps all of them. So a unit has no more rows than before, and nothing else is to prove.
+
+Any other condition is written as `visits AS v, (VALUES …) AS f WHERE …`: the same rows, where all joins are inner.
+A list that stands first is joined second: inner joins may be made in any order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from sqlglot import exp
+
+from lapwing.catalog.table import Table
+from lapwing.query.classify.kinds import Kinds, RelationKind, visible_in
+from lapwing.query.expressions.rows import is_column, same_name
+from lapwing.query.from_clause.comma_joins import is_inner, is_listed
+from lapwing.query.from_clause.conditions import conjuncts
+from lapwing.query.from_clause.listed_values import Row, has_only, list_of
+from lapwing.query.from_clause.scope import Scope, protected_table
+
+_NUMBERS: Final = ("integer", "decimal", "float")
+
+
+def with_listed_joins(select: exp.Expression, within: Scope) -> exp.Expression | None:
+    """Return a SELECT over rows without ON and USING of its first list of constants; None if there is none."""
+    clause, joins = select.args.get("from_"), select.args.get("joins") or []
+    if not isinstance(select, exp.Select) or clause is None or not joins or not has_only(clause, "this"):
+        return None
+    items = [clause.this, *(join.this for join in joins)]
+    if not any(isinstance(item, exp.Values | exp.Unnest) for item in items):
+        return None
+    kinds = set(Kinds(within).in_from(select, visible_in(select)))
+    if RelationKind.PROTECTED not in kinds or RelationKind.RELEASED in kinds:
+        return None
+    if list_of(items[0]) is not None:
+        return _second(select, joins)
+    place = next((i for i, join in enumerate(joins) if not is_listed(join) and list_of(join.this) is not None), None)
+    if place is None or not has_only(joins[place], "this", "on", "using", "side", "kind"):
+        return None
+    join = joins[place]
+    on = _condition(join, clause.this, alone=place == 0)
+    if on is None or str(join.args.get("kind") or "").upper() not in ("", "INNER", "OUTER"):
+        return None
+    lookup = _Lookup.of(join, on, select, within)
+    if lookup is not None and lookup.names_are_clear(select):
+        select.set("joins", [other for other in joins if other is not join])
+        return lookup.written(select)
+    if join.args.get("side") or not all(is_inner(other) for other in joins if other is not join) or _has_star(select):
+        return None
+    select.where(on, copy=False)
+    join.replace(exp.Join(this=_with_names_of_its_own(select, join.this, within), kind="CROSS"))
+    return select
+
+
+def _has_star(select: exp.Select) -> bool:
+    shown = (item.this if isinstance(item, exp.Column) else item for item in select.expressions)
+    return any(isinstance(item, exp.Star) for item in shown)
+
+
+def _with_names_of_its_own(select: exp.Select, item: exp.Expression, within: Scope) -> exp.Expression:
+    """Return a list whose columns have no name of a column of the table before it; what names them is changed too."""
+    first, alias = select.args["from_"].this, item.args["alias"]
+    table = protected_table(first.this, within) if isinstance(first, exp.Table) else None
+    taken = {column.name.casefold() for column in table.columns} if table is not None else set()
+    for name in [column for column in alias.args.get("columns") or [] if column.name.casefold() in taken]:
+        known, renamed = name.name.casefold(), exp.to_identifier(f"{name.name} of {alias.name}", quoted=True)
+        for node in list(select.find_all(exp.Column)):
+            if (node.table.casefold(), node.name.casefold()) == (alias.name.casefold(), known):
+                other = exp.Column(this=renamed.copy(), table=node.args["table"].copy())
+                shown = node.parent is select and node.arg_key == "expressions"
+                node.replace(exp.alias_(other, node.name, quoted=True) if shown else other)
+        name.replace(renamed)
+    return item
+
+
+def _second(select: exp.Select, joins: Sequence[exp.Expression]) -> exp.Expression | None:
+    """Return a SELECT in which a list of constants stands after the table that it is joined with."""
+    first, join = select.args["from_"].this, joins[0]
+    if not is_inner(join) or join.args.get("using") or list_of(join.this) is not None:
+        return None
+    after = exp.Join(this=first.copy(), on=join.args.get("on"), kind=join.args.get("kind"))
+    select.set("from_", exp.From(this=join.this.copy()))
+    select.set("joins", [after, *joins[1:]])
+    return select
+
+
+def _condition(join: exp.Expression, first: exp.Expression, *, alone: bool) -> exp.Expression | None:
+    """Return what ON or USING says."""
+    shared = join.args.get("using") or []
+    if not shared:
+        return join.args.get("on")
+    if not alone or len(shared) != 1 or not first.alias_or_name:
+        return None
+    ours, theirs = (exp.column(shared[0].copy(), table=item.alias_or_name) for item in (first, join.this))
+    return exp.EQ(this=ours, expression=theirs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lookup:
+    """A list that is joined on one column of a table, of which the list's values all differ.
+
+    Args:
+        rest: What ON says beside this.
+    """
+
+    called: str
+    names: tuple[str, ...]
+    rows: Sequence[Row]
+    place: int
+    column: exp.Expression
+    rest: Sequence[exp.Expression]
+    outer: bool
+
+    @classmethod
+    def of(cls, join: exp.Expression, on: exp.Expression, select: exp.Select, within: Scope) -> "_Lookup | None":
+        item, listed = select.args["from_"].this, list_of(join.this)
+        table = protected_table(item.this, within) if isinstance(item, exp.Table) and item.alias_or_name else None
+        if listed is None or table is None or any(same_name(item.this, t.alias) for t in visible_in(select)):
+            return None
+        called, names, rows = listed
+        parts, outer = conjuncts(on), str(join.args.get("side") or "").upper() == "LEFT"
+        if (outer and len(parts) > 1) or (not outer and join.args.get("side")):
+            return None
+        for part in parts:
+            if type(part) is not exp.EQ:
+                continue
+            for column, key in ((part.this, part.expression), (part.expression, part.this)):
+                place = _key(key, called, names)
+                if place is not None and _differ([row[place] for row in rows], _type_of(column, item, table)):
+                    rest = [other for other in parts if other is not part]
+                    return cls(
+                        called=called, names=names, rows=rows, place=place, column=column, rest=rest, outer=outer
+                    )
+        return None
+
+    def names_are_clear(self, select: exp.Select) -> bool:
+        """Tell whether the names of the list's columns mean nothing else, and none is shown by a star."""
+        aliases = {item.alias.casefold() for item in select.expressions if isinstance(item, exp.Alias)}
+        both = aliases.intersection(name.casefold() for name in self.names)
+        clauses = [select.args.get(name) for name in ("group", "having", "qualify", "order")] if both else []
+        named = [column for clause in clauses if clause is not None for column in clause.find_all(exp.Column)]
+        return not _has_star(select) and not any(
+            not column.table and column.name.casefold() in both for column in named
+        )
+
+    def written(self, select: exp.Select) -> exp.Select:
+        """Return the SELECT with a function of the column in the place of the list's columns."""
+        known = [name.casefold() for name in self.names]
+        keys = [row[self.place].copy() for row in self.rows]
+        kept = exp.In(this=self.column.copy(), expressions=keys)
+        if not self.outer:
+            for part in (kept, *self.rest):
+                select.where(part, copy=False)
+        for node in list(select.find_all(exp.Column)):
+            owned = node.table.casefold() in (self.called.casefold(), "") and node.name.casefold() in known
+            if not owned or (not node.table and node.parent_select is not select):
+                continue
+            value = self._value(known.index(node.name.casefold()), kept)
+            shown = node.parent is select and node.arg_key == "expressions"
+            node.replace(exp.alias_(value, node.name, quoted=True) if shown else value)
+        return select
+
+    def _value(self, place: int, kept: exp.Expression) -> exp.Expression:
+        if place == self.place:
+            matched = exp.If(this=kept.copy(), true=self.column.copy())
+            return exp.Case(ifs=[matched]) if self.outer else self.column.copy()
+        pairs = [(row[self.place], row[place]) for row in self.rows]
+        cases = [exp.If(this=exp.EQ(this=self.column.copy(), expression=k.copy()), true=v.copy()) for k, v in pairs]
+        return exp.Case(ifs=cases)
+
+
+def _key(node: exp.Expression | None, called: str, names: Sequence[str]) -> int | None:
+    """Return which column of the list a node is."""
+    known = [name.casefold() for name in names]
+    if not isinstance(node, exp.Column) or not is_column(node) or node.table.casefold() != called.casefold():
+        return None
+    return known.index(node.name.casefold()) if node.name.casefold() in known else None
+
+
+def _type_of(node: exp.Expression, item: exp.Expression, table: Table) -> str:
+    """Return the type of a column of a table; none if it is anything else."""
+    if not is_column(node) or node.text("table").casefold() != item.alias_or_name.casefold():
+        return ""
+    return next((column.type for column in table.columns if same_name(node.this, column.name)), "")
+
+
+def _differ(keys: Sequence[exp.Expression], kind: str) -> bool:
+    """Tell whether values that are compared with a column of a type are different for certain."""
+    values = [_value_of(key, kind) for key in keys]
+    return None not in values and len(set(values)) == len(values)
+
+
+def _value_of(node: exp.Expression, kind: str) -> Decimal | str | None:
+    literal, sign = (node.this, -1) if isinstance(node, exp.Neg) else (node, 1)
+    if not isinstance(literal, exp.Literal) or literal.is_string != (kind == "string"):
+        return None
+    if kind == "string":
+        return str(literal.this) if sign > 0 else None
+    return sign * Decimal(literal.this) if kind in _NUMBERS else None
