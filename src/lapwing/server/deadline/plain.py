@@ -63,8 +63,7 @@ def seconds_of(took: Mapping[str, float]) -> dict[str, float]:
 def steps(question: Question) -> Counter[str] | None:
     """Return how often each step is taken for a row; None of a question of which the model says what it takes.
 
-    Every node of a condition and every measure is one that is known here, or there is no result: what this page has
-    not heard of is not left out.
+    If a node of a condition or a measure is not known here, there is no result. Nothing unknown is left out.
     """
     relation = question.selection.relation
     if not isinstance(relation, ProtectedRows) or relation.table.link is not None or question.keys or question.sets:
