@@ -62,7 +62,7 @@ FIGURES: Mapping[str, Figure] = {
     "patches": Figure(what="`monkeypatch.setattr` in tests", once=1023, most=1150),
     "private patches": Figure(what="Patches of private names in tests", once=263, most=180),
     "files": Figure(what="Files of the walk", once=50, most=51),
-    "returns": Figure(what="Returns of the walk", once=55, most=34),
+    "returns": Figure(what="Returns of the walk", once=55, most=26),
 }
 
 

@@ -82,12 +82,14 @@ class InversionTable:
     boundaries: int
     guide: NDArray[np.int16] = field(repr=False)
 
+    def __post_init__(self) -> None:
+        if not 2 <= self.boundaries <= _MOST_BOUNDARIES:
+            raise ValueError(f"a table has 2 to {_MOST_BOUNDARIES} boundaries, not {self.boundaries}")
+
     @classmethod
     def of(cls, law: IntegerLaw) -> Self:
         """Build the table of a law."""
         first, brackets = law.boundaries()
-        if not 2 <= len(brackets) <= _MOST_BOUNDARIES:
-            raise ValueError(f"a table has 2 to {_MOST_BOUNDARIES} boundaries, not {len(brackets)}")
         possible, certain = _ends(brackets)
         guide = _guide(possible, certain, len(brackets))
         return cls(law=law, first=first, possible=possible, certain=certain, boundaries=len(brackets), guide=guide)

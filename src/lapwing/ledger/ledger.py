@@ -18,7 +18,7 @@ from lapwing.errors import AllowanceExhausted, DataStopped, LedgerFault, QueryRe
 from lapwing.ledger import administration, reading
 from lapwing.ledger.allowances import LimitsNow, require_chargeable
 from lapwing.ledger.curating import resumed
-from lapwing.ledger.entries import Charge, Charged, Entry, StoredAnswer, subject_of
+from lapwing.ledger.entries import Charge, Charged, Entry, StoredAnswer
 from lapwing.ledger.events import noted
 from lapwing.ledger.faults import Cause
 from lapwing.ledger.group_commit import GroupCommit
@@ -109,7 +109,7 @@ class Ledger:
         """
 
         def found(transaction: Transaction) -> tuple[LedgerState, list[tuple[StoredAnswer, ...]]]:
-            return transaction.state, [_answers(transaction, key) for key in keys]
+            return transaction.state, [transaction.answers(key) for key in keys]
 
         return self._group.carry_out(found)
 
@@ -359,13 +359,3 @@ class Ledger:
 def now() -> str:
     """Return the time that an entry bears which is made now, in UTC."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
-def _answers(transaction: Transaction, key: str) -> tuple[StoredAnswer, ...]:
-    found = []
-    for entry in transaction.log.answered_charges(subject_of(key)):
-        charge = entry.charge()
-        if charge.key == key and charge.version == transaction.state.version:
-            payload = reading.payload(transaction.log, entry.sequence)
-            found.append(StoredAnswer(sequence=entry.sequence, loss=charge.loss, payload=payload))
-    return tuple(sorted(found, key=lambda answer: (-answer.loss.amount, answer.sequence)))

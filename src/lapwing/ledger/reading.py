@@ -15,6 +15,7 @@ from lapwing.ledger.faults import COUNTED, Cause, given_up
 from lapwing.ledger.snapshots import LedgerSnapshot, LedgerSnapshots
 from lapwing.ledger.state import LedgerState
 from lapwing.ledger.store import Chain, Log
+from lapwing.ledger.transaction import payload
 from lapwing.ledger.transitions import fold
 from lapwing.ledger.wording import Wording
 from lapwing.privacy.measures import Loss
@@ -228,14 +229,6 @@ def _causes(ended: Sequence[int], log: Log) -> dict[int, Cause]:
         if not left:  # mostly it comes soon after the charge
             break
     return causes
-
-
-def payload(log: Log, charge: int) -> str:
-    """Return the payload of a charge's answer, which is there."""
-    answer = log.answer(charge)
-    if answer is None:
-        raise broken(charge, "has lost its answer")
-    return str(answer.contents()["payload"])
 
 
 def is_answered(log: Log, sequence: int, text: str) -> bool:

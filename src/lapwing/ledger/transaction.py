@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import final
 
 from lapwing.errors import LedgerFault
-from lapwing.ledger.entries import GENESIS, RESTORE, Entry
+from lapwing.ledger.entries import GENESIS, RESTORE, Entry, StoredAnswer, broken, subject_of
 from lapwing.ledger.mark import HeldMark, Mark
 from lapwing.ledger.state import LedgerState
 from lapwing.ledger.store import Log
@@ -72,6 +72,14 @@ def rolled_back(name: str, sequence: int) -> LedgerFault:
     )
 
 
+def payload(log: Log, charge: int) -> str:
+    """Return the payload of a charge's answer, which is there."""
+    answer = log.answer(charge)
+    if answer is None:
+        raise broken(charge, "has lost its answer")
+    return str(answer.contents()["payload"])
+
+
 @final
 class Transaction:
     """The ledger at its newest state, held alone.
@@ -116,6 +124,16 @@ class Transaction:
         if self._after is None:
             raise rolled_back(self._name, 1)
         return self._after
+
+    def answers(self, key: str) -> tuple[StoredAnswer, ...]:
+        """Return the answers to a key about the current data, the dearest first; see `Ledger.look_up`."""
+        found = []
+        for entry in self.log.answered_charges(subject_of(key)):
+            charge = entry.charge()
+            if charge.key == key and charge.version == self.state.version:
+                text = payload(self.log, entry.sequence)
+                found.append(StoredAnswer(sequence=entry.sequence, loss=charge.loss, payload=text))
+        return tuple(sorted(found, key=lambda answer: (-answer.loss.amount, answer.sequence)))
 
     def append(self, *entries: Entry) -> list[LedgerState]:
         """Append entries that `commit` makes durable, and return the state after each.

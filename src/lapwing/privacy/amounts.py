@@ -23,7 +23,7 @@ _MOST_BITS = 1 << 13
 _GRID_STEPS = 10**24
 _MOST_PROBABLE = 10**300
 # Long enough for every number that `exact` takes: 10¹⁰⁰ · 2⁸¹⁹² has 2,567 digits.
-_WRITTEN = re.compile(r"[0-9]{1,2567}(\.[0-9]{1,2567}|/[0-9]{1,2567})?")
+_WRITTEN = re.compile(r"[0-9]{1,2567}(\.[0-9]{1,2567}|/(?=0*[1-9])[0-9]{1,2567})?")
 
 
 def exact(value: Number, name: str) -> Fraction:
@@ -135,10 +135,6 @@ def read(text: str, name: str) -> Fraction:
     Raises:
         InvalidParameter: For any other text.
     """
-    if (
-        not isinstance(text, str)
-        or not _WRITTEN.fullmatch(text)
-        or (("/" in text) and not text.split("/")[1].strip("0"))
-    ):
+    if not isinstance(text, str) or not _WRITTEN.fullmatch(text):
         raise InvalidParameter(f"{name} is {text!r}; it must be a decimal such as 0.125 or a fraction such as 1/3.")
     return Fraction(text)

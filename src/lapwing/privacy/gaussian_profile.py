@@ -10,13 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
-from lapwing.exact.bounds import (
-    Ball,
-    dyadic_up,
-    enclose_tightly,
-    normal_cdf_ball,
-    normal_pdf_ball,
-)
+from lapwing.exact.bounds import Ball, dyadic_up, enclose_tightly, normal_cdf_ball, normal_pdf_ball
 from lapwing.privacy.amounts import GRID
 from lapwing.privacy.search import largest, minus_log
 

@@ -69,9 +69,8 @@ def needed(tables: Iterable[Table], relations: Relations) -> list[Table]:
     """Return these tables, and those of which a linked one's rows are taken unless stored: parents first, each once."""
     found: dict[str, Table] = {}
     for table in tables:
-        if table.name not in relations and table.link is not None:
-            found |= {above.name: above for above in needed((table.link.parent,), relations)}
-        found.setdefault(table.name, table)
+        beyond = next((place for place, above in enumerate(table.lineage, 1) if above.name in relations), None)
+        found |= {above.name: above for above in reversed(table.lineage[:beyond])}
     return list(found.values())
 
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final
+from typing import Final, cast
 
-from lapwing.engines.duckdb.literals import identifier, literal, text
+from lapwing.engines.duckdb.literals import double, engine_type, identifier, text, whole
 from lapwing.engines.duckdb.printers import PRINTERS, in_own_steps
 from lapwing.query.expressions.conversion import in_calendar
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation
-from lapwing.query.expressions.types import Fixed, Type, is_temporal
+from lapwing.query.expressions.types import Fixed, Real, Type, is_temporal
 from lapwing.query.measures.measures import Key
 
 FEW: Final = 256
@@ -23,10 +23,21 @@ def expression(node: Expression) -> str:
         case ColumnReference():
             return identifier(node.name)
         case Literal():
-            return literal(node)
+            return _literal(node)
         case Operation():
             node = in_own_steps(node)
             return PRINTERS[node.function](node, [expression(argument) for argument in node.arguments])
+
+
+def _literal(node: Literal) -> str:
+    value = node.value
+    if value is None:
+        return f"NULL::{engine_type(node.type)}"
+    if isinstance(value, Fraction):
+        return double(value) if isinstance(node.type, Real) else whole(int(value / cast(Fixed, node.type).step))
+    if isinstance(value, bool):
+        return str(value).upper()
+    return text(value) if isinstance(value, str) else str(node)
 
 
 def where_clause(condition: Expression | None, further: Sequence[str] = ()) -> str:

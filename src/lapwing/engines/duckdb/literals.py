@@ -2,10 +2,8 @@
 
 from datetime import datetime
 from fractions import Fraction
-from typing import cast
 
 from lapwing.catalog.model import Table
-from lapwing.query.expressions.expression import Literal
 from lapwing.query.expressions.types import Fixed, Real, Type
 
 INTEGER_TYPES = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT"}
@@ -56,18 +54,6 @@ def width(kind: Fixed) -> str:
 def clamp(value: str, low: int, high: int) -> str:
     """Keep an integer that is not NULL inside its bounds."""
     return f"LEAST(GREATEST({value}, {whole(low)}), {whole(high)})"
-
-
-def literal(node: Literal) -> str:
-    """Write a constant."""
-    value = node.value
-    if value is None:
-        return f"NULL::{engine_type(node.type)}"
-    if isinstance(value, Fraction):
-        return double(value) if isinstance(node.type, Real) else whole(int(value / cast(Fixed, node.type).step))
-    if isinstance(value, bool):
-        return str(value).upper()
-    return text(value) if isinstance(value, str) else str(node)
 
 
 def constant(value: object) -> str:

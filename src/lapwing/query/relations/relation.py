@@ -202,8 +202,7 @@ def declared_columns_of(selection: FilteredRows, read: frozenset[str]) -> Declar
     """Return the declared columns on which a selection, and the columns read of it, rest."""
     relation, read = selection.relation, read | columns_of(selection.where)
     if isinstance(relation, ProtectedRows):
-        named = (column.cleaned or column for column in relation.columns if column.name in read)
-        return frozenset((relation.table.name, column.name) for column in named)
+        return frozenset((relation.table.name, (c.cleaned or c).name) for c in relation.columns if c.name in read)
     pairs = zip(relation.sources, _read_below(relation, read), strict=True)
     return Declared().union(*(declared_columns_of(source, below) for source, below in pairs))
 
