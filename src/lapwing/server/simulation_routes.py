@@ -93,7 +93,8 @@ def simulate_query(
         request = session._planned(body.sql, body.values(), *asked, assuming_count=body.assuming_count)
         group = AssumedGroup(rows=body.assuming_count, typical=typical)
         answer = simulated(request, group, body.groups, SYSTEM)
-        shown, public = answer_document(answer, CONFIDENCE), description_document(answer)
+        facts = answer.describe()
+        shown, public = answer_document(answer, CONFIDENCE, facts), description_document(answer, facts)
     keys = set(public["keys"])
     columns = [name for name in shown["columns"] if name not in keys]
     return {
@@ -103,7 +104,7 @@ def simulate_query(
         "rows": [{name: row[name] for name in columns} for row in shown["rows"]],
         "confidence": shown["confidence"],
         "intervals": {name: ends for name, ends in shown["intervals"].items() if name in columns},
-        "facts": [facts for facts in public["facts"] if facts["name"] in columns],
+        "facts": [column for column in public["facts"] if column["name"] in columns],
     }
 
 

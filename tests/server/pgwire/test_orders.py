@@ -91,7 +91,7 @@ def service_of(ledger: Ledger) -> Any:
     caller = SimpleNamespace(name="alice", may=lambda _: False)
     output = SimpleNamespace(name="n", value=SimpleNamespace(shape="integer"))
     column = SimpleNamespace(name="n", half_width=2.0)
-    preview = SimpleNamespace(stored=False, epsilon=0.1, price=PureDP(0.1), columns=[column], notes=[])
+    preview = SimpleNamespace(stored=False, sharpens=False, epsilon=0.1, price=PureDP(0.1), columns=[column], notes=[])
     asking = SimpleNamespace(plan=lambda *_, **__: SimpleNamespace(outputs=[output]), explain=lambda *_, **__: preview)
     catalog = loads(CATALOG, file="open.toml", folder=Path())
     held = SimpleNamespace(catalog=catalog, public_tables={})
