@@ -18,6 +18,8 @@ SAME = [
      f"SELECT v.site, SUM({CASE}) AS s FROM visits v WHERE {KEPT} GROUP BY v.site"),
     (f"SELECT COALESCE(w, 0) AS w, COUNT(f.site) AS n FROM visits v LEFT JOIN {LIST} ON f.site = v.site GROUP BY 1",
      f"SELECT COALESCE({CASE}, 0) AS w, COUNT(CASE WHEN {KEPT} THEN v.site END) AS n FROM visits v GROUP BY 1"),
+    (f"SELECT site, COUNT(f.site) AS n FROM visits v LEFT JOIN {LIST} USING (site) GROUP BY site",
+     f"SELECT v.site, COUNT(CASE WHEN {KEPT} THEN v.site END) AS n FROM visits v GROUP BY v.site"),
     (f"SELECT COUNT(*) AS n FROM {LIST} JOIN visits v ON v.site = f.site",
      f"SELECT COUNT(*) AS n FROM visits v WHERE {KEPT}"),
     ("SELECT g.k, COUNT(*) AS n FROM visits v JOIN generate_series(0, 40, 10) AS g(k) ON v.age > g.k GROUP BY g.k",
@@ -54,6 +56,24 @@ def test_it_is_the_same_question_and_answer(text: str, same: str, pair: Pair) ->
 )
 def test_other_joins_of_lists_are_refused(text: str, pair: Pair) -> None:
     with refused_as("subquery_not_supported"):
+        pair.session.explain(text, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("SELECT SUM(age) FROM visits v JOIN (VALUES ('n', 1)) AS f(k, age) ON v.site = f.k", "ambiguous_column"),
+        ("SELECT SUM(age) FROM visits v JOIN (VALUES ('n', 1), ('n', 2)) AS f(k, age) ON v.site = f.k",
+         "ambiguous_column"),
+        (f"SELECT COUNT(*) FROM visits v LEFT JOIN {LIST} ON v.site = f.site WHERE site = 's'", "ambiguous_column"),
+        ("SELECT COUNT(*) FROM visits v JOIN (VALUES (1e99999999999999999999)) AS f(k) ON v.age = f.k",
+         "invalid_number"),
+        ("SELECT COUNT(*) FROM visits v JOIN (VALUES (1e1000001)) AS f(k) ON v.age = f.k", "invalid_number"),
+        ("SELECT COUNT(*) FROM visits v JOIN (VALUES (1)) ON v.age = 1", "subquery_not_supported"),
+    ],
+)  # fmt: skip
+def test_a_text_that_is_not_clear_is_refused(text: str, cause: str, pair: Pair) -> None:
+    with refused_as(cause):
         pair.session.explain(text, epsilon=1)
 
 

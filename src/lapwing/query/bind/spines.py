@@ -35,7 +35,9 @@ def with_spine(parsed: Parsed, kinds: Kinds) -> Parsed:
         return parsed
     sides = [clause.this, joins[0].this]
     listed = [isinstance(side, exp.Values) for side in sides]
-    if sum(listed) != 1 or not _is_plain(joins[0], list_first=listed[0]):
+    if sum(listed) != 1 or sides[listed.index(True)].args.get("alias") is None:
+        return parsed
+    if not _is_plain(joins[0], list_first=listed[0]):
         return parsed
     if kinds.in_from(select, visible_in(select))[listed.index(False)] is not RelationKind.PROTECTED:
         return parsed

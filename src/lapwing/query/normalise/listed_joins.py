@@ -10,12 +10,13 @@ A list that stands first is joined second: inner joins may be made in any order.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, DecimalException
 from typing import Final
 
 from sqlglot import exp
 
 from lapwing.catalog.table import Table
+from lapwing.errors import RefusalCause
 from lapwing.query.classify.kinds import Kinds, RelationKind, visible_in
 from lapwing.query.expressions.rows import is_column, same_name
 from lapwing.query.from_clause.comma_joins import is_inner, is_listed
@@ -43,6 +44,7 @@ def with_listed_joins(select: exp.Expression, within: Scope) -> exp.Expression |
     if place is None or not has_only(joins[place], "this", "on", "using", "side", "kind"):
         return None
     join = joins[place]
+    _require_clear_names(select, join, within)
     on = _condition(join, clause.this, alone=place == 0)
     if on is None or str(join.args.get("kind") or "").upper() not in ("", "INNER", "OUTER"):
         return None
@@ -55,6 +57,26 @@ def with_listed_joins(select: exp.Expression, within: Scope) -> exp.Expression |
     select.where(on, copy=False)
     join.replace(exp.Join(this=_with_names_of_its_own(select, join.this, within), kind="CROSS"))
     return select
+
+
+def _require_clear_names(select: exp.Select, join: exp.Expression, within: Scope) -> None:
+    """Refuse a name without its table that a table and the list have both, unless USING makes one column of them."""
+    first, listed = select.args["from_"].this, list_of(join.this)
+    table = protected_table(first.this, within) if isinstance(first, exp.Table) else None
+    if listed is None or table is None or any(same_name(first.this, other.alias) for other in visible_in(select)):
+        return
+    shared = {name.name.casefold() for name in join.args.get("using") or []}
+    both = {column.name.casefold() for column in table.columns}.intersection(map(str.casefold, listed[1])) - shared
+    renamed = {item.alias.casefold() for item in select.expressions if isinstance(item, exp.Alias)}
+    for clause in ("expressions", "where", "joins", "group", "having", "qualify", "order"):
+        unclear = both if clause in ("expressions", "where", "joins") else both - renamed
+        found = select.args.get(clause) or []
+        for node in (
+            node for part in (found if isinstance(found, list) else [found]) for node in part.find_all(exp.Column)
+        ):
+            if not node.table and node.name.casefold() in unclear and node.parent_select is select:
+                reason = f"'{node.name}' is a column of '{first.alias_or_name}' and of '{listed[0]}'"
+                raise within.nowhere.refusal(node, RefusalCause.AMBIGUOUS_COLUMN, reason, "Write table.column.")
 
 
 def _has_star(select: exp.Select) -> bool:
@@ -106,6 +128,7 @@ class _Lookup:
 
     Args:
         rest: What ON says beside this.
+        shared: Whether USING says it. Then the name by itself is the table's column, in a LEFT JOIN as well.
     """
 
     called: str
@@ -115,6 +138,7 @@ class _Lookup:
     column: exp.Expression
     rest: Sequence[exp.Expression]
     outer: bool
+    shared: bool
 
     @classmethod
     def of(cls, join: exp.Expression, on: exp.Expression, select: exp.Select, within: Scope) -> "_Lookup | None":
@@ -134,7 +158,14 @@ class _Lookup:
                 if place is not None and _differ([row[place] for row in rows], _type_of(column, item, table)):
                     rest = [other for other in parts if other is not part]
                     return cls(
-                        called=called, names=names, rows=rows, place=place, column=column, rest=rest, outer=outer
+                        called=called,
+                        names=names,
+                        rows=rows,
+                        place=place,
+                        column=column,
+                        rest=rest,
+                        outer=outer,
+                        shared=bool(join.args.get("using")),
                     )
         return None
 
@@ -158,9 +189,11 @@ class _Lookup:
                 select.where(part, copy=False)
         for node in list(select.find_all(exp.Column)):
             owned = node.table.casefold() in (self.called.casefold(), "") and node.name.casefold() in known
-            if not owned or (not node.table and node.parent_select is not select):
+            if not owned or (node.parent_select is not select and (not node.table or _is_hidden(node, select))):
                 continue
-            value = self._value(known.index(node.name.casefold()), kept)
+            place = known.index(node.name.casefold())
+            own = self.shared and not node.table and place == self.place
+            value = self.column.copy() if own else self._value(place, kept)
             shown = node.parent is select and node.arg_key == "expressions"
             node.replace(exp.alias_(value, node.name, quoted=True) if shown else value)
         return select
@@ -172,6 +205,18 @@ class _Lookup:
         pairs = [(row[self.place], row[place]) for row in self.rows]
         cases = [exp.If(this=exp.EQ(this=self.column.copy(), expression=k.copy()), true=v.copy()) for k, v in pairs]
         return exp.Case(ifs=cases)
+
+
+def _is_hidden(node: exp.Column, select: exp.Select) -> bool:
+    """Tell whether a SELECT inside another has a table of the name that stands before a column."""
+    inner = node.parent_select
+    while inner is not None and inner is not select:
+        clause = inner.args.get("from_")
+        items = [*([] if clause is None else [clause]), *(inner.args.get("joins") or [])]
+        if any(item.this.alias_or_name.casefold() == node.table.casefold() for item in items):
+            return True
+        inner = inner.parent_select
+    return False
 
 
 def _key(node: exp.Expression | None, called: str, names: Sequence[str]) -> int | None:
@@ -201,4 +246,9 @@ def _value_of(node: exp.Expression, kind: str) -> Decimal | str | None:
         return None
     if kind == "string":
         return str(literal.this) if sign > 0 else None
-    return sign * Decimal(literal.this) if kind in _NUMBERS else None
+    if kind not in _NUMBERS:
+        return None
+    try:
+        return sign * Decimal(literal.this)
+    except DecimalException:  # such a number is refused where it is read
+        return None
