@@ -169,6 +169,13 @@ def test_an_infinity_is_no_constant(session: lw.Session, condition: str, cause: 
         session.explain(f"SELECT COUNT(*) AS n FROM visits WHERE {condition}", epsilon=1)
 
 
+def test_an_infinity_beside_numbers_far_out_is_no_constant(tmp_path: Path) -> None:
+    """Beyond 2¹⁵⁰ a float has one column, as its bounds are further out than those of what is read."""
+    write(tmp_path, COSTS, [*BANDS, ("far", 0.5, 1e300, 0.1, 0.1, 0.5)])
+    with lw.connect(tmp_path / "lapwing.toml") as session, refused_as(RefusalCause.UNUSABLE_VALUE.value):
+        session.explain("SELECT COUNT(*) AS n FROM visits WHERE age > 40 OR cost IN (SELECT fh FROM bands)", epsilon=1)
+
+
 # ---- how many rows one row can meet ----------------------------------------------------------------------------------
 
 ENDS = [0.0, -0.0, 0.1, 0.3, 33.3, 50.0, 99.99, 1e-300, 1e30, INF, -INF, NAN, None]

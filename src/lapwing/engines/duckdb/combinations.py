@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from math import isfinite
 
 from lapwing.catalog.public import PublicTable
 from lapwing.engines.duckdb.cleaned import Location
@@ -123,6 +124,6 @@ def constants(row: tuple[object, ...], shown: tuple[Expression, ...]) -> tuple[C
 def _constant(value: object, kind: Type) -> Constant:
     if isinstance(kind, Fixed) and isinstance(value, int):
         return value * kind.step
-    if isinstance(value, float):
-        return Fraction(repr(value))
+    if isinstance(value, float):  # an infinity is beyond all doubles, and beyond all that a question may say
+        return Fraction(repr(value)) if isfinite(value) else Fraction(2**1024 if value > 0 else -(2**1024))
     return value  # type: ignore[return-value]
