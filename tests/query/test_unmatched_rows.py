@@ -6,6 +6,7 @@ import duckdb
 import pytest
 
 import lapwing as lw
+from lapwing.answer.notes import MATCHES_CHOSEN, code_of
 from lapwing.query.normalise import unmatched_rows
 from tests.support.refusals import refused_as
 
@@ -87,3 +88,46 @@ def test_what_has_no_value_there_is_not_shown(folder: Path, text: str) -> None:
     unsold = "items AS i LEFT JOIN sales AS s ON s.item = i.id WHERE s.item IS NULL"
     with lw.connect(folder / "lapwing.toml") as session, refused_as("join_not_supported", saying="'day'"):
         session.sql(text.format(unsold), epsilon=1)
+
+
+SOLD = "(SELECT 1 FROM sales WHERE item = id AND day > shelf + 6)"
+"""Of items, outside: `sales` has no such columns. `day` is its own."""
+
+
+@pytest.mark.parametrize("text", [
+    f"SELECT brand FROM items WHERE EXISTS {SOLD}",
+    f"SELECT id, name FROM items AS i WHERE NOT (NOT (EXISTS {SOLD})) AND i.shelf < 2",
+    f"SELECT * FROM items WHERE NOT EXISTS {SOLD}",
+    f"SELECT brand, COUNT(*) AS n FROM items WHERE EXISTS {SOLD} GROUP BY brand",
+    "SELECT id FROM items WHERE id IN (SELECT DISTINCT item FROM sales AS s WHERE day > 6)",
+    "SELECT COUNT(*) AS n FROM items AS i WHERE i.id IN (SELECT s.item FROM sales AS s)",
+])  # fmt: skip
+def test_those_with_a_match_are_those_of_sql(text: str, folder: Path) -> None:
+    with lw.connect(folder / "lapwing.toml") as session:
+        answer = session.sql(text, epsilon=10**10)
+        assert sorted(tuple(map(str, row.values())) for row in answer.rows()) == sorted(
+            tuple(map(str, row)) for row in true_rows(folder, text)
+        )
+        assert MATCHES_CHOSEN in map(code_of, answer.notes)
+        (measure,) = session.explain(text, epsilon=1).measures
+        assert measure.sensitivity == 3, "a person has three sales, and so may be in three groups"
+
+
+def test_twins_that_are_misread_show_others(folder: Path) -> None:
+    """The first forgets the condition, the second a NOT."""
+    text = f"SELECT id, name FROM items AS i WHERE EXISTS {SOLD} AND i.shelf < 2"
+    for twin in (text.replace("day > shelf + 6", "TRUE"), text.replace("EXISTS", "NOT EXISTS")):
+        assert true_rows(folder, twin) != true_rows(folder, text)
+
+
+@pytest.mark.parametrize("text", [
+    "SELECT id FROM items WHERE id NOT IN (SELECT item FROM sales)",
+    "SELECT shelf FROM items AS i WHERE EXISTS (SELECT 1 FROM sales AS s WHERE s.item = i.shelf)",
+    "SELECT id FROM items AS i WHERE EXISTS (SELECT 1 FROM sales AS s WHERE s.day > i.id)",
+    f"SELECT id FROM items WHERE shelf > 2 OR EXISTS {SOLD}",
+    f"SELECT id FROM items WHERE EXISTS {SOLD} AND EXISTS {SOLD}",
+    "SELECT id FROM items WHERE EXISTS (SELECT COUNT(*) FROM sales WHERE item = id)",
+])  # fmt: skip
+def test_of_other_subqueries_nothing_is_said(text: str, folder: Path) -> None:
+    with lw.connect(folder / "lapwing.toml") as session, pytest.raises(lw.QueryRefused):
+        session.sql(text, epsilon=1)

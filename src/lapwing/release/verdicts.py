@@ -13,6 +13,7 @@ from lapwing.answer.notes import (
     EXTREMES,
     FAR_VALUES,
     MANY_CELLS,
+    MATCHES_CHOSEN,
     MEAN_OF_PUBLIC_PEOPLE,
     NOISE_FOR_MANY,
     NULL_PASSED_OVER,
@@ -28,6 +29,8 @@ from lapwing.answer.notes import (
     TOO_WIDE,
 )
 from lapwing.query.derivation.average import Average
+from lapwing.query.derivation.constant_value import ConstantValue
+from lapwing.query.derivation.derive import FunctionCall
 from lapwing.query.derivation.derived import MeasureValue, measures_of, parts_of
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.known_mean import KnownMean
@@ -89,6 +92,7 @@ def verdicts(plan: Plan, priced: Quote) -> tuple[str, ...]:
         *_on_people(plan, priced),
         *_on_rows(plan),
         *_on_chosen_rows(plan),
+        *_on_matches(plan),
         *_on_outermost(plan),
         *_on_cells(plan),
     )
@@ -432,6 +436,18 @@ def _on_chosen_rows(plan: Plan) -> tuple[str, ...]:
         "hold less often than they say"
     )
     return (Note(text, ROWS_CHOSEN),)
+
+
+def _on_matches(plan: Plan) -> tuple[str, ...]:
+    """Speak of rows that are chosen because some unit is there: noise is as large as what is compared with."""
+    match plan.having:
+        case FunctionCall(function="<" | ">=", arguments=(MeasureValue(measure=CountUnits()), ConstantValue(value=1))):
+            text = (
+                "noise decides which rows have a match: of the rows without one, up to half count as matched. GROUP BY "
+                "and HAVING COUNT(DISTINCT …) >= 10 leave out more of them"
+            )
+            return (Note(text, MATCHES_CHOSEN),)
+    return ()
 
 
 def _on_outermost(plan: Plan) -> tuple[str, ...]:

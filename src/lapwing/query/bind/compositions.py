@@ -445,7 +445,9 @@ class _Composer:
         nested = [one for node in left for one in node.find_all(exp.Expression) if isinstance(one, exp.Exists | exp.In)]
         for other in nested:
             if other.find(exp.Query) is not None:
-                reason = "NOT IN, and EXISTS, of a subquery are not supported over public rows"
+                reason = (
+                    "Over public rows, NOT IN is not supported, nor is EXISTS without an equality of a unique column"
+                )
                 remedy = "Write LEFT JOIN … ON a.x = b.x, and WHERE b.x IS NULL, or IS NOT NULL."
                 raise rows.refusal(other, RefusalCause.SUBQUERY_NOT_SUPPORTED, reason, remedy)
 

@@ -10,6 +10,11 @@ compared with NULL is the unit, or in an equality of ON. So it is never NULL in 
 equalities are unique, and never NULL. So a group is one public row, and all its columns are known (`determined_keys`).
 Where a column that is shown may be NULL, it is no key of groups. Then the public table is joined to the groups, each of
 which has one row of it. Nothing else of the SELECT looks at protected rows.
+
+    FROM cars AS c WHERE EXISTS (SELECT 1 FROM sales AS s WHERE s.car = c.id AND s.price > 9)
+
+EXISTS and IN are written with the same join. There is a match if and only if the group has a unit: HAVING says >= 1,
+and < 1 for NOT EXISTS. The condition of the subquery becomes ON: both are true of the same pairs.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,6 +29,7 @@ from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.from_clause.scope import Scope, protected_table
 from lapwing.query.normalise.determined_keys import are_unique
+from lapwing.query.normalise.public_rows_with_matches import joined_for_exists
 from lapwing.query.relations.relation import unit_of
 
 Owner = Callable[[exp.Expression], str | None]
@@ -32,11 +38,13 @@ Owner = Callable[[exp.Expression], str | None]
 
 def with_unmatched_rows(select: exp.Select, within: Scope) -> exp.Select | None:
     """Return a SELECT with groups in the place of public rows without a match; None if it has none."""
-    if not any(str(join.args.get("side") or "").upper() == "LEFT" for join in select.find_all(exp.Join)):
+    left = any(str(join.args.get("side") or "").upper() == "LEFT" for join in select.find_all(exp.Join))
+    if not left and select.find(exp.Exists, exp.In) is None:
         return None
     new, changed = select.copy(), False
     for one in reversed(list(new.find_all(exp.Select, bfs=False))):  # inner ones before outer ones
-        other = _by_groups(one, within)
+        joined = joined_for_exists(one, within)
+        other = _by_groups(one if joined is None else joined.select, within, exists=joined is not None and joined.kept)
         if other is not None:
             changed = True
             new = other if one is new else new
@@ -44,7 +52,8 @@ def with_unmatched_rows(select: exp.Select, within: Scope) -> exp.Select | None:
     return new if changed else None
 
 
-def _by_groups(select: exp.Select, within: Scope) -> exp.Select | None:
+def _by_groups(select: exp.Select, within: Scope, *, exists: bool) -> exp.Select | None:
+    """Return a SELECT over the groups without a unit, or over those that have one."""
     joins, clause = select.args.get("joins") or [], select.args.get("from_")
     if len(joins) != 1 or clause is None:
         return None
@@ -94,7 +103,7 @@ def _by_groups(select: exp.Select, within: Scope) -> exp.Select | None:
         from_=exp.From(this=first.copy()),
         joins=[join.copy()],
         group=exp.Group(expressions=[key.copy() for key in keys.values()]),
-        having=exp.Having(this=exp.LT(this=people, expression=exp.Literal.number(1))),
+        having=exp.Having(this=(exp.GTE if exists else exp.LT)(this=people, expression=exp.Literal.number(1))),
     )
     if others:
         inner.set("where", exp.Where(this=exp.and_(*(node.copy() for node in others), copy=False)))
