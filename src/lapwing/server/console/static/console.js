@@ -108,7 +108,8 @@ const again = (form) => {  // it can be sent again
 const complain = (form, notice) => {
   document.getElementById("refusal")?.remove();
   notice.id = "refusal";
-  (form.closest("#preview") ?? form).before(notice);
+  const preview = document.getElementById("preview");  // a form of it may be gone meanwhile: another cost has come
+  (form.isConnected ? form.closest("#preview") ?? form : preview ?? document.querySelector("main > *")).before(notice);
   notice.scrollIntoView({ block: "nearest" });
 };
 const refuse = (form, shown) => {
@@ -298,6 +299,7 @@ if (form) {
   };
   const later = (milliseconds = 350) => {
     outdate();
+    newest++;  // a cost on its way is of another query, and its button must not come
     clearTimeout(waiting);
     waiting = setTimeout(price, milliseconds);
   };
@@ -428,6 +430,7 @@ if (draft) {
     }
   };
   const later = (milliseconds = 700) => {
+    newest++;
     for (const button of all("[data-buy] button", preview)) button.disabled = true;  // what was looked at is another text
     clearTimeout(waiting);
     waiting = setTimeout(look, milliseconds);
