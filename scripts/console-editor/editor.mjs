@@ -80,6 +80,25 @@ const told = EditorView.updateListener.of((update) => {
   area.dispatchEvent(new Event("input", { bubbles: true }));
 });
 
+// Over a selection, Chromium keeps its colour by an inline style, which the page's policy forbids: so the editor writes.
+const over = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const selection = getSelection();
+    if (event.inputType !== "insertText" || !event.data || view.composing || selection.isCollapsed) return false;
+    const range = selection.getRangeAt(0);
+    const from = view.posAtDOM(range.startContainer, range.startOffset);
+    const to = view.posAtDOM(range.endContainer, range.endOffset);
+    const written = () => view.state.update({
+      changes: { from, to, insert: event.data }, selection: { anchor: from + event.data.length },
+      userEvent: "input.type", scrollIntoView: true,
+    });
+    event.preventDefault();
+    const handlers = view.state.facet(EditorView.inputHandler);
+    if (!handlers.some((handle) => handle(view, from, to, event.data, written))) view.dispatch(written());
+    return true;
+  },
+});
+
 const view = new EditorView({
   doc: area.value,
   extensions: [
@@ -90,6 +109,7 @@ const view = new EditorView({
     closeBrackets(),
     syntaxHighlighting(classHighlighter),
     language,
+    over,
     EditorState.tabSize.of(2),
     EditorView.contentAttributes.of({
       "aria-label": label.textContent, ...(isSql ? { "aria-describedby": "keys" } : {}), spellcheck: "false", autocapitalize: "none", dir: "ltr",

@@ -37,8 +37,6 @@ def sign_in(page: Page, world: World, name: str) -> None:
 def complaints(page: Page) -> list[str]:
     """Return what the browser was not allowed to do, and scripts that failed."""
     logged = [event["entry"]["text"] for event in page.events("Log.entryAdded")]
-    # CodeMirror sets some styles by attribute, which are blocked, and not missed; the pages have none themselves.
-    logged = [text for text in logged if not text.startswith("Applying inline style")]
     return logged + [str(event["exceptionDetails"]) for event in page.events("Runtime.exceptionThrown")]
 
 
