@@ -94,7 +94,7 @@ def test_a_wanted_error_of_a_mean_takes_how_many_rows_it_is_of(reader: Visitor) 
     sql = "SELECT plan, AVG(cost) AS cost FROM visits GROUP BY plan"
     refused = priced(reader, sql, by="error", error="2", epsilon="")
     assert "Say how many you assume" in refused.text
-    assert "The field for it is Rows that a mean is of" in refused.text
+    assert "Fill in Rows per group above." in refused.text
     price = reader.submit(refused, "/ask", assuming="1000")
     assert "±2" in price.text
     assert price.form("/ask/answer").fields["assuming"] == "1000"
@@ -236,6 +236,7 @@ def test_every_link_and_form_of_every_page_leads_to_a_page(alice: Visitor) -> No
         "/console/answers/ID/rearranged",
         "/console/answers/ID/share",
         "/console/data/open/batch",
+        "/console/data/open/budget/default-cost",
         "/console/data/open/dashboards/add",
         "/console/data/open/saved",
         "/console/sign-out",

@@ -32,7 +32,7 @@ def test_a_dashboard_follows_a_monitor(place: World, monitor: Monitor, monkeypat
     next(released), next(released)
     tiles = [{"monitor": "m"}, {"answer": place.query("alice").document["id"]}]
     made = place.ask("POST", "/v1/datasets/open/saved", "alice", {"title": "Ward", "tiles": tiles}).document
-    charges, dots = place.charges(), "document.querySelectorAll('#tile-0 .dot').length"
+    charges, dots = place.charges(), "document.querySelectorAll('#tile-0 .in-wide .dot').length"
     with running(find_chromium() or "") as browser:
         page = browser.page()
         sign_in(page, place, "alice")
@@ -57,7 +57,7 @@ def test_a_dashboard_follows_a_monitor(place: World, monitor: Monitor, monkeypat
         page.offline(True)
         page.run("const field = document.getElementById('epsilon'); field.value = '0.7'; "
                  "field.dispatchEvent(new Event('input', {bubbles: true}))")  # fmt: skip
-        page.wait("document.getElementById('preview').textContent.includes('cannot be reached')")
+        page.wait("document.getElementById('preview').textContent.includes('does not respond')")
         page.offline(False)
         page.run("document.getElementById('epsilon').dispatchEvent(new Event('input', {bubbles: true}))")
         page.wait("document.querySelector('#preview [data-verdict=fits]')")

@@ -390,7 +390,11 @@ ALLOWED: Final = ("authentication", "credentials", "log", "people", "problems", 
 """Modules of the service that pages use: for who asks, random names, and the shapes of errors and answers."""
 WORDS: Final = (
     "lapwing", "lapwing.privacy", "lapwing.privacy.figures", "lapwing.privacy.amount_texts",  # how numbers are written
+    "lapwing.privacy.decimal_comma",  # and typed
     "lapwing.errors", "lapwing.ledger", "lapwing.server.audit_log",  # what checks a chain of lines that was sent
+    "lapwing.documents.budget_document", "lapwing.ledger.charged_queries",  # what a document of the API says
+    "lapwing.privacy.amounts", "lapwing.documents.audit_words", "lapwing.catalog.dictionary",
+    "lapwing.server.simulation_routes",
     "lapwing.answer.notes", "lapwing.catalog.suggestions",  # codes of notes, and how a name is written: constants
 )  # fmt: skip
 INSIDE_THE_DOOR: Final = {
@@ -405,10 +409,23 @@ INSIDE_THE_DOOR: Final = {
 
 NARROW: Final = {
     "lapwing.privacy": {"figures"},
+    "lapwing.privacy.amounts": {"read"},
+    "lapwing.documents.budget_document": {"history_of"},
+    "lapwing.documents.audit_words": {"CONSOLE", "act_in_words", "details_in_words"},
+    "lapwing.ledger.charged_queries": {"refining"},
+    "lapwing.catalog.dictionary": {"OF_COLUMN"},
+    "lapwing.server.simulation_routes": {"MOST_ROWS"},
     "lapwing.server.people": {"Caller"},
     "lapwing.server.audit_log": {"first_broken"},
     "lapwing.ledger": {"exporting", "reading"},
-    "lapwing.errors": {"LedgerFault", "RefusalCause", "charge_in_words"},
+    "lapwing.errors": {
+        "AllowanceExhausted",
+        "BudgetExhausted",
+        "InvalidParameter",
+        "LedgerFault",
+        "RefusalCause",
+        "charge_in_words",
+    },
 }
 
 
