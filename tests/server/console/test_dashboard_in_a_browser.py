@@ -62,3 +62,34 @@ def test_a_dashboard_follows_a_monitor(place: World, monitor: Monitor, monkeypat
         page.run("document.getElementById('epsilon').dispatchEvent(new Event('input', {bubbles: true}))")
         page.wait("document.querySelector('#preview [data-verdict=fits]')")
         assert [told for told in complaints(page) if "ERR_INTERNET_DISCONNECTED" not in told] == []
+
+
+def test_a_theme_is_chosen_and_stays_in_the_browser(place: World) -> None:
+    """Whatever the system prefers; by no cookie, and with the first thing that is drawn."""
+    ground = "getComputedStyle(document.documentElement).getPropertyValue('--ground').trim()"
+    light, dark = "#f7f8f6", "#111614"
+    with running(find_chromium() or "") as browser:
+        page = browser.page()
+        sign_in(page, place, "alice")
+        cookies = page.ask("Network.getCookies")["cookies"]
+
+        def choose(theme: str) -> None:
+            page.run(
+                f"const list = document.getElementById('theme'); list.value = '{theme}'; "
+                "list.dispatchEvent(new Event('change'))"
+            )
+
+        for theme, bright, night in (("dark", dark, dark), ("light", light, light), ("", light, dark)):
+            choose(theme)
+            for system_is_dark, colour in ((False, bright), (True, night)):
+                page.size(1280, 900, dark=system_is_dark)
+                page.wait(f"{ground} == '{colour}'")
+                page.go(f"{place.address}/console/account")
+                assert page.run(f"return {ground}") == colour
+                assert page.run("return document.getElementById('theme').value") == theme
+        choose("dark")
+        page.run("document.querySelector('form[action=\"/console/sign-out\"]').requestSubmit()")
+        page.wait("location.pathname == '/console/sign-in' && document.readyState == 'complete'")
+        assert page.run(f"return {ground}") == dark
+        assert [cookie["name"] for cookie in cookies] == ["lapwing"]
+        assert complaints(page) == []
