@@ -60,6 +60,9 @@ def test_replaced_data_are_told_to_each_reader_until_they_are_accepted(
     assert noticed(carol.go("/console")) == ["changed"]
     assert noticed(alice.go("/console")) == []
     assert "changed" in told(priced(alice, "SELECT COUNT(*) AS n FROM visits"))
+    assert "Run query" not in priced(alice, "SELECT COUNT(*) AS n FROM visits").text
+    by_carol = priced(carol, "SELECT COUNT(*) AS n FROM visits").text
+    assert by_carol.index("Review current data", by_carol.index("data changed Cost")) < by_carol.index("Try to run")
     assert alice.go(bought).status == 200
     standing = {one["name"]: one for one in place.ask("GET", "/v1/readiness", "alice").document}
     assert standing["open"]["reason"] == "changed"
