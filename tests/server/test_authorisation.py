@@ -95,6 +95,13 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("GET", "/v1/people"): ("/v1/people", None, curates(OK)),
     ("POST", "/v1/people"): ("/v1/people", {**PERSON, "name": "emil"}, curates(CREATED)),
     ("PATCH", "/v1/people/{name}"): ("/v1/people/dora", {"team": "nurses"}, curates(OK)),
+    ("POST", "/v1/people/{name}/invite"): ("/v1/people/dora/invite", {}, curates(CREATED)),
+    ("DELETE", "/v1/people/{name}/invite"): ("/v1/people/dora/invite", None, curates(EMPTY)),
+    ("POST", "/v1/invites/accept"): (
+        "/v1/invites/accept",
+        {"token": "x", "password": "y"},
+        dict.fromkeys(SEES, UNKNOWN),
+    ),
     ("GET", "/v1/people/{name}/tokens"): ("/v1/people/dora/tokens", None, curates(OK)),
     ("POST", "/v1/people/{name}/tokens"): ("/v1/people/dora/tokens", {"scopes": ["read"]}, curates(CREATED)),
     ("DELETE", "/v1/people/{name}/tokens/{token}"): ("/v1/people/dora/tokens/TOKEN", None, curates(EMPTY)),

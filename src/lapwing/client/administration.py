@@ -10,6 +10,7 @@ from lapwing.documents.people_document import (
     DefaultCostDocument,
     Division,
     Grants,
+    InviteDocument,
     IssuedToken,
     PersonChange,
     PersonDocument,
@@ -58,11 +59,27 @@ class RemoteDirectory:
         """Return everybody, by name."""
         return self._connection.listed(PEOPLE, "name")
 
-    def add(self, name: str, role: Role, *, password: str | None, team: str | None) -> PersonDocument:
-        """Add somebody. The name is theirs for ever, as the ledger keeps it."""
-        body = {"name": name, "role": role, "password": password, "team": team}
+    def add(
+        self,
+        name: str,
+        role: Role,
+        *,
+        password: str | None,
+        team: str | None,
+        dataset: str | None = None,
+        share: Fraction | None = None,
+    ) -> PersonDocument:
+        """Add somebody, with a grant if there is a data set. The name is theirs for ever, as the ledger keeps it."""
+        body: dict[str, Any] = {"name": name, "role": role, "password": password, "team": team}
+        if dataset is not None:
+            body |= {"dataset": dataset, "share": _text(share)}
         added: PersonDocument = self._connection.post(PEOPLE, body)
         return added
+
+    def invite(self, name: str, days: float) -> InviteDocument:
+        """Make an invite for somebody without a password. Its token is shown once."""
+        invite: InviteDocument = self._connection.post(f"{_person(name)}/invite", {"days": days})
+        return invite
 
     def change(self, name: str, changes: PersonChange) -> PersonDocument:
         """Change somebody's role, password or team, or close or open them."""

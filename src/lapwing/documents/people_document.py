@@ -11,7 +11,10 @@ Division = Literal["share", "split"]
 
 
 class PersonDocument(TypedDict):
-    """Somebody who may use the service, if `active`; `datasets` has the roles of data sets that they look after."""
+    """Somebody who may use the service, if `active`; `datasets` has the roles of data sets that they look after.
+
+    `invite_expires` is when the invite ends by which they can set a first password, null without one.
+    """
 
     name: str
     role: Role
@@ -19,7 +22,17 @@ class PersonDocument(TypedDict):
     active: bool
     created: str
     second_factor: bool
+    has_password: bool
+    invite_expires: str | None
     datasets: dict[str, DatasetRole]
+
+
+class InviteDocument(TypedDict):
+    """The token of an invite, which is shown this once, whom it is for, and when it ends."""
+
+    token: str
+    person: str
+    expires: str
 
 
 class ServiceAccountDocument(TypedDict):

@@ -5,16 +5,19 @@ written down every charge that was decided before (`ServedDataset.settle`): so w
 The routes call it for who sent a request, and the command line for the operator, beside a service that runs.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import final
 
 from lapwing.documents.people_document import DefaultCostDocument, Division, Grants, PolicyDocument
 from lapwing.errors import InvalidParameter
+from lapwing.ledger.state import Spent
 from lapwing.privacy.amounts import written
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.default_costs import USUAL_DAILY_SHARE, DefaultCost, DefaultCosts
 from lapwing.server.faulty_field import at_field
-from lapwing.server.policies import Policies, Policy
+from lapwing.server.policies import Grant, Policies, Policy, make_grant
+from lapwing.server.store import StoreConnection
 
 
 @final
@@ -45,6 +48,20 @@ class DatasetAccess:
         self._policies.grant(
             self.dataset, person, share, spending, cap, keys, by=self._by, trusted_with_time=trusted_with_time
         )
+        self._served.settle()
+
+    def granting(self, person: str, share: Fraction | None) -> Callable[[StoreConnection], None]:
+        """Return a function that makes a grant in a transaction. Call `settle` after it."""
+        view = self._served.session.budget(history=False)
+        grant, whole = Grant(person=person, share=share), Spent(amount=view.total.amount, delta=view.delta_keys)
+
+        def make(connection: StoreConnection) -> None:
+            make_grant(connection, self.dataset, grant, view.spending, whole, by=self._by)
+
+        return make
+
+    def settle(self) -> None:
+        """Wait until the ledger has every charge from before a change."""
         self._served.settle()
 
     def withdraw(self, person: str) -> None:

@@ -17,6 +17,7 @@ from lapwing.server import (
     default_cost_routes,
     documentation,
     holdout_routes,
+    invite_routes,
     job_routes,
     monitor_routes,
     people_routes,
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
 ABOUT: Final = (
     "Ask SQL questions of sensitive tables, and get noisy results with error bars, a cost and a budget. Every request "
-    "but the login, `/healthz` and `/readyz` takes a token, sent as `Authorization: Bearer`. Errors are problem "
-    "documents (RFC 9457) with a stable `code`."
+    "but the login, the use of an invite, `/healthz` and `/readyz` takes a token, sent as `Authorization: Bearer`. "
+    "Errors are problem documents (RFC 9457) with a stable `code`."
 )
 BEARER: Final = {"bearer": {"type": "http", "scheme": "bearer"}}
 PAGES: Final = "/console"
@@ -48,6 +49,7 @@ ROUTES: Final = (
     question_routes,
     job_routes,
     people_routes,
+    invite_routes,
     account_routes,
     dataset_routes,
     default_cost_routes,
@@ -59,7 +61,7 @@ ROUTES: Final = (
     simulation_routes,
     synthesis_routes,
 )
-OPEN: Final = ("/v1/login", "/healthz", "/readyz")
+OPEN: Final = ("/v1/login", "/v1/invites/accept", "/healthz", "/readyz")
 
 
 @final

@@ -3,11 +3,21 @@
 import json
 from collections.abc import Collection
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Final, final
 
-from lapwing.documents.people_document import IssuedToken, PersonChange, PersonDocument, Right, Role, TokenDocument
+from lapwing.documents.people_document import (
+    InviteDocument,
+    IssuedToken,
+    PersonChange,
+    PersonDocument,
+    Right,
+    Role,
+    TokenDocument,
+)
 from lapwing.errors import InvalidParameter
 from lapwing.server import audit_log
+from lapwing.server.invites import Invites
 from lapwing.server.people import DAY, ApiToken, People, Person
 from lapwing.server.store import ServiceStore
 
@@ -30,9 +40,29 @@ class Directory:
         """Return everybody, by name."""
         return [_person(person) for person in self._people.all()]
 
-    def add(self, name: str, role: Role, *, password: str | None, team: str | None) -> PersonDocument:
-        """Add somebody. The name is theirs for ever, as the ledger keeps it."""
+    def add(
+        self,
+        name: str,
+        role: Role,
+        *,
+        password: str | None,
+        team: str | None,
+        dataset: str | None = None,
+        share: Fraction | None = None,
+    ) -> PersonDocument:
+        """Add somebody. The name is theirs for ever, as the ledger keeps it.
+
+        Raises:
+            InvalidParameter: With a data set, whose ledger only the service and `lapwing grant` open.
+        """
+        if dataset is not None or share is not None:
+            raise InvalidParameter("--dataset and --share go with --server; here, run `lapwing grant` afterwards.")
         return _person(self._people.add(name, role, password, team=team, by=self._by))
+
+    def invite(self, name: str, days: float) -> InviteDocument:
+        """Make an invite for somebody without a password. Its token is shown once."""
+        token, invite = Invites(self._store).make(name, days=days, by=self._by)
+        return {"token": token, "person": invite.person, "expires": invite.expires}
 
     def change(self, name: str, changes: PersonChange) -> PersonDocument:
         """Change somebody's role, password or team, or close or open them."""
@@ -99,6 +129,8 @@ def _person(person: Person) -> PersonDocument:
         "active": person.active,
         "created": person.created,
         "second_factor": person.second_factor,
+        "has_password": person.has_password,
+        "invite_expires": person.invite_expires,
         "datasets": dict(person.datasets),
     }
 

@@ -15,7 +15,7 @@ password, and is let in for as long as it lasts and its owner is.
 
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, final, get_args
 
@@ -29,7 +29,7 @@ from lapwing.server.listing import MOST, no_such_item
 from lapwing.server.passwords import require_good
 from lapwing.server.pgwire import scram
 from lapwing.server.second_factors import SecondFactors
-from lapwing.server.store import ServiceStore, StoreConnection, now
+from lapwing.server.store import ServiceStore, StoreConnection, now, time_text
 
 RIGHTS: Final = get_args(Right)
 RIGHTS_OF: Final[dict[str, frozenset[Right]]] = {
@@ -120,7 +120,11 @@ def rights_of(everywhere: Role, datasets: Mapping[str, DatasetRole]) -> frozense
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Somebody who may use the service, if `active`."""
+    """Somebody who may use the service, if `active`.
+
+    Args:
+        invite_expires: When the link ends by which they can set a first password; None without one.
+    """
 
     name: str
     role: Role
@@ -128,6 +132,8 @@ class Person:
     active: bool
     created: str
     second_factor: bool = False
+    has_password: bool = False
+    invite_expires: str | None = None
     datasets: Mapping[str, DatasetRole] = field(default_factory=dict)
 
     @property
@@ -176,10 +182,23 @@ class People:
 
     # ---- People ----
 
-    def add(self, name: str, role: Role, password: str | None, *, by: str, team: str | None = None) -> Person:
-        """Add somebody; without a password only tokens that a curator makes let them in."""
+    def add(
+        self,
+        name: str,
+        role: Role,
+        password: str | None,
+        *,
+        by: str,
+        team: str | None = None,
+        granting: Callable[[StoreConnection], None] | None = None,
+    ) -> Person:
+        """Add somebody; without a password, they need an invite or a token of a curator.
+
+        Args:
+            granting: Makes a grant for them in the same transaction, so that both are made or neither.
+        """
         checked(name, "The name of a person")
-        kept = None if password is None else _kept(password, name)
+        kept = None if password is None else hash_of_new_password(password, name)
         with self._store.transaction() as connection:
             if connection.execute("SELECT 1 FROM people WHERE lower(name) = ?", (name.lower(),)).fetchone():
                 raise taken(name)
@@ -187,6 +206,8 @@ class People:
             connection.execute("INSERT INTO people (name, role, password, created) VALUES (?, ?, ?, ?)", row)
             _join(connection, name, team)
             note(connection, by, "person added", name, role=role, team=team)
+            if granting is not None:
+                granting(connection)
         return self.named(name)
 
     def change(
@@ -200,8 +221,8 @@ class People:
         team: str | None = None,
         leave_team: bool = False,
     ) -> Person:
-        """Change what is given; a new password or a closed person revokes all of their tokens."""
-        kept = None if password is None else _kept(password, name)
+        """Change what is given; a new password or a closed person revokes all of their tokens and their invite."""
+        kept = None if password is None else hash_of_new_password(password, name)
         with self._store.transaction() as connection:
             _person(connection, name)
             if _is_account(connection, name) and (kept is not None or role == "curator"):
@@ -219,6 +240,7 @@ class People:
                     connection.execute(f"UPDATE people SET {column} = ? WHERE name = ?", (value, name))
             if kept is not None or active is False:
                 connection.execute("UPDATE tokens SET revoked = 1 WHERE person = ?", (name,))
+                connection.execute("DELETE FROM invites WHERE person = ?", (name,))
             if team is not None or leave_team:
                 _join(connection, name, team)
             if not _has_curator(connection):
@@ -498,8 +520,8 @@ class People:
         return Caller(name=name, role=role, rights=RIGHTS_OF[role] & scopes, token=id_, scopes=scopes, datasets=there)
 
 
-def _kept(password: str, name: str) -> str:
-    """Return what is kept of a new password of somebody.
+def hash_of_new_password(password: str, name: str) -> str:
+    """Return the hash of a new password.
 
     Raises:
         InvalidParameter: If it is none that may be chosen.
@@ -545,9 +567,11 @@ def _has_token(connection: StoreConnection, id_: str, *, of: str) -> bool:
 
 
 def _person(connection: StoreConnection, name: str) -> Person:
-    row = connection.execute("SELECT name, role, active, created FROM people WHERE name = ?", (name,)).fetchone()
+    facts = "name, role, active, created, password IS NOT NULL"
+    row = connection.execute(f"SELECT {facts} FROM people WHERE name = ?", (name,)).fetchone()
     if row is None:
         raise nobody(connection, name)
+    invite = connection.execute("SELECT expires FROM invites WHERE person = ?", (name,)).fetchone()
     team = connection.execute("SELECT team FROM memberships WHERE person = ? AND current = 1", (name,)).fetchone()
     second = connection.execute("SELECT 1 FROM second_factors WHERE person = ? AND confirmed = 1", (name,)).fetchone()
     roles = connection.execute("SELECT dataset, role FROM dataset_roles WHERE person = ? ORDER BY dataset", (name,))
@@ -558,6 +582,8 @@ def _person(connection: StoreConnection, name: str) -> Person:
         active=bool(row[2]),
         created=row[3],
         second_factor=second is not None,
+        has_password=bool(row[4]),
+        invite_expires=None if invite is None else time_text(invite[0]),
         datasets=dict(roles.fetchall()),
     )
 

@@ -17,8 +17,9 @@ from lapwing.documents.people_document import (
 )
 from lapwing.errors import InvalidParameter, NotAuthorised, SecondFactorNeeded, TooManyRequests
 from lapwing.server import one_time_codes
+from lapwing.server.access import DatasetAccess
 from lapwing.server.authentication import address_of
-from lapwing.server.bodies import Body, Name, Text
+from lapwing.server.bodies import Amount, Body, Name, Text, number
 from lapwing.server.directory import issued, token_document
 from lapwing.server.faulty_field import at_field
 from lapwing.server.listing import PageOf, Pagination, cut, require_known_parameters
@@ -71,12 +72,14 @@ class ProofsBody(Body):
 
 
 class PersonBody(Body):
-    """Somebody to be added."""
+    """Somebody to be added; with a `dataset` that they may ask, up to a `share` of its budget if there is one."""
 
     name: Name
     role: Role
     password: Password | None = None
     team: Name | None = None
+    dataset: Annotated[Text, Field(min_length=1, max_length=200)] | None = None
+    share: Amount | None = None
 
 
 class DatasetRoleBody(Body):
@@ -252,8 +255,19 @@ def everybody(
 
 @router.post("/people", tags=["admin"], status_code=201, openapi_extra=may_raise(InvalidParameter))
 def add(service: OfService, body: PersonBody, caller: Caller = CURATOR) -> Person:
-    """Add somebody. The name is theirs for ever, as the ledger keeps it."""
-    return service.people.add(body.name, body.role, body.password, team=body.team, by=caller.name)
+    """Add somebody, with a grant if they are to ask a data set. The name is theirs for ever, as the ledger keeps it."""
+    who = (body.name, body.role, body.password)
+    if body.dataset is None:
+        if body.share is not None:
+            raise at_field("dataset", InvalidParameter("Name the data set that the limit is for."))
+        return service.people.add(*who, team=body.team, by=caller.name)
+    share = None if body.share is None else number(body.share, "share")
+    served = service.datasets.visible(caller, body.dataset)
+    access = DatasetAccess(served, service.policies, service.default_costs, by=caller.name)
+    granting = access.granting(body.name, share)
+    person = service.people.add(*who, team=body.team, by=caller.name, granting=granting)
+    access.settle()
+    return person
 
 
 @router.patch("/people/{name}", tags=["admin"], openapi_extra=may_raise(InvalidParameter))

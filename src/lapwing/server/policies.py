@@ -160,17 +160,9 @@ class Policies:
         trusted_with_time: bool = False,
     ) -> None:
         """Let somebody ask a data set. `spending` is what its ledger says, read before."""
+        grant = Grant(person=person, share=share, trusted_with_time=trusted_with_time)
         with self._store.transaction() as connection:
-            if not connection.execute("SELECT 1 FROM people WHERE name = ?", (person,)).fetchone():
-                raise nobody(connection, person)
-            connection.execute(
-                "INSERT INTO grants (dataset, person, share, trusted) VALUES (?, ?, ?, ?)"
-                " ON CONFLICT (dataset, person) DO UPDATE SET share = excluded.share, trusted = excluded.trusted",
-                (dataset, person, _text(share), int(trusted_with_time)),
-            )
-            _require_room(connection, dataset, spending, Spent(amount=cap.amount, delta=delta_keys))
-            trust = {"trusted_with_time": True} if trusted_with_time else {}
-            note(connection, by, "grant made", person, dataset=dataset, share=_text(share), **trust)
+            make_grant(connection, dataset, grant, spending, Spent(amount=cap.amount, delta=delta_keys), by=by)
 
     def withdraw(self, dataset: str, person: str, *, by: str) -> None:
         """Take a grant away; what was bought by it stays charged."""
@@ -236,6 +228,31 @@ class Policies:
             )
             note(connection, by, "stopped" if stopped else "resumed", dataset)
             return _policy(connection, dataset)
+
+
+def make_grant(
+    connection: StoreConnection, dataset: str, grant: Grant, spending: Spending, whole: Spent, *, by: str
+) -> None:
+    """Make a grant in a transaction.
+
+    Args:
+        spending: Of the ledger.
+        whole: The budget.
+
+    Raises:
+        NotFound: If there is nobody of this name.
+        InvalidParameter: If the share is invalid or too large.
+    """
+    if not connection.execute("SELECT 1 FROM people WHERE name = ?", (grant.person,)).fetchone():
+        raise nobody(connection, grant.person)
+    connection.execute(
+        "INSERT INTO grants (dataset, person, share, trusted) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (dataset, person) DO UPDATE SET share = excluded.share, trusted = excluded.trusted",
+        (dataset, grant.person, _text(grant.share), int(grant.trusted_with_time)),
+    )
+    _require_room(connection, dataset, spending, whole)
+    trust = {"trusted_with_time": True} if grant.trusted_with_time else {}
+    note(connection, by, "grant made", grant.person, dataset=dataset, share=_text(grant.share), **trust)
 
 
 def _checked(share: Fraction) -> Fraction:

@@ -22,6 +22,7 @@ from lapwing.server.expiring import ExpiringAccounts
 from lapwing.server.failed_logins import FailedLogins
 from lapwing.server.gauges import Gauges
 from lapwing.server.holdout_store import HoldoutStore
+from lapwing.server.invites import Invites
 from lapwing.server.job_runner import JobRunner
 from lapwing.server.jobs import JobStore
 from lapwing.server.log import log
@@ -113,6 +114,7 @@ class Service:
         self.audit_mark = AuditMark(self.store, base_of(people or usual, folder))
         self.audit_mark.look()
         self.people = People(self.store)
+        self.invites = Invites(self.store)
         self.policies = Policies(self.store)
         self.default_costs = DefaultCosts(self.store)
         self.answers = AnswerStore(self.store, settings.keep_answers)

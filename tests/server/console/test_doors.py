@@ -138,6 +138,8 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ("POST", "/console/people"): ("/console/people", {"name": "emil", "role": "analyst"}, DOES),
     ("GET", "/console/people/{name}"): ("/console/people/dora", {}, CURATES),
     ("POST", "/console/people/{name}"): ("/console/people/dora", {"team": "nurses"}, DOES),
+    ("POST", "/console/people/{name}/invite"): ("/console/people/dora/invite", {}, CURATES),
+    ("POST", "/console/people/{name}/withdraw-invite"): ("/console/people/dora/withdraw-invite", {}, DOES),
     ("GET", "/console/accounts"): ("/console/accounts", {}, CURATES),
     ("POST", "/console/accounts"): (
         "/console/accounts",
@@ -401,6 +403,7 @@ INSIDE_THE_DOOR: Final = {
     "browser_sessions.py",
     "app.py",
     "sign_in/__init__.py",
+    "sign_in/invites.py",
     "sign_in/steps.py",
     "sign_in/provider.py",
 }

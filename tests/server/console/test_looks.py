@@ -60,7 +60,8 @@ PAGES: Final = {
     "compare": "HEAT/difference",
     "batch": "/console/data/open/batch?sql=SELECT COUNT(*) AS n FROM visits;", "bought": "BOUGHT",
     "queue": "/console/questions", "queued": "QUEUED",
-    "missing": "/console/nowhere", "sign-in": "/console/sign-in",
+    "missing": "/console/nowhere", "sign-in": "/console/sign-in", "invite": "/console/invite",
+    "invited": "/console/people/emil",
 }  # fmt: skip
 
 RUNS_OVER: Final = """
@@ -119,6 +120,8 @@ def peopled(world: World) -> None:
     world.service.people.change("bob", team="nurses", by="carol")
     world.service.people.give_role("alice", "closed", "curator", by="carol")
     world.ask("PUT", "/v1/datasets/open/teams/nurses", "carol", {"share": 0.25})
+    world.ask("POST", "/v1/people", "carol", {"name": "emil", "role": "analyst", "dataset": "open", "share": 0.2})
+    world.ask("POST", "/v1/people/emil/invite", "carol", {})
     for name, owner in (("nightly-counts", "carol"), ("dashboard-of-the-ward", "alice")):
         world.ask("POST", "/v1/accounts", "carol", {"name": name, "owner": owner, "days": 90, "team": "nurses"})
     world.ask("POST", "/v1/people/nightly-counts/tokens", "carol", {"label": "cron", "days": 30})

@@ -1,5 +1,6 @@
 """`lapwing people`: who may use a service. For the curator."""
 
+from fractions import Fraction
 from typing import Annotated
 
 import typer
@@ -8,6 +9,7 @@ from lapwing.cli import options
 from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, new_table, note, print_text, show, text
 from lapwing.cli.service import passwords
+from lapwing.cli.service.grant import share_of_budget
 from lapwing.cli.service.places import PeopleStore, opened_people
 from lapwing.documents.people_document import PersonChange, PersonDocument, Role
 from lapwing.errors import InvalidParameter
@@ -70,10 +72,53 @@ def add(
     _say(person, "is")
     granted = [f"`lapwing grant {name}` lets {name} query a data set"] if role == "analyst" else []
     token = f"`lapwing token make {name}` creates a token, for this command and for programs"
-    console = f"`lapwing people password {name}` sets a password, for the console"
+    console = f"`lapwing people invite {name}` creates a link to choose a password, for the console"
     entered = [] if password else [token, console]
     if granted or entered:
         note("next", "; ".join([*granted, *entered]))
+
+
+@app.command(
+    epilog=options.examples("lapwing people invite alice", "lapwing people invite bob --dataset visits --share 1/5"),
+    short_help="Make a link by which somebody sets a first password.",
+)
+def invite(
+    name: Name,
+    role: Annotated[
+        Role | None, typer.Option("--role", help="The role of a new person.", show_default="analyst")
+    ] = None,
+    team: Annotated[
+        str | None, typer.Option("--team", metavar="TEAM", help="The team of a new person.", show_default=False)
+    ] = None,
+    share: Annotated[
+        Fraction | None,
+        options.amount(share_of_budget, "With --dataset: the part of the budget that a new person may spend."),
+    ] = None,
+    days: Annotated[
+        float, typer.Option("--days", metavar="DAYS", min=0.001, max=30, help="How many days the link works.")
+    ] = 7,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+    dataset: options.Dataset = None,
+) -> None:
+    """Make an invite, and add the person if nobody has the name. It works once. Standard output has only the invite.
+
+    With --server, the invite is a link to the console. --dataset lets a new person query that data set. Without
+    --server, it is the part of the link after `#`. The person opens /console/invite of the service and enters it.
+    """
+    with opened_people(people, catalog, server) as administration:
+        if name not in (person["name"] for person in administration.everybody()):
+            administration.add(name, role or "analyst", password=None, team=team, dataset=dataset, share=share)
+        elif (role, team, dataset, share) != (None,) * 4:
+            raise InvalidParameter(
+                f"{visible(name)} is there already. Leave out --role, --team, --dataset and --share."
+            )
+        made = administration.invite(name, days)
+    print_text(f"{'' if server is None else server.rstrip('/') + '/console/invite#'}{made['token']}\n")
+    note(
+        "next", f"send this to {visible(name)} only; it works once, until {made['expires'][:16].replace('T', ' ')} UTC"
+    )
 
 
 @app.command(epilog=options.examples("lapwing people role alice auditor"), short_help="Change the role of a person.")

@@ -22,6 +22,7 @@ from lapwing.documents.people_document import (
     DefaultCostDocument,
     Division,
     Grants,
+    InviteDocument,
     IssuedToken,
     PersonChange,
     PersonDocument,
@@ -53,8 +54,20 @@ class PeopleAdministration(Protocol):
     def everybody(self) -> list[PersonDocument]:
         """Return everybody, by name."""
 
-    def add(self, name: str, role: Role, *, password: str | None, team: str | None) -> PersonDocument:
-        """Add somebody."""
+    def add(
+        self,
+        name: str,
+        role: Role,
+        *,
+        password: str | None,
+        team: str | None,
+        dataset: str | None = None,
+        share: Fraction | None = None,
+    ) -> PersonDocument:
+        """Add somebody, with a grant if there is a data set."""
+
+    def invite(self, name: str, days: float) -> InviteDocument:
+        """Make an invite for somebody without a password."""
 
     def change(self, name: str, changes: PersonChange) -> PersonDocument:
         """Change something about somebody."""

@@ -28,6 +28,7 @@ from lapwing.server.console.inside import Api, ApiRefusal, Application
 from lapwing.server.console.pages import PAGES
 from lapwing.server.console.policy import POLICY
 from lapwing.server.console.sign_in import CODE, PROVIDER, SignInPages
+from lapwing.server.console.sign_in.invites import INVITE, InvitePages
 from lapwing.server.console.templates import STATIC, all_templates
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.log import log
@@ -77,6 +78,7 @@ class Console:
         openid = service.settings.openid
         label = None if openid is None else openid.label
         self._sign_in = SignInPages(service, self._sessions, self._templates, label, secure=secure)
+        self._invites = InvitePages(service, self._sessions, self._sign_in)
         self._provider: ProviderSignIn | None = None
         if openid is not None:
             from lapwing.server.console.sign_in import provider  # here: few services have one
@@ -89,6 +91,8 @@ class Console:
                 self._route("/console/static/{file}", "GET", self._static),
                 self._route("/console/sign-in", "GET", self._sign_in.show),
                 self._route("/console/sign-in", "POST", self._letting_in(self._sign_in.proven)),
+                self._route(INVITE, "GET", self._invites.show),
+                self._route(INVITE, "POST", self._letting_in(self._invites.sent)),
                 self._route(CODE, "GET", self._sign_in.show_code),
                 self._route(CODE, "POST", self._letting_in(self._sign_in.proven_twice)),
                 *self._of_provider(),

@@ -1,15 +1,17 @@
 """People, for curators: who there is, their roles and teams, and their tokens, of which each is shown once."""
 
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from starlette.responses import Response
 
-from lapwing.server.console.acting import act
+from lapwing.server.console.acting import act, renamed, share_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.rights import RightsForms
 from lapwing.server.console.searching import SEARCH, listed
+from lapwing.server.console.sign_in.invites import INVITE
 from lapwing.server.console.templates import segment
-from lapwing.server.console.visits import ConsolePage, PageRequest
+from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem, problem
 
 HERE: Final = "/console/people"
@@ -21,6 +23,7 @@ LISTED: Final = 50
 async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """List everybody."""
     found = await listed(visit, "people", texts=_texts, most=LISTED, key="name")
+    teams = [team["name"] for team in await visit.api.get("teams")]
     return visit.show(
         "people/page.html",
         refused["status"] if refused else 200,
@@ -28,31 +31,73 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         found=found,
         refused=refused,
         typed=visit.form,
+        teams=teams,
+        sets=await _sets(visit),
     )
 
 
 def _texts(person: Any) -> tuple[object, ...]:
     """Return the texts of somebody in which words are looked for."""
     state = "active" if person["active"] else "disabled"
+    state = "invited" if person["active"] and person["invite_expires"] else state
     return person["name"], person["role"], person["team"], state, *person["datasets"], *person["datasets"].values()
 
 
 async def add(visit: PageRequest) -> Response:
-    """Add somebody."""
+    """Add somebody, with a grant if a data set is chosen, and an invite if they are to choose a password."""
     form = visit.form
-    body = {"name": form.get("name", ""), "role": form.get("role", "analyst")}
-    body |= {name: form[name] for name in ("team", "password") if form.get(name)}
-    change = visit.api.send("POST", "people", body=body)
-    return await act(visit, change, f"{HERE}/{segment(body['name'])}?done=added", show)
+    body: dict[str, Any] = {"name": form.get("name", "").strip(), "role": form.get("role", "analyst")}
+    body |= {name: form[name] for name in ("team", "password", "dataset") if form.get(name)}
+    try:
+        share = share_of(form.get("share", ""))
+        if share is not None:
+            body["share"] = share
+        await visit.api.send("POST", "people", body=body)
+    except ApiRefusal as refusal:
+        return await show(visit, renamed(refusal.document, {"not_found": "dataset"}))
+    if "invite" in form and "password" not in body:
+        return await _invited(visit, body["name"])
+    return redirect(f"{HERE}/{segment(body['name'])}?done=added")
+
+
+async def invite(visit: PageRequest) -> Response:
+    """Make an invite, and show its link this once."""
+    return await _invited(visit, visit.part("name"))
+
+
+async def _invited(visit: PageRequest, name: str) -> Response:
+    try:
+        reply = await visit.api.send("POST", "people", name, "invite", body={})
+    except ApiRefusal as refusal:
+        return await _shown(visit, name, refusal.document)
+    made = reply.document
+    link = f"{visit.address}{INVITE}#{made['token']}"
+    return await _shown(visit, name, link={"address": link, "expires": made["expires"]})
+
+
+async def withdraw_invite(visit: PageRequest) -> Response:
+    """End an invite."""
+    name = visit.part("name")
+    withdrawing = visit.api.send("DELETE", "people", name, "invite")
+    return await act(visit, withdrawing, f"{HERE}/{segment(name)}?done=withdrawn", show_person)
 
 
 async def show_person(visit: PageRequest, refused: Problem | None = None, issued: Any = None) -> Response:
     """Show somebody, with their tokens; a token that was made just now is shown this once."""
-    name = visit.part("name")
+    return await _shown(visit, visit.part("name"), refused, issued)
+
+
+async def _shown(
+    visit: PageRequest, name: str, refused: Problem | None = None, issued: Any = None, link: Any = None
+) -> Response:
     tokens = await visit.api.get("people", name, "tokens", limit=MOST)
     person = await _person(visit, name)
-    sets = [one["name"] for one in await visit.api.get("datasets", limit=1000)]
-    facts = {"person": person, "tokens": tokens, "refused": refused, "issued": issued, "sets": sets}
+    expires = person["invite_expires"]
+    facts = {"person": person, "tokens": tokens, "refused": refused, "issued": issued, "link": link}
+    facts |= {
+        "sets": await _sets(visit),
+        "expired": expires is not None and datetime.fromisoformat(expires) <= datetime.now(UTC),
+    }
     return visit.show("people/person.html", refused["status"] if refused else 200, **facts)
 
 
@@ -77,6 +122,11 @@ async def remove_second_factor(visit: PageRequest) -> Response:
     return await act(visit, removing, f"{HERE}/{segment(name)}?done=removed", show_person)
 
 
+async def _sets(visit: PageRequest) -> list[str]:
+    """Return the names of all data sets."""
+    return [one["name"] for one in await visit.api.get("datasets", limit=1000)]
+
+
 async def _person(visit: PageRequest, name: str) -> Any:
     """Return somebody by name.
 
@@ -99,6 +149,8 @@ PAGES: Final = (
     ConsolePage(method="POST", path=HERE, handle=add),
     ConsolePage(method="GET", path=PERSON, handle=show_person, query=("done",)),
     ConsolePage(method="POST", path=PERSON, handle=change),
+    ConsolePage(method="POST", path=f"{PERSON}/invite", handle=invite),
+    ConsolePage(method="POST", path=f"{PERSON}/withdraw-invite", handle=withdraw_invite),
     ConsolePage(method="POST", path=f"{PERSON}/second-factor", handle=remove_second_factor),
     *RightsForms(HERE, show_person).pages,
 )

@@ -22,6 +22,7 @@ from lapwing.server.console.refused_forms import with_error
 from lapwing.server.console.sign_in.steps import SignInSteps
 from lapwing.server.console.templates import Templates
 from lapwing.server.console.visits import redirect
+from lapwing.server.faulty_field import field_of
 from lapwing.server.problems import status_of
 from lapwing.server.service import Service
 
@@ -85,7 +86,7 @@ class SignInPages:
         Raises:
             ApiRefusal: What the service refused, as it says it.
         """
-        form = await self._own_form(request)
+        form = await self.own_form(request)
         name, password = form.get("name", "")[:MOST_NAME], form.get("password", "")[:MOST_PASSWORD]
         where = own_path(form.get("next", ""))
         try:
@@ -109,7 +110,7 @@ class SignInPages:
         Raises:
             ApiRefusal: What the service refused, as it says it.
         """
-        form = await self._own_form(request)
+        form = await self.own_form(request)
         cookie = request.cookies.get(self._cookie, "")
         step = await run_in_threadpool(self._steps.look, cookie, PROVEN)
         if step is None:
@@ -137,11 +138,15 @@ class SignInPages:
             session = await run_in_threadpool(self._sessions.begin, name, kept)
         except NotAuthorised as error:  # another password was set meanwhile
             return self._page(request, where, name=name, error=error), None
+        return self.led(where), session
+
+    def led(self, where: str) -> Response:
+        """Lead who is signed in to a page; the sign-in is over."""
         response = redirect(where)
         response.delete_cookie(self._cookie, path="/", secure=self._secure, httponly=True, samesite="strict")
-        return response, session
+        return response
 
-    async def _own_form(self, request: Request) -> Any:
+    async def own_form(self, request: Request) -> Any:
         """Return a form that a page of this sign-in sent.
 
         Raises:
@@ -157,10 +162,13 @@ class SignInPages:
     def _page(
         self, request: Request, where: str, *, name: str = "", note: str = "", error: LapwingError | None = None
     ) -> Response:
+        facts = {"next": where, "name": name, "note": note, "provider": self._provider}
+        return self.own_page(request, "sign_in/page.html", error, **facts)
+
+    def own_page(self, request: Request, template: str, error: LapwingError | None, **facts: object) -> Response:
+        """Show a page with a form of the sign-in, and the cookie by which that form is known."""
         secret = request.cookies.get(self._cookie) or credentials.new_token()
-        response = self._shown(
-            request, "sign_in/page.html", secret, error, next=where, name=name, note=note, provider=self._provider
-        )
+        response = self._shown(request, template, secret, error, **facts)
         self._set(response, secret)
         return response
 
@@ -178,9 +186,10 @@ class SignInPages:
 
         if error is None:
             return HTMLResponse(page(""))
-        marked = None
-        if isinstance(error, NotAuthorised):
+        marked, field = None, field_of(error)
+        if field is None and isinstance(error, NotAuthorised):
             field = "code" if template == CODE_PAGE else "password"
+        if field is not None:
             marked = with_error(page(""), request.url.path, field, str(error), {})
         return HTMLResponse(marked or page(str(error)), _status(error))
 

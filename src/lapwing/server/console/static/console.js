@@ -177,6 +177,14 @@ document.addEventListener("submit", (event) => {
 });
 document.addEventListener("input", (event) => { if (event.target.form && event.target.ariaInvalid) clear(event.target.form); });
 
+// An invite stands after # in its link, where no server sees it. It leaves the address at once.
+const invite = document.querySelector("[data-fragment]");
+if (invite && location.hash.length > 1) {
+  invite.value = location.hash.slice(1);
+  history.replaceState(null, "", location.pathname);
+  invite.form.requestSubmit();
+}
+
 // ---- Keys ----
 
 const KEYS = [
