@@ -128,6 +128,14 @@ def test_texts_in_errors_and_fields_stay_texts(carol: Visitor) -> None:
     assert with_error(page, "/a", "y", "no", {}) is None
 
 
+def test_a_code_of_a_second_factor_is_not_written() -> None:
+    """It may be a recovery code, which is good until somebody uses it; a wrong password beside it refuses the form."""
+    page = '<form method="post" action="/a"><input name="x"><input name="code" autocomplete="one-time-code"></form>'
+    marked = with_error(page, "/a", "x", "Wrong.", {"x": "typed", "code": SECRET}) or ""
+    assert 'value="typed"' in marked
+    assert SECRET not in marked
+
+
 def test_a_page_is_copied_as_it_is() -> None:
     """But for the form that was refused: its select, its choices and its text area have what was typed."""
     page = (

@@ -1,8 +1,8 @@
 """Pages of refused forms: the error stands at its field, the field has the focus, and what was typed is still there.
 
 This works on the text of a page, so that it holds for every form: a template has its fields, and nothing about errors.
-A password is never written into a page. Scripts keep what was typed, passwords too, and take only the errors from here
-(`static/console.js`).
+A page never has a password or a code of a second factor. Scripts keep what was typed, passwords too, and take only the
+errors from here (`static/console.js`).
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,8 @@ from typing import Final, final
 
 KEPT: Final = frozenset({"hidden", "password", "file", "radio", "checkbox"})
 """Types of inputs whose value a refused form does not write again; of the last two it writes whether they are on."""
+CODE: Final = "one-time-code"
+"""The autocomplete of fields for codes of a second factor and recovery codes."""
 FIELDS: Final = frozenset({"input", "select", "textarea"})
 LONGEST: Final = 1500
 
@@ -81,7 +83,8 @@ class _RefusedForm(HTMLParser):
             return {"checked": "" if name in self._typed else None}
         if kind == "radio":
             return {"checked": "" if self._typed.get(name) == named.get("value") else None}
-        return {"value": self._typed[name]} if name in self._typed and kind not in KEPT else {}
+        kept = kind in KEPT or named.get("autocomplete") == CODE
+        return {"value": self._typed[name]} if name in self._typed and not kept else {}
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "textarea":
