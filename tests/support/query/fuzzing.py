@@ -236,7 +236,7 @@ def check_sessions(asked: list[tuple[Case, str]], place: Place, folder: Path) ->
                 price = case.price(plan)
                 first = session.sql(case.text, case.values, **price)
                 again = session.sql(case.text, case.values, **price)
-                assert again.stored, case
+                assert again.stored or not first.cost.amount, case  # no rows are possible, and nothing is charged
                 assert repr(again.rows()) == repr(first.rows()), case
                 assert repr(again.interval()) == repr(first.interval()), case
 
