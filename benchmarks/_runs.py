@@ -1,16 +1,18 @@
 """Keep the ratios of a benchmark's run: one line of `history/NAME.jsonl` each, when the runner was asked to.
 
-    make bench-history            run those benchmarks that keep ratios, and draw docs/benchmarks.svg anew
+    make bench-history            run those that take seconds, and draw docs/benchmarks.svg anew
+    LAPWING_BENCH_HISTORY=1 python benchmarks/serving.py --quick    keep this run
 
 A ratio compares two things that were measured in turn in one run on one machine, so it can be compared with that of
-another day. Seconds cannot, and are not kept. Which machine it was, how busy, and which commit, stands beside. Nothing
-is written unless LAPWING_BENCH_HISTORY is set, so that a look at a benchmark leaves no trace.
+another day. Seconds cannot, and are not kept. Which machine it was, how busy, which commit and which options, stands
+beside. Nothing is written unless LAPWING_BENCH_HISTORY is set, so that a look at a benchmark leaves no trace.
 """
 
 import json
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +33,7 @@ def keep(benchmark: str, ratios: Mapping[str, float]) -> None:
         "time": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
         "commit": _git("rev-parse", "--short=10", "HEAD"),
         "changed": bool(_git("status", "--porcelain", "--untracked-files=no", "--", "src")),
+        "options": sys.argv[1:],
         "machine": machine(),
         "ratios": {name: float(f"{ratio:.4g}") for name, ratio in ratios.items()},
     }

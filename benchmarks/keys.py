@@ -23,6 +23,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from _runs import keep
 from numpy.typing import NDArray
 from peers.environments import ask
 
@@ -116,6 +117,7 @@ def opendp(path: Path, rows: int) -> str:
 def main() -> None:
     """Print one line for every law, way of asking and question."""
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
+    kept: dict[str, float] = {}
     for law in ("Zipf", "uniform"):
         with tempfile.TemporaryDirectory(prefix="lapwing-bench-") as folder:
             path = Path(folder) / "visits.parquet"
@@ -125,15 +127,18 @@ def main() -> None:
             print(f"  {'':28}{'private':>9}{'plain':>9}{'ratio':>7}{'processors':>14}{'keys':>9}")
             plain = duckdb.connect(config={"threads": 2, "memory_limit": "1GB"})
             with lw.connect(path.with_name("lapwing.toml")) as session:
-                compare(session, plain, path)
+                for name, ratio in compare(session, plain, path).items():
+                    kept[f"{law}, {name} / plain DuckDB"] = ratio
             print(f"  OpenDP {opendp(path, rows)}")
+    keep("keys", kept)
     print(
         f"peak memory of the process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB, peers and all"
     )
 
 
-def compare(session: lw.Session, plain: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Print a line for every question, cold and warm."""
+def compare(session: lw.Session, plain: duckdb.DuckDBPyConnection, path: Path) -> dict[str, float]:
+    """Print a line for every question, cold and warm; return the ratios of processor time."""
+    ratios: dict[str, float] = {}
     for number, way in enumerate(("cold", "warm")):
         if way == "warm":
             builder = engine.DuckDB(session.catalog)
@@ -145,6 +150,8 @@ def compare(session: lw.Session, plain: duckdb.DuckDBPyConnection, path: Path) -
                 (ours, work), (theirs, labour), found = measured(session, plain, path, aggregates, tag)
             line = f"  {f'{way}: {name}':28}{ours:8.2f}s{theirs:8.2f}s{ours / theirs:6.2f}x"
             print(f"{line}{f'{work:.1f} / {labour:.1f}s':>14}{found:9,}")
+            ratios[f"{way}: {name}"] = work / labour
+    return ratios
 
 
 if __name__ == "__main__":

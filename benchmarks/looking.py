@@ -15,6 +15,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
+from _runs import keep
+
 from lapwing.budget import budget_view
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.ledger import Ledger
@@ -117,11 +119,14 @@ def main() -> None:
             "first page": lambda ledger: ledger.history(most=1_000),
             "one name's": lambda ledger: ledger.history(most=20, principal="analyst 7"),
         }
+        kept: dict[str, float] = {}
         for name, look in looks.items():
             times = LOOKS if name == "budget" else 5
             pairs = [[milliseconds(lambda: look(ledger), times) for ledger in ledgers.values()] for _ in range(ROUNDS)]  # noqa: B023
             few, many = (statistics.median(column) for column in zip(*pairs, strict=True))
-            ratio = statistics.median(many / few for few, many in pairs)
+            ratio = kept[f"{name}, after {MANY:,} / after {FEW:,}"] = statistics.median(
+                many / few for few, many in pairs
+            )
             print(f"{name:12} after {FEW:,}: {few:7.2f} ms   after {MANY:,}: {many:7.2f} ms   ratio {ratio:.2f}")
         ledger, rounds = ledgers[MANY], []
         for number in range(ROUNDS):
@@ -134,6 +139,8 @@ def main() -> None:
             ratio = statistics.median(b[percent - 1] / a[percent - 1] for a, b in rounds)
             beside_them = f"beside {LOOKERS} lookers {beside:6.2f} ms"
             print(f"a charge, p{percent}: alone {alone:6.2f} ms   {beside_them}   ratio {ratio:.2f}")
+            kept[f"a charge, p{percent}, beside lookers / alone"] = ratio
+        keep("looking", kept)
         for ledger in ledgers.values():
             ledger.close()
 

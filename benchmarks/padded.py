@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 import duckdb
+from _runs import keep
 from serving import Load, Setup, analysts, drive, listening, processors_of, request_bytes
 
 CONNECTIONS: Final = 64
@@ -100,6 +101,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1, help="how often both are measured in turn")
     parser.add_argument("--nullable", action="store_true", help="the catalog allows NULLs in the column")
     arguments = parser.parse_args()
+    kept: dict[str, float] = {}
     for rows in arguments.rows:
         ratios = []
         with tempfile.TemporaryDirectory(prefix="lapwing-bench-") as name:
@@ -111,7 +113,9 @@ def main() -> None:
                     rates.append(load.rate)
                     print(f"{rows:>11,} rows {load.rate:7.1f} a second, {load.ill} failed, {text}", flush=True)
                 ratios.append(rates[0] / rates[1])
+        kept[f"{rows:,} rows, with deadlines / without"] = statistics.median(ratios)
         print(f"{rows:>11,} rows: {statistics.median(ratios):.2f} times as many with deadlines", flush=True)
+    keep("padded", kept)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import duckdb
+from _runs import keep
 from queries import KEYS, ask, fetch, make, seconds
 
 import lapwing as lw
@@ -44,6 +45,7 @@ def main() -> None:
         path = Path(folder) / "visits.parquet"
         make(path, rows)
         plain = duckdb.connect(config={"threads": 2, "memory_limit": "1GB"})
+        kept: dict[str, float] = {}
         with protected(path) as session:
             for number, way in enumerate(("cold", "warm")):
                 if way == "warm":
@@ -57,7 +59,9 @@ def main() -> None:
                         times[0].append(seconds(partial(ask, session, question)))
                         times[1].append(seconds(partial(fetch, plain, question.replace("visits", f"'{path}'"))))
                 private, exact = map(statistics.median, times)
+                kept[f"{way} / DuckDB, exact"] = private / exact
                 print(f"{way}: {private:.2f} s; DuckDB, exact: {exact:.2f} s; {private / exact:.2f} times as long")
+        keep("quantiles", kept)
 
 
 if __name__ == "__main__":

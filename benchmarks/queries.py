@@ -26,6 +26,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from _runs import keep
 from peers import environments
 
 import lapwing as lw
@@ -131,17 +132,27 @@ def main() -> None:
         tenth: dict[str, float] = {}
         if options.rows >= TENTH_FROM:
             tenth = compare(Path(folder) / "tenth.parquet", options.rows // 10, options, memory, {}, warm=False)
-        compare(Path(folder) / "visits.parquet", options.rows, options, memory, tenth, warm=True)
+        kept: dict[str, float] = {}
+        compare(Path(folder) / "visits.parquet", options.rows, options, memory, tenth, warm=True, kept=kept)
+        keep("queries", kept)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"\npeak memory of the process {peak:.2f} GB: the engine may have {memory / 1e9:g}; the rest are its peers")
 
 
 def compare(
-    path: Path, rows: int, options: argparse.Namespace, memory: int, tenth: dict[str, float], *, warm: bool
+    path: Path,
+    rows: int,
+    options: argparse.Namespace,
+    memory: int,
+    tenth: dict[str, float],
+    *,
+    warm: bool,
+    kept: dict[str, float] | None = None,
 ) -> dict[str, float]:
     """Print a line for each question, cold and warm; return the seconds of processors of each, cold.
 
-    Args: tenth: those of a tenth of the rows, if it was measured. warm: whether an index is measured, too.
+    Args: tenth: those of a tenth of the rows, if it was measured. warm: whether an index is measured, too. kept: gets
+        the ratio of each question to plain DuckDB.
     """
     make(path, rows)
     print(f"{rows:,} rows, {path.stat().st_size / 1e6:.0f} MB of Parquet; medians of {options.repeats}, in turn\n")
@@ -174,6 +185,8 @@ def compare(
             with patch.object(engine, "INDEXED_FROM", sys.maxsize):  # no question makes an index here
                 times = measured(session, plain, path, ASKED[name], 1 + 100 * indexed, options.repeats)
             line, peer = line_of(name, times), peers.get(name)
+            if kept is not None:
+                kept[f"{name}, {'warm' if indexed else 'cold'} / plain DuckDB"] = times[0][1] / times[1][1]
             if not indexed:
                 cold[name] = times[0][1]
                 line += "" if peer is None else f"{peer:8.2f}s"

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
+from _runs import keep
 from numpy.typing import NDArray
 
 from lapwing.mechanisms import ExponentialMechanism, IntervalExponential, PermuteAndFlip, ReportNoisyMax, TopK
@@ -94,15 +95,19 @@ def main() -> None:
     scores = np.random.default_rng(1).integers(0, 1000, CANDIDATES)
     print(f"{CANDIDATES:,} scores from 0 to 999")
     print(f"{'scale':>8} {'':27} {'ms':>8} {'x NumPy':>8} {'x OpenDP':>9}")
+    kept: dict[str, float] = {}
     for scale in SCALES:
         times = medians({**ours(scores, scale), **numpys(scores, scale), **opendps(scores, scale)})
         for name, took in times.items():
             share = took / times["NumPy Gumbel argmax"]
             peer = f"{took / times[PEER]:9.2f}" if PEER in times else f"{'skipped':>9}"
             print(f"{scale:>8} {name:27} {took * 1e3:8.2f} {share:8.2f} {peer}")
+            if not name.startswith(("NumPy", "OpenDP")):
+                kept[f"{name}, scale {scale} / NumPy's Gumbel noise"] = share
         first = new_scale(scale, lambda x: ExponentialMechanism(scale=x))
         flip = new_scale(scale, lambda x: PermuteAndFlip(scale=x))
         print(f"{scale:>8} {'new scale: exponential, flip':27} {first * 1e3:7.2f}, {flip * 1e3:.2f}")
+    keep("selection", kept)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from _runs import keep
 
 import lapwing as lw
 from lapwing.ledger.entries import Charge
@@ -669,8 +670,14 @@ def report(bench: Bench, setup: Setup) -> None:
         charged = library(folder / "library", bench.size.alone)
         print(alone("session.sql, charged", charged, synced[0]))
         loads = bench.served(folder / "service", setup)
+        ratios = {"session.sql, charged, a second / rows synced": charged[0] / synced[0]}
         for kind, load in loads.items():
-            print(line(kind, load, charged[0] if kind.startswith("charged") else greeting.rate))
+            floor, of = (
+                (charged[0], "session.sql") if kind.startswith("charged") else (greeting.rate, "uvicorn's hello")
+            )
+            print(line(kind, load, floor))
+            ratios[f"{kind}, a second / {of}"] = load.rate / floor
+        keep("serving", ratios)
         idle = loads["charged, with idle ones"]
         print(f"idle connections that were still served: {idle.idle_well} of {bench.size.idle}")
         print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f} after")

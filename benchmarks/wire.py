@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from _runs import keep
 from serving import (
     AGAIN,
     QUICK,
@@ -191,6 +192,7 @@ def report(loads: Mapping[str, Sequence[Load]]) -> None:
     for name, own in loads.items():
         for load in own:
             print(line(name, load, load.rate))
+    kept: dict[str, float] = {}
     for kind in ("charged", "stored"):
         http = loads[f"{kind}, http"]
         for way in WAYS:
@@ -200,7 +202,11 @@ def report(loads: Mapping[str, Sequence[Load]]) -> None:
             ]
             rate = float(np.median([load.rate for load in own]))
             each = float(np.median([milliseconds(load) for load in own]))
-            print(f"{kind}, {way:12} {rate:8.0f} a second {each:8.2f} ms {float(np.median(ratios)):8.2f} times HTTP")
+            times = float(np.median(ratios))
+            if WAYS[way] is not None:
+                kept[f"{kind}, {way} / HTTP"] = times
+            print(f"{kind}, {way:12} {rate:8.0f} a second {each:8.2f} ms {times:8.2f} times HTTP")
+    keep("wire", kept)
 
 
 def main() -> None:

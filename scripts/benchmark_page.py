@@ -21,9 +21,12 @@ BEGIN, END = "<!-- history: written by scripts/benchmark_page.py -->", "<!-- end
 
 
 def runs(folder: Path = HISTORY) -> dict[str, list[dict[str, Any]]]:
-    """Return the runs of each benchmark, the first one first."""
-    files = sorted(folder.glob("*.jsonl"))
-    return {file.stem: [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] for file in files}
+    """Return the runs of each benchmark, the first one first; those with other options are apart."""
+    history: dict[str, list[dict[str, Any]]] = {}
+    for file in sorted(folder.glob("*.jsonl")):
+        for run in map(json.loads, file.read_text(encoding="utf-8").splitlines()):
+            history.setdefault(" ".join([file.stem, *run.get("options", ())]), []).append(run)
+    return history
 
 
 def table(history: dict[str, list[dict[str, Any]]]) -> str:

@@ -32,7 +32,7 @@ def lines() -> list[dict[str, Any]]:
 def test_each_line_says_when_what_and_where() -> None:
     assert lines()
     for line in lines():
-        assert {"time", "commit", "changed", "machine", "ratios"} == line.keys()
+        assert {"time", "commit", "changed", "machine", "ratios"} == line.keys() - {"options"}
         assert {"processor", "cores", "load", "system", "python"} == line["machine"].keys()
         assert line["ratios"]
         assert all(ratio > 0 for ratio in line["ratios"].values())
@@ -45,6 +45,12 @@ def test_the_page_shows_the_history() -> None:
     history = script.runs()
     history["noise"][-1]["ratios"]["planted / NumPy's"] = 9.0
     assert script.page(text, history) != text, "the twin: a ratio that the page lacks"
+
+
+def test_runs_with_other_options_are_apart(tmp_path: Path) -> None:
+    made: list[dict[str, Any]] = [{"ratios": {"a / b": 1.0}}, {"options": ["--quick"], "ratios": {"a / b": 9.0}}]
+    (tmp_path / "made.jsonl").write_text("".join(json.dumps(line) + "\n" for line in made))
+    assert page().runs(tmp_path) == {"made": made[:1], "made --quick": made[1:]}
 
 
 def test_nothing_is_kept_unless_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
