@@ -5,6 +5,10 @@ looks does not wait for a commit to reach the disk. Full sync, mode 0600. The sc
 of SQL; each is applied once, together with its number, in one transaction, so that a crash leaves the schema of one
 number or the next. Several processes of one machine may share the file.
 
+Rows that wait to be added while another commit reaches the disk are added together, by one commit. If that fails, each
+is added by itself, in its own thread, and only then is an error raised. So nobody hears of somebody else's error. A row
+may be added twice (`store.ServiceStore.add`), so it does not matter whether the failed commit took effect.
+
 A lock of a name is one of the operating system (`flock`) on one of some empty files beside it; the kernel lets go of it
 when its process dies. Two names may share a file: then one waits without need, and nothing else.
 """
@@ -13,8 +17,10 @@ import fcntl
 import os
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, final
@@ -28,6 +34,15 @@ PATIENCE: Final = 30.0
 LOCKS: Final = ".turns"
 
 
+@dataclass(slots=True, eq=False)
+class _Row:
+    """A row that is to be added by a statement, and whether it is in the file."""
+
+    statement: str
+    values: tuple[object, ...]
+    kept: bool = False
+
+
 @final
 class SqliteStore:
     """The store of a service in a file."""
@@ -35,6 +50,7 @@ class SqliteStore:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._writing, self._looking = threading.RLock(), threading.RLock()
+        self._waiting: deque[_Row] = deque()
         with _faults(path):
             with suppress(FileExistsError):  # made for its owner only
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -82,9 +98,14 @@ class SqliteStore:
             return self._reader.execute(statement, tuple(values)).fetchall()
 
     def add(self, statement: str, values: Sequence[object], /) -> None:
-        """Add a row by one statement."""
-        with self._writing, _faults(self.path):
-            self._writer.execute(statement, tuple(values))
+        """Add a row by one statement, with the rows of other threads that wait."""
+        row = _Row(statement, tuple(values))
+        self._waiting.append(row)
+        with self._writing:
+            self._add_together([self._waiting.popleft() for _ in range(len(self._waiting))])
+            if not row.kept:
+                with _faults(self.path):
+                    self._writer.execute(row.statement, row.values)
 
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
@@ -110,6 +131,19 @@ class SqliteStore:
             self._writer.close()
         with self._looking:
             self._reader.close()
+
+    def _add_together(self, rows: Sequence[_Row]) -> None:
+        """Add several rows by one commit; none if any of them cannot be added."""
+        if len(rows) < 2 or self._writer.in_transaction:
+            return
+        try:
+            with self._begun(self._writer, "BEGIN IMMEDIATE") as connection:
+                for row in rows:
+                    connection.execute(row.statement, row.values)
+        except (Fault, sqlite3.Error):
+            return
+        for row in rows:
+            row.kept = True
 
     @contextmanager
     def _begun(self, connection: sqlite3.Connection, beginning: str) -> Iterator[sqlite3.Connection]:
