@@ -208,6 +208,9 @@ def _exists(node: exp.Expression, denied: bool, input_: Input, scope: Scope, bin
             "EXISTS without a condition does not depend on the row",
             "Compare with a column.",
         )
+    if not any(isinstance(part, exp.EQ) for part in conditions):
+        reason = "EXISTS takes an equality with a column of the public table, or one comparison of a column"
+        raise rows.refusal(where or select, RefusalCause.INVALID_EXISTS, reason, "Write … WHERE a.x = b.x.")
     pairs, rest = equalities(conditions, input_, other, scope)
     outside, other = split(rest, input_, other, scope)
     if outside:

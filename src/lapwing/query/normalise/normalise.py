@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from lapwing.query.from_clause.scope import Scope
 from lapwing.query.normalise.determined_keys import with_determined_keys
+from lapwing.query.normalise.exists_by_comparison import with_compared_extremes
 from lapwing.query.normalise.extremes_of_keys import with_extremes_of_rows
 from lapwing.query.normalise.other_spellings import rewritten
 from lapwing.query.normalise.public_constants import with_public_constants
@@ -40,6 +41,10 @@ def _public_constants(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_public_constants(parsed.select, within) if within.catalog.public_tables else None
 
 
+def _compared_extremes(parsed: Parsed, within: Scope) -> exp.Select | None:
+    return with_compared_extremes(parsed.select, within) if within.catalog.public_tables else None
+
+
 def _public_numbers(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_public_numbers(parsed.select, within) if within.catalog.public_tables else None
 
@@ -65,8 +70,8 @@ def _released_lists(parsed: Parsed, within: Scope) -> exp.Select | None:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    _spellings, _public_groups, _public_constants, _public_numbers, _unmatched_rows, _determined_keys,
-    _extremes_of_keys, _released_subqueries, _released_lists,
+    _spellings, _public_groups, _public_constants, _compared_extremes, _public_numbers, _unmatched_rows,
+    _determined_keys, _extremes_of_keys, _released_subqueries, _released_lists,
 )  # fmt: skip
 """In this order: later rules see what earlier ones wrote."""
 
