@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from lapwing.errors import AllowanceExhausted
 from lapwing.server import default_costs, store
 from lapwing.server.default_costs import DefaultCost, DefaultCosts
 from lapwing.server.people import People
+from lapwing.server.sqlite_store import SqliteStore
 from lapwing.server.store_places import open_store
 from tests.server.pgwire.test_clients import Wired, own
 from tests.server.pgwire.test_rights import question
@@ -121,9 +122,8 @@ def test_queries_at_the_same_time_do_not_take_the_same_room(tmp_path: Path) -> N
 
 def test_a_store_of_an_earlier_version_opens(tmp_path: Path) -> None:
     with patch.object(store, "migrations", return_value=store.migrations("sqlite")[:15]):
-        old = open_store(tmp_path / "people.db")
-        People(old).add("alice", "analyst", None, by="carol")
-        old.close()
+        with closing(SqliteStore(tmp_path / "people.db")) as old, old.transaction() as connection:
+            connection.execute("INSERT INTO people (name, role, created) VALUES ('alice', 'analyst', '2026-01-01')")
     opened = open_store(tmp_path / "people.db")
     assert DefaultCosts(opened).of("open", "alice") == DefaultCost()
     opened.close()
