@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 Declared = Literal["marked", "newest", "lost"]
 """Why a copy may stand for the ledger: see `ledger.restoring`."""
 LOST: Final = "lost"
-MEANING: Final = 2
+MEANING: Final = 3
 """What questions about newly accepted data mean: in 1 conditions saw bounded numbers within bounds, in 2 as read."""
+PUBLIC_IN_STEPS: Final = 2
+"""The last meaning in which joins and conditions saw floats of public tables rounded to steps."""
 
 
 def opening(registration: Registration, time: str) -> Entry:

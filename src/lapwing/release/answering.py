@@ -142,7 +142,7 @@ def notes_of(request: Request, access: Access) -> tuple[str, ...]:
         *(rare_notes.notes_on_ranks(plan, priced) if question.distributions else ()),
         *(rare_notes.notes_on_choices(priced) if any(term.noisy_alternative for term in priced.terms) else ()),
         *(verdicts(plan, priced) if much or (question.cells or 0) >= MANY or reads(relation) else ()),
-        *(notes_on_earlier(request, access) if reads(relation) else ()),
+        *(notes_on_earlier(request, access) if reads(relation) or access.catalog.public_tables else ()),
         *((rare_notes.note_on_clock(plan.moment),) if plan.moment is not None else ()),
     )
 
