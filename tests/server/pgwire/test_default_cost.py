@@ -121,9 +121,12 @@ def test_queries_at_the_same_time_do_not_take_the_same_room(tmp_path: Path) -> N
 
 
 def test_a_store_of_an_earlier_version_opens(tmp_path: Path) -> None:
-    with patch.object(store, "migrations", return_value=store.migrations("sqlite")[:15]):
-        with closing(SqliteStore(tmp_path / "people.db")) as old, old.transaction() as connection:
-            connection.execute("INSERT INTO people (name, role, created) VALUES ('alice', 'analyst', '2026-01-01')")
+    with (
+        patch.object(store, "migrations", return_value=store.migrations("sqlite")[:15]),
+        closing(SqliteStore(tmp_path / "people.db")) as old,
+        old.transaction() as connection,
+    ):
+        connection.execute("INSERT INTO people (name, role, created) VALUES ('alice', 'analyst', '2026-01-01')")
     opened = open_store(tmp_path / "people.db")
     assert DefaultCosts(opened).of("open", "alice") == DefaultCost()
     opened.close()
