@@ -222,4 +222,4 @@ def test_a_more_exact_result_says_what_was_paid_before(visits: Path, run: Run, m
     whole, before = map(float, re.findall(r"epsilon ([\d.]+) .* in all: ([\d.]+) was", cost)[0])
     assert (before, 0.5 <= whole < 0.52) == (0.25, True)
     lines = run("budget").out.split("time (UTC)")[1].splitlines()[2:]
-    assert [line.endswith("(makes the earlier result more exact)") for line in lines] == [False, False, True]
+    assert [line.endswith("(after an earlier result of this query)") for line in lines] == [False, False, True]

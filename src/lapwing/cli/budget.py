@@ -145,7 +145,7 @@ def _policy(view: "BudgetView") -> list[tuple[str, str]]:
     facts = [("yours", figures.allowance(allowance, view.total)) for allowance in view.allowances]
     if view.most is not None:
         part = figures.share(float(view.most.amount / view.total.amount))
-        facts.append(("at once", f"a query may cost at most {part} of the budget"))
+        facts.append(("one query", f"it may cost at most {part} of the budget"))
     if view.stopped_by_curator:
         facts.append(("stopped", "by the curator: no new queries; earlier results stay free"))
     return facts
@@ -285,5 +285,5 @@ def _cost(
 def _question(row: "HistoryRow", finer: frozenset[int]) -> str:
     parts = "" if row.parts is None else f" ({figures.names(row.parts)})"
     reason = WHY[row.unanswered] if row.unanswered is not None else ""
-    parts += " (makes the earlier result more exact)" if row.sequence in finer else ""
+    parts += " (after an earlier result of this query)" if row.sequence in finer else ""
     return f"{row.asked}{parts}" if row.answered else f"{row.asked}{parts} (paid, not answered{reason})"

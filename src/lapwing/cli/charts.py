@@ -108,7 +108,11 @@ def draw_chart(answer: Drawable, confidence: Fraction) -> None:
     more = [f"… and {len(bars) - MOST_BARS:,} more rows"] if len(bars) > MOST_BARS else []
     if len(answer.interval(confidence)) > 1:
         more.append(f"only {name} is drawn, the first noisy number")
-    key = f"{marks[1]} ends at the number, {marks[0]} and {marks[2]} at the ends of its {level(confidence)} interval"
+    key = f"{marks[1]} ends at the number"
+    if all(math.isnan(bar.low) for bar in bars):
+        key += f"; {name} has no interval"
+    else:
+        key += f", {marks[0]} and {marks[2]} at the ends of its {level(confidence)} interval"
     page = [text(""), text(name, "bold"), *map(text, lines), *(text(line, "dim") for line in (*more, key))]
     stream.write(rendered(stream, *page))
 
@@ -143,6 +147,8 @@ def drawn(bars: Sequence[Bar], width: int, marks: str = BLOCKS) -> list[str]:
 
     >>> drawn([Bar("a", 4.0, 2.0, 6.0, "4 ±2"), Bar("bc", 1.0, -1.0, 3.0, "1 ±2")], 22)
     ['a    │███▓▓▓░░░░ 4 ±2', 'bc ░░│▓░░       1 ±2']
+    >>> drawn([Bar("a", 4.0, math.nan, math.nan, "4"), Bar("b", 2.0, math.nan, math.nan, "2")], 12)
+    ['a ▓▓▓▓▓▓▓▓ 4', 'b ▓▓▓▓     2']
     """
     if not bars:
         return []
@@ -163,7 +169,8 @@ def drawn(bars: Sequence[Bar], width: int, marks: str = BLOCKS) -> list[str]:
 def _strip(bar: Bar, left: float, right: float, cells: int, zero: int | None, marks: str) -> str:
     """Return the cells of a bar: each is what its middle is in."""
     solid, near, far, axis = tuple(marks)
-    near_end = 0.0 if bar.low <= 0 <= bar.high else min(bar.low, bar.high, key=abs)
+    crossing = math.isnan(bar.low) or bar.low <= 0 <= bar.high  # a number without an interval is drawn up to itself
+    near_end = 0.0 if crossing else min(bar.low, bar.high, key=abs)
     strip = []
     for at in range(cells):
         middle = left + (right - left) * (at + 0.5) / cells

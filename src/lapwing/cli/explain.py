@@ -99,7 +99,8 @@ def _besides(preview: "Preview") -> list[str]:
 
 
 def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[str, str]]:
-    price = f"epsilon {epsilon_text(preview.epsilon)} {'more ' if preview.sharpens else ''}for this query"
+    which = "by itself" if preview.sharpens else "for this query"
+    price = f"epsilon {epsilon_text(preview.epsilon)} {which}"
     noise = ", each with its own noise" if preview.measures else ""
     match preview.cells:
         case None if preview.selection is None:

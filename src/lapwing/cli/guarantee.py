@@ -36,7 +36,12 @@ def command(
         typer.Option("--output", "-o", metavar="FILE", help="Write to a file; .html or .json sets the format."),
     ] = None,
     seal: Annotated[
-        bool, typer.Option("--seal", help="Show the seal of the ledger's newest entry: for auditors, not to publish.")
+        bool,
+        typer.Option(
+            "--seal",
+            help="Show the seal of the ledger's newest entry: for auditors, not to publish. A server always shows it "
+            "to auditors and curators.",
+        ),
     ] = False,
     language: Annotated[
         str | None,

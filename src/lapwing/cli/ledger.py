@@ -33,7 +33,10 @@ def ledger() -> None:
     """Look after the record of what was spent."""
 
 
-@app.command(epilog=examples("lapwing ledger verify", "lapwing ledger verify --file visits.ledger.jsonl"))
+@app.command(
+    epilog=examples("lapwing ledger verify", "lapwing ledger verify --file visits.ledger.jsonl"),
+    short_help="Check that no entry was changed.",
+)
 def verify(
     file: Annotated[
         Path | None,

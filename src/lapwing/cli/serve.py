@@ -349,7 +349,7 @@ def command(
     operation: OperationOptions,
     protection: ServedFileOptions,
 ) -> None:
-    """Serve data sets over HTTP, with people, tokens and allowances under one budget for each."""
+    """Serve data sets over HTTP, with people, tokens and limits under one budget for each."""
     try:
         from lapwing.server import listener  # here: all of these need the extra `server`
         from lapwing.server.log import open_log

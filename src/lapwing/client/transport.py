@@ -262,8 +262,10 @@ def chosen_dataset(connection: ServerConnection, dataset: str | None) -> str:
         InvalidParameter: If there are several, or none.
     """
     seen = [str(served["name"]) for served in connection.listed("/v1/datasets", "name")]
-    if dataset is None and len(seen) != 1:
-        listed = f"one of {', '.join(seen)}" if seen else "none, because you may see none; ask the curator"
+    if dataset is None and not seen:
+        raise InvalidParameter("You may see no data set here yet. Ask the curator to grant you one.")
+    if dataset is None and len(seen) > 1:
+        listed = f"one of {', '.join(seen)}"
         raise InvalidParameter(f"Choose a data set with dataset= (on the command line, --dataset): {listed}.")
     return seen[0] if dataset is None else dataset
 

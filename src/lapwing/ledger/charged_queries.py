@@ -67,7 +67,7 @@ def bought_before(rows: Iterable[HistoryRow], row: HistoryRow) -> tuple[HistoryR
 
 
 def refining(rows: Iterable[HistoryRow]) -> frozenset[int]:
-    """Return the numbers of the charges that made an earlier result among these more exact."""
+    """Return the numbers of the charges for a query that has an earlier result: made more exact, or bought anew."""
     seen: set[tuple[str, int]] = set()
     found: set[int] = set()
     for row in filter(lambda row: row.answered, rows):

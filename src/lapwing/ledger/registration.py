@@ -80,7 +80,8 @@ def require_same(
     if differences:
         raise CatalogMismatch(
             f"The ledger {ledger} was registered otherwise: {'; '.join(differences)}. Nothing was changed. "
-            "Give what was registered; only data about other people may have another ledger."
+            "Give what was registered. To raise the budget, use `lapwing budget raise`. Only data about other people "
+            "may have another ledger."
         )
 
 

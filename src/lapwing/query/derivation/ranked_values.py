@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # `node` knows these values, as the parts that an interval re
     from lapwing.query.derivation.node import Derived, Part
 
 _NO_INTERVAL = (
-    "It has no ±. DP_INTERVAL_LOW of it has one, but reads another number off noisy counts of all values, which hit a "
-    "rank less exactly"
+    "It has no ±. Select DP_INTERVAL_LOW of it as well, and it has one. But then it comes from noisy counts of all "
+    "values, and may lie more rows from the exact one"
 )
 _SHARED = ". It is read off noisy counts of all values; MIN, MAX and every quantile of these values share them"
 _NO_ROWS = "In a group without rows it may be any value"
