@@ -146,9 +146,9 @@ def drawn(bars: Sequence[Bar], width: int, marks: str = BLOCKS) -> list[str]:
     """Return bars as lines that fit a width: a label, the bar with its interval, and the number.
 
     >>> drawn([Bar("a", 4.0, 2.0, 6.0, "4 ±2"), Bar("bc", 1.0, -1.0, 3.0, "1 ±2")], 22)
-    ['a    │███▓▓▓░░░░ 4 ±2', 'bc ░░│▓░░       1 ±2']
+    ['a    │███▓▓▓▓░░░░ 4 ±2', 'bc ░░│▓░░░░       1 ±2']
     >>> drawn([Bar("a", 4.0, math.nan, math.nan, "4"), Bar("b", 2.0, math.nan, math.nan, "2")], 12)
-    ['a ▓▓▓▓▓▓▓▓ 4', 'b ▓▓▓▓     2']
+    ['a ▓▓▓▓▓▓▓▓▓▓ 4', 'b ▓▓▓▓▓      2']
     """
     if not bars:
         return []
