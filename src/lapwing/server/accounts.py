@@ -16,7 +16,7 @@ from lapwing.documents.people_document import DatasetRole, Role
 from lapwing.errors import InvalidParameter, NotFound
 from lapwing.server.audit_log import note
 from lapwing.server.faulty_field import at_field
-from lapwing.server.people import ACTIVE_PERSON_SQL, DAY, LONGEST_DAYS, People, checked, taken
+from lapwing.server.people import ACTIVE_PERSON_SQL, DAY, LONGEST_DAYS, People, checked, end_ways_in, taken
 from lapwing.server.store import ServiceStore, StoreConnection, now
 
 AccountRole = Literal["analyst", "auditor"]
@@ -106,7 +106,7 @@ class Accounts:
             if active is not None:
                 connection.execute("UPDATE people SET active = ? WHERE name = ?", (int(active), name))
             if active is False:
-                connection.execute("UPDATE tokens SET revoked = 1 WHERE person = ?", (name,))
+                end_ways_in(connection, name)
             changes = {"owner": owner, "days": days, "active": active}
             told = {what: value for what, value in changes.items() if value is not None}
             note(connection, by, "service account changed", name, **told)

@@ -17,7 +17,7 @@ from lapwing.errors import InvalidParameter, NotAuthorised
 from lapwing.server import credentials
 from lapwing.server.audit_log import note
 from lapwing.server.faulty_field import at_field
-from lapwing.server.people import DAY, hash_of_new_password, missing, nobody
+from lapwing.server.people import DAY, end_ways_in, hash_of_new_password, missing, nobody
 from lapwing.server.store import ServiceStore, time_text
 
 USUAL_DAYS: Final = 7
@@ -115,8 +115,7 @@ class Invites:
             # Once more, now that no other can write: the invite may have been used or withdrawn meanwhile.
             if connection.execute(OPEN_INVITE, (credentials.kept_of(token), self._clock())).fetchone() is None:
                 raise at_field("token", NotAuthorised(UNUSABLE))
-            connection.execute("DELETE FROM invites WHERE person = ?", (name,))
+            end_ways_in(connection, name)
             connection.execute("UPDATE people SET password = ? WHERE name = ?", (kept, name))
-            connection.execute("UPDATE tokens SET revoked = 1 WHERE person = ?", (name,))
             note(connection, name, "invite accepted", name)
         return name, kept

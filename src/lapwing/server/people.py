@@ -239,8 +239,7 @@ class People:
                 if value is not None:
                     connection.execute(f"UPDATE people SET {column} = ? WHERE name = ?", (value, name))
             if kept is not None or active is False:
-                connection.execute("UPDATE tokens SET revoked = 1 WHERE person = ?", (name,))
-                connection.execute("DELETE FROM invites WHERE person = ?", (name,))
+                end_ways_in(connection, name)
             if team is not None or leave_team:
                 _join(connection, name, team)
             if not _has_curator(connection):
@@ -529,6 +528,12 @@ def hash_of_new_password(password: str, name: str) -> str:
     """
     require_good(password, name)
     return credentials.password_hash(password)
+
+
+def end_ways_in(connection: StoreConnection, name: str) -> None:
+    """Revoke somebody's tokens and end their invite: a new password does, and so does whoever disables them."""
+    connection.execute("UPDATE tokens SET revoked = 1 WHERE person = ?", (name,))
+    connection.execute("DELETE FROM invites WHERE person = ?", (name,))
 
 
 def missing(what: str) -> NotFound:

@@ -23,6 +23,11 @@ class PageOfName(Protocol):
         ...
 
 
+async def names_of_datasets(visit: PageRequest) -> list[str]:
+    """Return the names of all data sets."""
+    return [one["name"] for one in await visit.api.get("datasets", limit=1000)]
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class RightsForms:

@@ -5,7 +5,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.server.console.acting import act
-from lapwing.server.console.rights import RightsForms, days_of
+from lapwing.server.console.rights import RightsForms, days_of, names_of_datasets
 from lapwing.server.console.searching import SEARCH, part_of
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest
@@ -46,7 +46,7 @@ async def show_account(visit: PageRequest, refused: Problem | None = None, issue
     name = visit.part("name")
     account = await visit.api.get("accounts", name)
     tokens = await visit.api.get("people", name, "tokens", limit=200)
-    sets = [one["name"] for one in await visit.api.get("datasets", limit=1000)]
+    sets = await names_of_datasets(visit)
     facts = {"account": account, "tokens": tokens, "refused": refused, "issued": issued, "sets": sets}
     return visit.show("accounts/account.html", refused["status"] if refused else 200, **facts)
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from lapwing.server.console.acting import act, renamed, share_of
 from lapwing.server.console.inside import ApiRefusal
-from lapwing.server.console.rights import RightsForms
+from lapwing.server.console.rights import RightsForms, names_of_datasets
 from lapwing.server.console.searching import SEARCH, listed
 from lapwing.server.console.sign_in.invites import INVITE
 from lapwing.server.console.templates import segment
@@ -32,7 +32,7 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         refused=refused,
         typed=visit.form,
         teams=teams,
-        sets=await _sets(visit),
+        sets=await names_of_datasets(visit),
     )
 
 
@@ -95,7 +95,7 @@ async def _shown(
     expires = person["invite_expires"]
     facts = {"person": person, "tokens": tokens, "refused": refused, "issued": issued, "link": link}
     facts |= {
-        "sets": await _sets(visit),
+        "sets": await names_of_datasets(visit),
         "expired": expires is not None and datetime.fromisoformat(expires) <= datetime.now(UTC),
     }
     return visit.show("people/person.html", refused["status"] if refused else 200, **facts)
@@ -120,11 +120,6 @@ async def remove_second_factor(visit: PageRequest) -> Response:
     name = visit.part("name")
     removing = visit.api.send("DELETE", "people", name, "second-factor")
     return await act(visit, removing, f"{HERE}/{segment(name)}?done=removed", show_person)
-
-
-async def _sets(visit: PageRequest) -> list[str]:
-    """Return the names of all data sets."""
-    return [one["name"] for one in await visit.api.get("datasets", limit=1000)]
 
 
 async def _person(visit: PageRequest, name: str) -> Any:
