@@ -21,7 +21,7 @@ from lapwing.errors import RefusalCause
 from lapwing.query.classify.kinds import visible_in
 from lapwing.query.expressions.rows import is_column, same_name
 from lapwing.query.from_clause.listed_values import has_only
-from lapwing.query.from_clause.scope import Scope, protected_table
+from lapwing.query.from_clause.scope import Scope, protected_table, public_table
 from lapwing.query.relations.relation import unit_of
 from lapwing.query.text.literals import literal
 from lapwing.query.text.parse import Parsed
@@ -248,7 +248,7 @@ def _columns_of(source: exp.Expression, within: Scope) -> list[str] | None:
     if table is not None:
         names, unit = [column.name for column in table.columns], unit_of(table)
         return names if unit is None or unit in names else [unit, *names]
-    public = next((table for table in within.catalog.public_tables if same_name(source.this, table.name)), None)
+    public = public_table(source.this, within)
     return None if public is None else [column.name for column in public.columns]
 
 

@@ -17,7 +17,7 @@ from lapwing.query.expressions.rows import is_column, same_name
 from lapwing.query.from_clause.common_tables import bare, named_before, tables_of, with_named
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.listed_values import has_only
-from lapwing.query.from_clause.scope import Scope
+from lapwing.query.from_clause.scope import Scope, protected_table, public_table
 from lapwing.query.from_clause.select_list import placed
 
 
@@ -125,11 +125,9 @@ def _may_have(item: exp.Expression, column: exp.Column, select: exp.Select, with
     """Tell whether something in FROM may have a column: what is no table of the catalog may have any."""
     if not isinstance(item, exp.Table) or named_before(item, select)[0] is not None:
         return True
-    protected = [table for table in within.catalog.tables if same_name(item.this, table.name)]
-    public = [table for table in within.catalog.public_tables if same_name(item.this, table.name)]
-    names = [str(table.privacy_unit) for table in protected if not table.unit_is_row]
-    names += [own.name for table in protected for own in table.columns]
-    names += [own.name for table in public for own in table.columns]
+    protected, public = protected_table(item.this, within), public_table(item.this, within)
+    names = [own.name for table in (protected, public) if table is not None for own in table.columns]
+    names += [] if protected is None or protected.unit_is_row else [str(protected.privacy_unit)]
     return not names or any(same_name(column.this, name) for name in names)
 
 

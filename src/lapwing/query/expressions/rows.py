@@ -195,6 +195,11 @@ def is_column(node: exp.Expression) -> bool:
     return type(node) is exp.Column and type(node.this) is exp.Identifier
 
 
+def is_star(node: exp.Expression) -> bool:
+    """Tell whether an item of a SELECT is a star, also of one table."""
+    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
+
+
 def same_name(identifier: exp.Expression, name: str) -> bool:
     """Compare an identifier with a declared name as DuckDB does: quoted or not, without regard to case.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from lapwing.catalog.model import Catalog, Table
+from lapwing.catalog.public import PublicTable
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope, TableReference, same_name
@@ -109,6 +110,11 @@ def renamed(input_: Input | PublicInput, name: str) -> Input | PublicInput:
 def protected_table(name: exp.Identifier, scope: Scope) -> Table | None:
     """Return the protected table of a name, if there is one."""
     return next((table for table in scope.catalog.tables if same_name(name, table.name)), None)
+
+
+def public_table(name: exp.Identifier, scope: Scope) -> PublicTable | None:
+    """Return the public table of a name, if there is one."""
+    return next((table for table in scope.catalog.public_tables if same_name(name, table.name)), None)
 
 
 def kept(table: Table, name: str, scope: Scope) -> Input:

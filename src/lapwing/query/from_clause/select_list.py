@@ -8,7 +8,7 @@ from sqlglot import exp
 from lapwing.errors import RefusalCause
 from lapwing.query.expressions.calls import bind_both
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.expressions.rows import RowScope, is_column, same_name
+from lapwing.query.expressions.rows import RowScope, is_column, is_star, same_name
 from lapwing.query.expressions.weight import require_few
 from lapwing.query.relations.size import MOST_COLUMNS
 
@@ -39,7 +39,7 @@ def bind_list(select: exp.Select, rows: RowScope) -> SelectList:
     """Bind a SELECT list, in which no two columns have the same name."""
     items: list[SelectItem] = []
     for node in select.expressions:
-        items += _of_star(node, rows) if _is_star(node) else [_item(node, rows, len(items))]
+        items += _of_star(node, rows) if is_star(node) else [_item(node, rows, len(items))]
     names = [item.name.casefold() for item in items]
     twice = next((item.name for item in items if names.count(item.name.casefold()) > 1), None)
     if twice is not None:
@@ -61,16 +61,12 @@ def bind_list(select: exp.Select, rows: RowScope) -> SelectList:
     columns = {item.name: item.value for item in items if item.value is not None}
     with rows.pointing(select):
         require_few(columns.values())
-    fixed = bool(places) and (items[places[0]].value is not None or not any(map(_is_star, select.expressions)))
+    fixed = bool(places) and (items[places[0]].value is not None or not any(map(is_star, select.expressions)))
     return SelectList(
         columns=columns,
         unit=items[places[0]].name if places else None,
         unit_place=places[0] if fixed else None,
     )
-
-
-def _is_star(node: exp.Expression) -> bool:
-    return isinstance(node, exp.Star) or (type(node) is exp.Column and isinstance(node.this, exp.Star))
 
 
 def _of_star(node: exp.Expression, rows: RowScope) -> list[SelectItem]:

@@ -33,6 +33,7 @@ from lapwing.query.from_clause.scope import (
     Scope,
     kept,
     protected_table,
+    public_table,
     renamed,
     rows_of,
 )
@@ -225,9 +226,9 @@ def _item(node: exp.Expression, scope: Scope) -> Input | PublicInput:
     table = protected_table(node.this, scope)
     if table is not None:
         return kept(table, name or table.name, scope)
-    for public in scope.catalog.public_tables:
-        if same_name(node.this, public.name):
-            return _public(public, name or public.name, scope)
+    public = public_table(node.this, scope)
+    if public is not None:
+        return _public(public, name or public.name, scope)
     for view in scope.catalog.views:
         if same_name(node.this, view.name):
             return _view(view.name, view.sql, name or view.name, node, scope)

@@ -24,7 +24,7 @@ from lapwing.query.expressions.expression import Literal
 from lapwing.query.expressions.rows import is_column, same_name
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.listed_values import has_only
-from lapwing.query.from_clause.scope import PublicInput, Scope, protected_table
+from lapwing.query.from_clause.scope import PublicInput, Scope, protected_table, public_table
 from lapwing.query.from_clause.subqueries import unnamed
 from lapwing.query.relations.public_rows import Combinations, JoinedRows
 
@@ -191,7 +191,7 @@ def _item(
     if any(same_name(identifier, str(table.alias)) for table in visible):
         return _NamedRelation(name, None, None, join)
     protected = protected_table(identifier, within)
-    public = next((table for table in within.catalog.public_tables if same_name(identifier, table.name)), None)
+    public = public_table(identifier, within)
     table = protected or public
     columns = None if table is None else frozenset(column.name.casefold() for column in table.columns)
     return _NamedRelation(name, columns, None if protected is not None else public, join)

@@ -14,11 +14,10 @@ from sqlglot import exp
 
 from lapwing.catalog.public import PublicTable
 from lapwing.query.classify.kinds import visible_in
-from lapwing.query.expressions.rows import is_column, same_name
+from lapwing.query.expressions.rows import is_column
 from lapwing.query.from_clause.conditions import conjuncts
-from lapwing.query.from_clause.groupings import is_aggregated
-from lapwing.query.from_clause.listed_values import has_only
-from lapwing.query.from_clause.scope import Scope
+from lapwing.query.from_clause.scope import Scope, public_table
+from lapwing.query.normalise.public_rows_with_matches import existence_test, only_table
 
 _TURNED: Final[dict[type[exp.Expr], type[exp.Expression]]] = {
     exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE,
@@ -30,42 +29,34 @@ _OPPOSITE: Final[dict[type[exp.Expr], type[exp.Expression]]] = {
 
 def with_compared_extremes(select: exp.Select, within: Scope) -> exp.Select | None:
     """Return a SELECT with comparisons in the place of such EXISTS; None if it has none."""
-    if select.find(exp.Exists) is None:
+    if not within.catalog.public_tables or select.find(exp.Exists) is None:
         return None
     new, changed = select.copy(), False
     for where in list(new.find_all(exp.Where)):
         for part in conjuncts(where.this, within.nowhere):
-            denied, node = False, part
-            while isinstance(node, exp.Not | exp.Paren):
-                denied, node = denied != isinstance(node, exp.Not), node.this
-            other = _compared(node, within, denied=denied) if isinstance(node, exp.Exists) else None
+            other = _compared(part, within)
             if other is not None:
                 part.replace(other)
                 changed = True
     return new if changed else None
 
 
-def _compared(node: exp.Exists, within: Scope, *, denied: bool) -> exp.Expression | None:
-    inner = node.this
-    while isinstance(inner, exp.Subquery):
-        inner = inner.this
-    if not isinstance(inner, exp.Select) or not has_only(inner, "expressions", "from_", "where", "distinct"):
+def _compared(test: exp.Expression, within: Scope) -> exp.Expression | None:
+    """Return the comparison in the place of such a test; None of any other condition."""
+    found = existence_test(test)
+    if found is None:
         return None
-    clause, where = inner.args.get("from_"), inner.args.get("where")
-    item = None if clause is None else clause.this
-    if where is None or is_aggregated(inner) or not isinstance(item, exp.Table) or not has_only(item, "this", "alias"):
-        return None
-    if any(same_name(item.this, str(table.alias)) for table in visible_in(inner)):
-        return None
-    public = next((table for table in within.catalog.public_tables if same_name(item.this, table.name)), None)
-    if public is None or where.find(exp.Query) is not None:
+    inner, tested, kept = found
+    item, where = only_table(inner, [str(table.alias) for table in visible_in(inner)]), inner.args.get("where")
+    public = None if item is None else public_table(item.this, within)
+    if tested is not None or item is None or public is None or where is None or where.find(exp.Query) is not None:
         return None
     name, parts = item.alias_or_name, conjuncts(where.this, within.nowhere)
     outside = [part for part in parts if not all(_is_own(c, name, public) for c in part.find_all(exp.Column))]
     if len(outside) != 1 or type(outside[0]) not in _TURNED:
         return None
     comparison = outside[0]
-    value, own, kind = comparison.args["this"], comparison.args["expression"], _TURNED[_TURNED[type(comparison)]]
+    value, own, kind = comparison.args["this"], comparison.args["expression"], type(comparison)
     if is_column(value) and _is_own(value, name, public):
         value, own, kind = own, value, _TURNED[kind]
     if not (is_column(own) and _is_own(own, name, public)):
@@ -78,7 +69,7 @@ def _compared(node: exp.Exists, within: Scope, *, denied: bool) -> exp.Expressio
     if rest:
         query.set("where", exp.Where(this=exp.and_(*rest, copy=False)))
     number = exp.Subquery(this=query)
-    if not denied:
+    if kept:
         return kind(this=value.copy(), expression=number)
     other = _OPPOSITE[kind](this=value.copy(), expression=number)
     return exp.Paren(this=exp.Or(this=other, expression=exp.Is(this=value.copy(), expression=exp.Null())))

@@ -12,6 +12,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from lapwing.query.expressions.rows import is_star
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.normalise.without_rows import NULL, ZERO
@@ -24,7 +25,7 @@ def with_grouped_laterals(select: exp.Expression) -> exp.Expression | None:
     """Return a SELECT without its first LATERAL subquery; None if there is none that is understood."""
     joins = select.args.get("joins") or []
     place = next((i for i, join in enumerate(joins) if isinstance(join.this, exp.Lateral)), None)
-    if place is None or any(item.find(exp.Star) is not None and _is_star(item) for item in select.expressions):
+    if place is None or any(map(is_star, select.expressions)):
         return None
     join, lateral = joins[place], joins[place].this
     inner = lateral.this.this if isinstance(lateral.this, exp.Subquery) and has_only(lateral.this, "this") else None
@@ -58,10 +59,6 @@ def with_grouped_laterals(select: exp.Expression) -> exp.Expression | None:
     joins[place] = exp.Join(this=subquery, on=exp.and_(*equal, copy=False), **({"side": side} if side else {}))
     select.set("joins", joins)
     return select
-
-
-def _is_star(item: exp.Expression) -> bool:
-    return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
 
 
 def _is_plain(lateral: exp.Expression, join: exp.Expression) -> bool:

@@ -18,7 +18,7 @@ from sqlglot import exp
 from lapwing.catalog.table import Table
 from lapwing.errors import RefusalCause
 from lapwing.query.classify.kinds import Kinds, RelationKind, visible_in
-from lapwing.query.expressions.rows import is_column, same_name
+from lapwing.query.expressions.rows import is_column, is_star, same_name
 from lapwing.query.from_clause.comma_joins import is_inner, is_listed
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.listed_values import Row, has_only, list_of
@@ -52,7 +52,11 @@ def with_listed_joins(select: exp.Expression, within: Scope) -> exp.Expression |
     if lookup is not None and lookup.names_are_clear(select):
         select.set("joins", [other for other in joins if other is not join])
         return lookup.written(select)
-    if join.args.get("side") or not all(is_inner(other) for other in joins if other is not join) or _has_star(select):
+    if (
+        join.args.get("side")
+        or not all(is_inner(other) for other in joins if other is not join)
+        or any(map(is_star, select.expressions))
+    ):
         return None
     select.where(on, copy=False)
     join.replace(exp.Join(this=_with_names_of_its_own(select, join.this, within), kind="CROSS"))
@@ -77,11 +81,6 @@ def _require_clear_names(select: exp.Select, join: exp.Expression, within: Scope
             if not node.table and node.name.casefold() in unclear and node.parent_select is select:
                 reason = f"'{node.name}' is a column of '{first.alias_or_name}' and of '{listed[0]}'"
                 raise within.nowhere.refusal(node, RefusalCause.AMBIGUOUS_COLUMN, reason, "Write table.column.")
-
-
-def _has_star(select: exp.Select) -> bool:
-    shown = (item.this if isinstance(item, exp.Column) else item for item in select.expressions)
-    return any(isinstance(item, exp.Star) for item in shown)
 
 
 def _with_names_of_its_own(select: exp.Select, item: exp.Expression, within: Scope) -> exp.Expression:
@@ -175,7 +174,7 @@ class _Lookup:
         both = aliases.intersection(name.casefold() for name in self.names)
         clauses = [select.args.get(name) for name in ("group", "having", "qualify", "order")] if both else []
         named = [column for clause in clauses if clause is not None for column in clause.find_all(exp.Column)]
-        return not _has_star(select) and not any(
+        return not any(map(is_star, select.expressions)) and not any(
             not column.table and column.name.casefold() in both for column in named
         )
 

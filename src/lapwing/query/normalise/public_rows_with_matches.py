@@ -10,7 +10,7 @@ A name in the subquery is a column of its own table, if that has one. Else it is
 alike, so each name is written with its table. NOT IN is not read: one NULL in the subquery would leave no row at all.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -18,10 +18,11 @@ from sqlglot import exp
 from lapwing.catalog.table import Table
 from lapwing.query.classify.kinds import visible_in
 from lapwing.query.expressions.rows import is_column, same_name
+from lapwing.query.from_clause.common_tables import bare
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.listed_values import has_only
-from lapwing.query.from_clause.scope import Scope, protected_table
+from lapwing.query.from_clause.scope import Scope, protected_table, public_table
 from lapwing.query.relations.relation import unit_of
 
 
@@ -40,19 +41,21 @@ def joined_for_exists(select: exp.Select, within: Scope) -> JoinedForExists | No
         return None
     named = [str(table.alias) for table in visible_in(select)]
     outside = clause.this
-    public = next((table for table in within.catalog.public_tables if same_name(outside.this, table.name)), None)
+    public = public_table(outside.this, within)
     if public is None or any(same_name(outside.this, name) for name in named):
         return None
     parts = list(conjuncts(where.this, within.nowhere))
     tests = [part for part in parts if part.find(exp.Query) is not None]
-    found = _subquery(tests[0]) if len(tests) == 1 else None
+    found = existence_test(tests[0]) if len(tests) == 1 else None
     if found is None:
         return None
     inner, value, kept = found
-    own = _only_table(inner, within, named)
-    if own is None or own[0].alias_or_name.casefold() == outside.alias_or_name.casefold():
+    node = only_table(inner, named)
+    table = None if node is None else protected_table(node.this, within)
+    if node is None or table is None or unit_of(table) is None:
         return None
-    node, table = own
+    if node.alias_or_name.casefold() == outside.alias_or_name.casefold():
+        return None
     names = (outside.alias_or_name, node.alias_or_name)
     on = _matching(inner, value, names, table, {column.name.casefold() for column in public.columns})
     if on is None:
@@ -83,14 +86,13 @@ def _matching(
     return None if None in parts or not parts else exp.and_(*parts, copy=False)
 
 
-def _subquery(node: exp.Expression) -> tuple[exp.Select, exp.Expression | None, bool] | None:
+def existence_test(node: exp.Expression) -> tuple[exp.Select, exp.Expression | None, bool] | None:
     """Return the SELECT of EXISTS or IN, the value of IN, and whether a match keeps a row."""
     kept = True
     while isinstance(node, exp.Not | exp.Paren):
         kept, node = kept != isinstance(node, exp.Not), node.this
     inner = node.args.get("query") if isinstance(node, exp.In) else node.this if isinstance(node, exp.Exists) else None
-    while isinstance(inner, exp.Subquery):
-        inner = inner.this
+    inner = None if inner is None else bare(inner)
     if not isinstance(inner, exp.Select) or not has_only(inner, "expressions", "from_", "where", "distinct"):
         return None
     if is_aggregated(inner) or (isinstance(node, exp.In) and not (kept and len(inner.expressions) == 1)):
@@ -98,15 +100,13 @@ def _subquery(node: exp.Expression) -> tuple[exp.Select, exp.Expression | None, 
     return inner, node.this if isinstance(node, exp.In) else None, kept
 
 
-def _only_table(inner: exp.Select, within: Scope, named: list[str]) -> tuple[exp.Expression, Table] | None:
-    """Return the protected table that is all that a subquery is of, with its node in FROM."""
+def only_table(inner: exp.Select, named: Sequence[str]) -> exp.Table | None:
+    """Return the table of the catalog that is all that a subquery is of, if none of these common tables hides it."""
     clause = inner.args.get("from_")
     node = None if clause is None else clause.this
     if not isinstance(node, exp.Table) or not has_only(node, "this", "alias"):
         return None
-    table = protected_table(node.this, within)
-    hidden = any(same_name(node.this, name) for name in named)
-    return None if table is None or unit_of(table) is None or hidden else (node, table)
+    return None if any(same_name(node.this, name) for name in named) else node
 
 
 def _qualified(

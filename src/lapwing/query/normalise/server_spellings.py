@@ -13,7 +13,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from lapwing.query.classify.kinds import items_of, tables_of_with, visible_in
 from lapwing.query.expressions.rows import is_column, same_name
 from lapwing.query.from_clause.listed_values import has_only
-from lapwing.query.from_clause.scope import Scope, protected_table
+from lapwing.query.from_clause.scope import Scope, protected_table, public_table
 from lapwing.query.relations.relation import unit_of
 
 _UNITS: Final[Mapping[str, str]] = {
@@ -101,7 +101,7 @@ def _columns_of(select: exp.Select, within: Scope) -> list[str] | None:
             return None
         identifier = item.this
         protected = protected_table(identifier, within)
-        public = next((table for table in within.catalog.public_tables if same_name(identifier, table.name)), None)
+        public = public_table(identifier, within)
         table = protected or public
         if table is None or any(same_name(identifier, name) for name in named):
             return None

@@ -27,7 +27,7 @@ from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.listed_values import has_only
-from lapwing.query.from_clause.scope import Scope, protected_table
+from lapwing.query.from_clause.scope import Scope, protected_table, public_table
 from lapwing.query.normalise.determined_keys import are_unique
 from lapwing.query.normalise.public_rows_with_matches import joined_for_exists
 from lapwing.query.relations.relation import unit_of
@@ -38,8 +38,11 @@ Owner = Callable[[exp.Expression], str | None]
 
 def with_unmatched_rows(select: exp.Select, within: Scope) -> exp.Select | None:
     """Return a SELECT with groups in the place of public rows without a match; None if it has none."""
+    if not within.catalog.public_tables:
+        return None
     left = any(str(join.args.get("side") or "").upper() == "LEFT" for join in select.find_all(exp.Join))
-    if not left and select.find(exp.Exists, exp.In) is None:
+    tests = (node for node in select.find_all(exp.Exists, exp.In) if type(node) is exp.Exists or node.args.get("query"))
+    if not left and next(tests, None) is None:
         return None
     new, changed = select.copy(), False
     for one in reversed(list(new.find_all(exp.Select, bfs=False))):  # inner ones before outer ones
@@ -65,7 +68,7 @@ def _by_groups(select: exp.Select, within: Scope, *, exists: bool) -> exp.Select
     named = [str(table.alias) for table in visible_in(select)]
     if where is None or join.args.get("on") is None or not all(_is_table(item, named) for item in (first, join.this)):
         return None
-    public = next((table for table in within.catalog.public_tables if same_name(first.this, table.name)), None)
+    public = public_table(first.this, within)
     table = protected_table(join.this.this, within)
     if public is None or table is None or unit_of(table) is None:
         return None
