@@ -30,14 +30,17 @@ SECRET_VALUE = "Erika Mustermann"
 
 @contextmanager
 def logged() -> Iterator[list[str]]:
-    """Collect the lines of the log."""
+    """Collect the lines of the log, whether or not `open_log` ran in this process before."""
     found: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
+    level = log.LOGGER.level
     log.LOGGER.addHandler(handler)
+    log.LOGGER.setLevel(logging.INFO)
     try:
         yield found
     finally:
+        log.LOGGER.setLevel(level)
         log.LOGGER.removeHandler(handler)
 
 
