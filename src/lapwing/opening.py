@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, overload
 from lapwing.catalog.column_checks import default_length
 from lapwing.catalog.condition import in_words
 from lapwing.catalog.model import SPARK, Catalog
-from lapwing.catalog.reading import Reading
+from lapwing.catalog.reading import ColumnReading
 from lapwing.catalog.source_address import is_address, name_of
 from lapwing.catalog.source_names import catalog_beside, holds_no_types
 from lapwing.catalog.table import Column
@@ -304,7 +304,7 @@ def _updated(before: Catalog, drafted: Catalog, types: Mapping[str, str], *, rea
     return before.with_table(table)
 
 
-def _merged(before: Column | None, drafted: Column, *, step_given: bool, reading: Reading | None) -> Column:
+def _merged(before: Column | None, drafted: Column, *, step_given: bool, reading: ColumnReading | None) -> Column:
     if before is None or before.type != drafted.type:
         return drafted
     same = (before.lower, before.upper) == (drafted.lower, drafted.upper)

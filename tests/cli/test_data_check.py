@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lapwing.catalog.model import Table
-from lapwing.catalog.reading import Reading
+from lapwing.catalog.reading import ColumnReading
 from lapwing.catalog.table import Column
 from lapwing.documents.check_document import findings
 from lapwing.engines.data_check import ColumnCheck, TableCheck
@@ -158,7 +158,7 @@ def test_a_way_of_writing_is_named(folder: Path, run: Run) -> None:
 
 def test_a_way_of_writing_that_the_catalog_has_is_not_proposed() -> None:
     """And no month is 13."""
-    german = Column(name="day", type="date", reading=Reading(format="%d.%m.%Y"))
+    german = Column(name="day", type="date", reading=ColumnReading(format="%d.%m.%Y"))
     plain = Column(name="day", type="date")
 
     def said(declared: Column, *examples: str) -> str:

@@ -15,7 +15,7 @@ from lapwing.catalog.column_checks import TYPES
 from lapwing.catalog.dictionary import Texts
 from lapwing.catalog.graph import Graph
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catalog, Column, Table
-from lapwing.catalog.reading import Reading
+from lapwing.catalog.reading import ColumnReading
 from lapwing.catalog.text_files import ENCODINGS, TextFormat
 from lapwing.cli.commands import COMMANDS as MODULES
 from lapwing.cli.commands import load
@@ -204,7 +204,7 @@ def test_catalog_keys() -> None:
     internal = {"columns", "tables", "folder", "file", "text", "unit_day", "reading", "dictionary", "labels"}
     written = (
         field
-        for kind in (Catalog, Budget, Table, TextFormat, Column, Reading, Texts)
+        for kind in (Catalog, Budget, Table, TextFormat, Column, ColumnReading, Texts)
         for field in fields(kind)
         if field.init
     )

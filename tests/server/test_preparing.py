@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lapwing.catalog.dictionary import Texts
-from lapwing.catalog.reading import Reading
+from lapwing.catalog.reading import ColumnReading
 from lapwing.catalog.toml import loads
 from lapwing.server.preparation import DatasetPreparation
 from tests.cli.test_interview import GERMAN
@@ -153,11 +153,11 @@ def test_a_draft_says_how_stored_values_are_read(registry: World) -> None:
     catalog = loads(made["catalog"], file="x", folder=Path())
     columns = {column.name: column for column in catalog.tables[0].columns}
     assert columns["plan"].other == "others"
-    assert columns["cost"].reading == Reading(
+    assert columns["cost"].reading == ColumnReading(
         missing=(Fraction(-99), Fraction(999)), decimal_mark=",", thousands_mark=".", currency="€"
     )
-    assert columns["plan"].reading == Reading(missing=("NA",), recode=(("a", "gold"),))
-    assert columns["day"].reading == Reading(format="%m/%d/%Y")
+    assert columns["plan"].reading == ColumnReading(missing=("NA",), recode=(("a", "gold"),))
+    assert columns["day"].reading == ColumnReading(format="%m/%d/%Y")
     for wrong in (
         {"nobody": {"missing": ["NA"]}},
         {"plan": {"format": "%m/%d/%Y"}},

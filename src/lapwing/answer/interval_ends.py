@@ -14,7 +14,7 @@ from lapwing.answer.presentation import EndArray, ends_shown
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.query.derivation.columns import NUMERIC, TEMPORAL
-from lapwing.query.derivation.derive import FunctionCall, rests_on_ends
+from lapwing.query.derivation.derive import FunctionValue, rests_on_ends
 from lapwing.query.derivation.derived import MeasureValue, NoisyCells, measures_of, parts_of
 from lapwing.query.derivation.node import Derived, Output
 from lapwing.query.derivation.ranked_values import OrderStatistic
@@ -47,7 +47,7 @@ def margins_of(
 ) -> Mapping[Measure, Fraction]:
     """Return margins within which all that a value rests on is at once with this confidence."""
     joint = joint_margins(value, mechanisms, confidence)
-    if joint is None and isinstance(value, FunctionCall):
+    if joint is None and isinstance(value, FunctionValue):
         joint = joint_numbers(value, mechanisms, confidence)
     if joint is not None:
         return joint

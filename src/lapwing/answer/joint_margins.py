@@ -50,7 +50,7 @@ from lapwing.query.derivation import intervals
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import Rationals
 from lapwing.query.derivation.constant_value import ConstantValue
-from lapwing.query.derivation.derive import FunctionCall
+from lapwing.query.derivation.derive import FunctionValue
 from lapwing.query.derivation.derived import KeyValue, measures_of
 from lapwing.query.derivation.intervals import Endpoints, JointMargins, root_of_squares
 from lapwing.query.derivation.moments import Variance
@@ -61,7 +61,7 @@ _BITS: Final = 64
 _HALF: Final = Fraction(1, 2)
 _SHARES: Final = 20
 """One over the part of the chance that a variance gives to its mean, and if it is of a sample to its count."""
-_IN_ONE_CELL: Final = (FunctionCall, ConstantValue, KeyValue)
+_IN_ONE_CELL: Final = (FunctionValue, ConstantValue, KeyValue)
 """What looks at one cell alone, and at no released number by itself."""
 _FINENESS: Final = 16
 """Margins are rounded up to this part of a step, so that numbers stay short."""

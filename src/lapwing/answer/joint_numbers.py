@@ -36,7 +36,7 @@ from lapwing.mechanisms.merged_gaussian import Noisy
 from lapwing.query.derivation import intervals, rationals
 from lapwing.query.derivation.columns import FloatArray, IndexArray, Rationals
 from lapwing.query.derivation.constant_value import ConstantValue
-from lapwing.query.derivation.derive import FunctionCall
+from lapwing.query.derivation.derive import FunctionValue
 from lapwing.query.derivation.derived import KeyValue, MeasureValue, NoisyCells
 from lapwing.query.derivation.intervals import Endpoints, Interval, JointMargins
 from lapwing.query.derivation.node import Derived
@@ -118,7 +118,7 @@ def joint_numbers(
     None where it has no such sums or quotients, or what their noise adds up to is not known.
     """
     found: dict[Derived, _Weighted | _Quotient] = {}
-    if not _collect(value, found) or not any(isinstance(node, FunctionCall) for node in found):
+    if not _collect(value, found) or not any(isinstance(node, FunctionValue) for node in found):
         return None
     chance = (1 - confidence) / len(found)
     margins, known = dict[Measure, Fraction](), dict[Derived, Callable[[NoisyCells], Interval]]()
@@ -142,7 +142,7 @@ def _collect(value: Derived, found: dict[Derived, _Weighted | _Quotient]) -> boo
         return True
     if isinstance(value, ConstantValue | KeyValue):
         return True
-    if not isinstance(value, FunctionCall):
+    if not isinstance(value, FunctionValue):
         return False
     form = _weighted(value) or _quotient(value)
     if isinstance(form, _Quotient) or (form is not None and len(form.weights) > 1):
@@ -158,9 +158,9 @@ def _weighted(value: Derived) -> _Weighted | None:
             return _Weighted({measure: Fraction(1)}) if isinstance(measure, NumberMeasure) else None
         case ConstantValue(value=Fraction() as number):
             return _Weighted({}, number)
-        case FunctionCall(function="null_if", arguments=(first, ConstantValue())):
+        case FunctionValue(function="null_if", arguments=(first, ConstantValue())):
             return _weighted(first)  # NULL in some cells, and else what it is of
-        case FunctionCall(function="negate" | "add" | "subtract" | "multiply" | "divide" as function, arguments=parts):
+        case FunctionValue(function="negate" | "add" | "subtract" | "multiply" | "divide" as function, arguments=parts):
             forms = [form for form in map(_weighted, parts) if form is not None]
             return _computed(function, forms) if len(forms) == len(parts) else None
     return None
@@ -182,7 +182,7 @@ def _computed(function: str, forms: list[_Weighted]) -> _Weighted | None:
     return None
 
 
-def _quotient(value: FunctionCall) -> _Quotient | None:
+def _quotient(value: FunctionValue) -> _Quotient | None:
     """Return a value as a weighted sum of what rows add over the number of the rows, if it is one."""
     if value.function != "divide":
         return None

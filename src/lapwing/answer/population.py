@@ -52,7 +52,7 @@ from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import constant
 from lapwing.query.derivation.columns_of_values import of_numbers
 from lapwing.query.derivation.constant_value import ConstantValue
-from lapwing.query.derivation.derive import FunctionCall, rests_on_ends
+from lapwing.query.derivation.derive import FunctionValue, rests_on_ends
 from lapwing.query.derivation.derived import KeyValue, MeasureValue, NoisyCells, measures_of, parts_of, values_in
 from lapwing.query.derivation.intervals import Endpoints, Interval
 from lapwing.query.derivation.known_mean import KnownMean
@@ -163,7 +163,7 @@ class _Drawn:
     def interval(self, value: Derived) -> Interval | None:
         """Return where the population's value is in every cell; None: none follows."""
         match value:
-            case FunctionCall():
+            case FunctionValue():
                 function = FUNCTIONS[value.function]
                 parts = [self.interval(argument) for argument in value.arguments]
                 every = [part for part in parts if part is not None]

@@ -24,7 +24,7 @@ from lapwing.catalog.model import ROW, SPARK, Budget, Catalog, Table
 from lapwing.catalog.patterns import folder_of
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.public import PublicTable
-from lapwing.catalog.reading import Reading, reading_of
+from lapwing.catalog.reading import ColumnReading, reading_of
 from lapwing.catalog.source_address import name_of
 from lapwing.catalog.source_names import is_text, stem
 from lapwing.catalog.table import Bound, Column, Value
@@ -306,7 +306,7 @@ def _codes(codes: object) -> Sequence[object]:
     return codes
 
 
-def _reading(name: str, kind: str, options: Mapping[str, Any]) -> Reading | None:
+def _reading(name: str, kind: str, options: Mapping[str, Any]) -> ColumnReading | None:
     place = f"columns.{spelling.key(name)}"
     recode = options.get("recode")
     if recode is not None:

@@ -13,10 +13,10 @@ from typing import Final, final
 
 from lapwing.catalog.file_columns import guessed_types
 from lapwing.catalog.patterns import files_of
-from lapwing.catalog.reading import Reading, number_of
+from lapwing.catalog.reading import ColumnReading, number_of
 from lapwing.catalog.source_names import is_text
 from lapwing.catalog.text_files import TextFormat, format_of, header, lines_of, opened
-from lapwing.catalog.ways_of_writing import Way, ways
+from lapwing.catalog.ways_of_writing import Notation, ways
 
 CODES: Final = frozenset(
     (
@@ -61,7 +61,7 @@ class Writing:
     """
 
     types: Mapping[str, str]
-    ways: Mapping[str, tuple[Way, ...]]
+    ways: Mapping[str, tuple[Notation, ...]]
     codes: Mapping[str, tuple[str, ...]]
     words: Mapping[str, tuple[str, ...]]
 
@@ -86,7 +86,7 @@ def guessed_writing(source: Path, text: TextFormat | None = None) -> Writing:
     (first, *_) = files_of(source)
     seen = _texts(first, format_of(first, text))
     found_codes = {name: _codes(texts) for name, texts in seen.items()}
-    found: dict[str, tuple[Way, ...]] = {}
+    found: dict[str, tuple[Notation, ...]] = {}
     words: dict[str, tuple[str, ...]] = {}
     for name, kind in types.items():
         texts = [one for one in seen.get(name, ()) if one.strip() not in CODES]
@@ -109,16 +109,16 @@ def _codes(texts: Mapping[str, None]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text.strip() for text in texts if text.strip() in CODES))
 
 
-def _plain(texts: list[str]) -> tuple[Way, ...]:
+def _plain(texts: list[str]) -> tuple[Notation, ...]:
     """Return the way of numbers that need no settings, where only codes for missing values hid what they are."""
-    numbers = [number_of(text, Reading()) for text in texts]
+    numbers = [number_of(text, ColumnReading()) for text in texts]
     if any(
         number is None or (text[:1] == "0" and text[1:].isdecimal())
         for number, text in zip(numbers, texts, strict=True)
     ):
         return ()
     whole = all(number is not None and number.denominator == 1 for number in numbers)
-    return (Way(type="integer" if whole else "float", words="", reading=Reading()),)
+    return (Notation(type="integer" if whole else "float", words="", reading=ColumnReading()),)
 
 
 def _texts(file: Path, written: TextFormat) -> dict[str, dict[str, None]]:

@@ -46,7 +46,7 @@ DIRECTIVES: Final = "%Y %y %m %d %b %B %H %I %M %S %f %p %%"
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ColumnReading:
     """How the stored values of a column are read.
 
     Args:
@@ -106,7 +106,7 @@ NUMBER: Final = ("sign", "second sign", "whole", "fraction", "fraction alone", "
 """The groups of `number_pattern`, from 1."""
 
 
-def number_pattern(reading: Reading) -> str:
+def number_pattern(reading: ColumnReading) -> str:
     """Return the pattern of a number in text, with the groups NUMBER: RE2, Java and Python read it alike.
 
     Every repetition is bounded, so that no text makes an engine of regular expressions give up.
@@ -127,7 +127,7 @@ def _literal(text: str) -> str:
     return re.escape(text)
 
 
-def number_of(text: str, reading: Reading) -> Fraction | None:
+def number_of(text: str, reading: ColumnReading) -> Fraction | None:
     """Return the number that a text is read as; None if it is none, or has too many digits for a catalog."""
     match = re.fullmatch(number_pattern(reading), text)
     if match is None:
@@ -189,7 +189,7 @@ class MomentPattern:
     groups: tuple[str, ...]
 
 
-def moment_patterns(reading: Reading) -> tuple[MomentPattern, ...]:
+def moment_patterns(reading: ColumnReading) -> tuple[MomentPattern, ...]:
     """Return the patterns of dates and timestamps: that of the format, or those of ISO 8601; none overlap."""
     return tuple(map(moment_pattern, (reading.format,) if reading.format is not None else ISO))
 
@@ -246,7 +246,7 @@ def _refuse(column: "Column", key: str, reason: str) -> None:
     refuse(f"columns.{spelling.key(column.name)}.{key}", reason)
 
 
-def _check_codes(column: "Column", reading: Reading) -> None:
+def _check_codes(column: "Column", reading: ColumnReading) -> None:
     for key, codes in (("missing", reading.missing), ("recode", [code for code, _ in reading.recode])):
         if len(codes) > MOST_CODES:
             _refuse(column, key, f"{len(codes)} values; at most {MOST_CODES} are allowed")
@@ -265,7 +265,7 @@ def _check_codes(column: "Column", reading: Reading) -> None:
             _refuse(column, key, "the same value appears twice; write it once")
 
 
-def _check_recode(column: "Column", reading: Reading) -> None:
+def _check_recode(column: "Column", reading: ColumnReading) -> None:
     allowed: Mapping[str, type | tuple[type, ...]] = {
         "integer": int, "string": str, "boolean": bool, "date": date, "timestamp": datetime,
         "decimal": Fraction, "float": Fraction,
@@ -285,7 +285,7 @@ def _check_recode(column: "Column", reading: Reading) -> None:
             _refuse(column, "recode", f"{shown} is too large; write numbers of at most 18 digits")
 
 
-def _check_contradictions(column: "Column", reading: Reading) -> None:
+def _check_contradictions(column: "Column", reading: ColumnReading) -> None:
     both = set(reading.missing) & {code for code, _ in reading.recode}
     if both:
         _refuse(
@@ -300,7 +300,7 @@ def _check_contradictions(column: "Column", reading: Reading) -> None:
         _refuse(column, "missing", "lists values that mean NULL, but nullable = false excludes NULL; remove one")
 
 
-def _check_format(column: "Column", reading: Reading) -> None:
+def _check_format(column: "Column", reading: ColumnReading) -> None:
     if reading.format is None:
         return
     if column.type not in _TEMPORAL:
@@ -313,7 +313,7 @@ def _check_format(column: "Column", reading: Reading) -> None:
         _refuse(column, "format", f'{spelling.text(reading.format)}: {error}; write one like "%m/%d/%Y"')
 
 
-def _check_marks(column: "Column", reading: Reading) -> None:
+def _check_marks(column: "Column", reading: ColumnReading) -> None:
     marks = {key: getattr(reading, key) for key in OPTIONS[3:] if getattr(reading, key) is not None}
     for key, mark in marks.items():
         if column.type not in _NUMERIC:
@@ -349,7 +349,7 @@ def reading_of(
     decimal_mark: str | None = None,
     thousands_mark: str | None = None,
     currency: str | None = None,
-) -> Reading | None:
+) -> ColumnReading | None:
     """Return how a column is read, from what a catalog, an option or a parameter says; None if nothing is said.
 
     A text that is a number in a column of numbers is that number.
@@ -357,7 +357,7 @@ def reading_of(
     Raises:
         CatalogError: For values that cannot be stored values.
     """
-    said = Reading(format=format, decimal_mark=decimal_mark, thousands_mark=thousands_mark, currency=currency)
+    said = ColumnReading(format=format, decimal_mark=decimal_mark, thousands_mark=thousands_mark, currency=currency)
     pairs = [
         (_code(kind, code, said, f"{place}.recode"), _target(kind, to, f"{place}.recode"))
         for code, to in (recode or {}).items()
@@ -367,7 +367,7 @@ def reading_of(
     return said if said.facts else None
 
 
-def _code(kind: str, code: object, marks: Reading, place: str) -> Code:
+def _code(kind: str, code: object, marks: ColumnReading, place: str) -> Code:
     if isinstance(code, str):
         number = number_of(code, marks) if kind in _NUMERIC else None
         return code if number is None else number
@@ -395,7 +395,7 @@ def _exact(value: object, place: str) -> object:
         raise CatalogError(f"{place}: {error}") from None
 
 
-def reading_in(section: "TomlSection", kind: str) -> Reading | None:
+def reading_in(section: "TomlSection", kind: str) -> ColumnReading | None:
     """Read the options of a column in a catalog.
 
     Raises:

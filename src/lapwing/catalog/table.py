@@ -16,7 +16,7 @@ from lapwing.catalog.column_checks import NUMERIC, check_form, check_meaning, de
 from lapwing.catalog.condition import Condition
 from lapwing.catalog.digests import digest, table_facts
 from lapwing.catalog.place import within
-from lapwing.catalog.reading import Reading, check_reading
+from lapwing.catalog.reading import ColumnReading, check_reading
 from lapwing.catalog.text_files import TextFormat
 from lapwing.errors import InvalidParameter
 
@@ -57,7 +57,7 @@ class Column:
     other: str | None = None
     nullable: bool = True
     max_length: int | None = None
-    reading: Reading | None = None
+    reading: ColumnReading | None = None
 
     def __post_init__(self) -> None:
         check_form(self)

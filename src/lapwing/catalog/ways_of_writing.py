@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, final
 
-from lapwing.catalog.reading import SPACES, Reading, moment_pattern, number_of
+from lapwing.catalog.reading import SPACES, ColumnReading, moment_pattern, number_of
 
 DATES: Final = (
     *("%d.%m.%Y", "%d.%m.%y", "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y", "%d/%m/%y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d"),
@@ -29,7 +29,7 @@ LIKE: Final = datetime(2024, 12, 31, 23, 59, 58)
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Notation:
     """A way in which some texts can all be read.
 
     Args:
@@ -40,7 +40,7 @@ class Way:
 
     type: str
     words: str
-    reading: Reading
+    reading: ColumnReading
 
     @property
     def entries(self) -> tuple[tuple[str, str], ...]:
@@ -49,7 +49,7 @@ class Way:
         return tuple((key, text) for key in keys if (text := getattr(self.reading, key)) is not None)
 
 
-def ways(texts: Sequence[str]) -> tuple[Way, ...]:
+def ways(texts: Sequence[str]) -> tuple[Notation, ...]:
     """Return the ways in which all of some texts can be read, the likeliest first; not the one without settings."""
     return (*_of_numbers(texts), *_of_dates(texts)) if texts else ()
 
@@ -63,7 +63,7 @@ def like(format: str) -> str:
     return LIKE.strftime(format)
 
 
-def _of_numbers(texts: Sequence[str]) -> Iterator[Way]:
+def _of_numbers(texts: Sequence[str]) -> Iterator[Notation]:
     found = [sign for sign in map(CURRENCY.search, map(str.strip, texts)) if sign]
     signs = {"".join(sign.groups("")) for sign in found}
     if len(signs) > 1:
@@ -71,7 +71,7 @@ def _of_numbers(texts: Sequence[str]) -> Iterator[Way]:
     sign = next(iter(signs), None)
     for mark, thousands in MARKS:
         decimal_mark = "," if mark == "," else None
-        reading = Reading(decimal_mark=decimal_mark, thousands_mark=thousands, currency=sign)
+        reading = ColumnReading(decimal_mark=decimal_mark, thousands_mark=thousands, currency=sign)
         needed = thousands or decimal_mark
         present = needed is None or any(
             re.search(SPACES if needed == " " else re.escape(needed), text) for text in texts
@@ -81,10 +81,10 @@ def _of_numbers(texts: Sequence[str]) -> Iterator[Way]:
                 len(part[1]) if (part := re.search(rf"{re.escape(mark)}(\d*)", text)) else 0 for text in texts
             )
             kind = f"decimal:{10**-decimals:.{decimals}f}" if decimals else "integer"
-            yield Way(type=kind, words=_words(reading), reading=reading)
+            yield Notation(type=kind, words=_words(reading), reading=reading)
 
 
-def _words(reading: Reading) -> str:
+def _words(reading: ColumnReading) -> str:
     said = {
         "commas before the decimals": reading.decimal_mark,
         "marks between the thousands": reading.thousands_mark,
@@ -93,12 +93,12 @@ def _words(reading: Reading) -> str:
     return " and ".join(words for words, mark in said.items() if mark)
 
 
-def _of_dates(texts: Sequence[str]) -> Iterator[Way]:
+def _of_dates(texts: Sequence[str]) -> Iterator[Notation]:
     for day in DATES:
         for time in TIMES:
             pattern = re.compile(moment_pattern(day + time).pattern)
             if all(map(pattern.fullmatch, texts)):
                 first = {"d": "the day first", "m": "the month first", "b": "the month first", "B": "the month first"}
                 words = first.get(day[1], "the year first")
-                reading = Reading(format=day + time)
-                yield Way(type="timestamp" if time else "date", words=words, reading=reading)
+                reading = ColumnReading(format=day + time)
+                yield Notation(type="timestamp" if time else "date", words=words, reading=reading)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lapwing.catalog.file_columns import FileColumn
     from lapwing.catalog.guessed_writing import Writing
     from lapwing.catalog.text_files import TextFormat
-    from lapwing.catalog.ways_of_writing import Way
+    from lapwing.catalog.ways_of_writing import Notation
 
 Answer = TypeVar("Answer")
 
@@ -199,7 +199,7 @@ def _ask_types(
     source: Path,
     said: InterviewAnswers,
     guessed: Mapping[str, str],
-    ways: Mapping[str, Sequence["Way"]],
+    ways: Mapping[str, Sequence["Notation"]],
     words: Mapping[str, Sequence[str]],
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Ask whether guessed types are right; return them as they are, and the formats of dates that were corrected."""
@@ -226,7 +226,7 @@ def _ask_types(
 
 
 def _checked_types(
-    answer: str, known: Mapping[str, str], ways: Mapping[str, Sequence["Way"]]
+    answer: str, known: Mapping[str, str], ways: Mapping[str, Sequence["Notation"]]
 ) -> tuple[dict[str, str], dict[str, str]]:
     if "=" not in answer:
         raise InvalidParameter(
@@ -470,7 +470,9 @@ def plain(number: Fraction) -> str:
 # ---- how they are asked ----------------------------------------------------------------------------------------------
 
 
-def _show(source: Path, columns: "Sequence[FileColumn]", ways: "Mapping[str, Sequence[Way]] | None" = None) -> None:
+def _show(
+    source: Path, columns: "Sequence[FileColumn]", ways: "Mapping[str, Sequence[Notation]] | None" = None
+) -> None:
     table = new_table("column", "type", *(["written"] if ways else []))
     for column in columns:
         way = [text(_written(ways[column.name][0]) if column.name in ways else "")] if ways else []
@@ -478,7 +480,7 @@ def _show(source: Path, columns: "Sequence[FileColumn]", ways: "Mapping[str, Seq
     _write(text(f"{source.name} has {len(columns)} columns", "bold"), Text(), Fitted(table))
 
 
-def _written(way: "Way") -> str:
+def _written(way: "Notation") -> str:
     """Return an example of a way of writing, and for a date its format."""
     if way.reading.format is not None:
         return f"{like(way.reading.format)} ({way.reading.format})"

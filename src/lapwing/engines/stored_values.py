@@ -22,8 +22,8 @@ from lapwing.catalog.reading import (
     MONTHS,
     NUMBER,
     Code,
+    ColumnReading,
     MomentPattern,
-    Reading,
     Target,
     code_text,
     moment_patterns,
@@ -89,7 +89,7 @@ def is_missing(column: Column, stored: StoredValue, plain: Callable[[str], str],
 
 def read_stored(column: Column, stored: StoredValue, plain: Callable[[str], str], dialect: Dialect) -> str:
     """Return a stored value as the column's type, or NULL: looked up as missing, then recoded, else read."""
-    reading = cast(Reading, column.reading)
+    reading = cast(ColumnReading, column.reading)
     parts = []
     if reading.missing:
         parts.append(f"WHEN {is_missing(column, stored, plain, dialect)} THEN NULL")
@@ -164,7 +164,7 @@ def _in(value: str, constants: Iterator[str] | Sequence[str]) -> str:
 def _number(code: Code) -> Fraction | None:
     """Return a code as the number that it is: a text of a column that is none of numbers may be one, too."""
     if isinstance(code, str):
-        return number_of(code, Reading())
+        return number_of(code, ColumnReading())
     return code if isinstance(code, Fraction) else None
 
 
@@ -189,7 +189,7 @@ def _naive(moment: date, kind: str) -> date:
 
 def _value(column: Column, stored: StoredValue, plain: Callable[[str], str], dialect: Dialect) -> str:
     """Return a value as the column's type has it, missing values and recoded ones as they are stored."""
-    reading = cast(Reading, column.reading)
+    reading = cast(ColumnReading, column.reading)
     if column.type in ("date", "timestamp") and (
         stored.kind == "text" or (stored.kind == "integer" and reading.format is not None)
     ):
@@ -206,7 +206,7 @@ def _value(column: Column, stored: StoredValue, plain: Callable[[str], str], dia
     return plain(_number_text(stored.name, reading, dialect))
 
 
-def _number_text(name: str, reading: Reading, dialect: Dialect) -> str:
+def _number_text(name: str, reading: ColumnReading, dialect: Dialect) -> str:
     """Return the digits of a number in text as every engine reads them; NULL for a text that is no number."""
     pattern = f"\\A(?:{number_pattern(reading)})\\z"
     part = {
@@ -223,7 +223,7 @@ def _number_text(name: str, reading: Reading, dialect: Dialect) -> str:
     return f"(CASE WHEN {dialect.matches}({name}, {dialect.text(pattern)}) THEN {digits} END)"
 
 
-def _marks(reading: Reading) -> tuple[str, ...]:
+def _marks(reading: ColumnReading) -> tuple[str, ...]:
     if reading.thousands_mark is None:
         return ()
     return _SPACES if reading.thousands_mark == " " else (reading.thousands_mark,)

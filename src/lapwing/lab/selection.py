@@ -62,7 +62,7 @@ Law = Callable[[NDArray[np.int64], float], NDArray[np.float64]]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class SelectionMethod:
     """A way to choose: its mechanism, its exact law, and its bound, factor·scale·(ln(d/share) + t)."""
 
     name: str
@@ -116,7 +116,7 @@ def run(settings: Settings) -> Finding:
     )
 
 
-def _ways(epsilon: Fraction, conditions: int = CONDITIONS) -> tuple[Way, ...]:
+def _ways(epsilon: Fraction, conditions: int = CONDITIONS) -> tuple[SelectionMethod, ...]:
     loss = PureDP(epsilon)
     noisy = laws.noisy_max_laplace
     either = ReportNoisyMax.for_loss(loss, EITHER_WAY, "laplace")
@@ -124,17 +124,17 @@ def _ways(epsilon: Fraction, conditions: int = CONDITIONS) -> tuple[Way, ...]:
     # To pick the largest of released counts is to report the noisy max at the scale that releases them all.
     every = ReportNoisyMax(scale=conditions / epsilon, noise="laplace")
     return (
-        Way(name="all noisy counts", mechanism=every, law=noisy, factor=2, conditions=conditions),
-        Way(name="noisy max, Laplace, 2/ε", mechanism=either, law=noisy, factor=2, conditions=conditions),
-        Way(name="noisy max, Laplace, 1/ε", mechanism=counted, law=noisy, factor=2, conditions=conditions),
-        Way(
+        SelectionMethod(name="all noisy counts", mechanism=every, law=noisy, factor=2, conditions=conditions),
+        SelectionMethod(name="noisy max, Laplace, 2/ε", mechanism=either, law=noisy, factor=2, conditions=conditions),
+        SelectionMethod(name="noisy max, Laplace, 1/ε", mechanism=counted, law=noisy, factor=2, conditions=conditions),
+        SelectionMethod(
             name="exponential mechanism",
             mechanism=ExponentialMechanism.for_loss(loss, COUNTED),
             law=laws.exponential_mechanism,
             factor=1,
             conditions=conditions,
         ),
-        Way(
+        SelectionMethod(
             name="permute-and-flip",
             mechanism=PermuteAndFlip.for_loss(loss, COUNTED),
             law=laws.permute_and_flip,
@@ -145,7 +145,7 @@ def _ways(epsilon: Fraction, conditions: int = CONDITIONS) -> tuple[Way, ...]:
     )
 
 
-def _compared(way: Way, times: int) -> Part:
+def _compared(way: SelectionMethod, times: int) -> Part:
     """Compare the errors of a way with its exact law, and with the theorem of its utility."""
     counts = patients(way.conditions)
     below = counts.max() - counts
@@ -171,7 +171,7 @@ def _compared(way: Way, times: int) -> Part:
     return row, [*checks, *_theorem(way, times // 5)]
 
 
-def _theorem(way: Way, times: int) -> list[Check]:
+def _theorem(way: SelectionMethod, times: int) -> list[Check]:
     """Check P(error > bound) ≤ e^(−t) in the hardest case, by the exact law; and the law, by choosing there."""
     checks = []
     for t in LIKELY:

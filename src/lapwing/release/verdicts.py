@@ -30,7 +30,7 @@ from lapwing.answer.notes import (
 )
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.constant_value import ConstantValue
-from lapwing.query.derivation.derive import FunctionCall
+from lapwing.query.derivation.derive import FunctionValue
 from lapwing.query.derivation.derived import MeasureValue, measures_of, parts_of
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.known_mean import KnownMean
@@ -441,7 +441,7 @@ def _on_chosen_rows(plan: Plan) -> tuple[str, ...]:
 def _on_matches(plan: Plan) -> tuple[str, ...]:
     """Speak of rows that are chosen because some unit is there: noise is as large as what is compared with."""
     match plan.having:
-        case FunctionCall(function="<" | ">=", arguments=(MeasureValue(measure=CountUnits()), ConstantValue(value=1))):
+        case FunctionValue(function="<" | ">=", arguments=(MeasureValue(measure=CountUnits()), ConstantValue(value=1))):
             text = (
                 "noise decides which rows have a match: of the rows without one, up to half count as matched. GROUP BY "
                 "and HAVING COUNT(DISTINCT …) >= 10 leave out more of them"

@@ -17,9 +17,9 @@ from lapwing.server.console.ask.choices import (
     MEASURES,
     PERIODS,
     Choices,
-    Condition,
-    Key,
+    GroupingColumn,
     Measure,
+    RowCondition,
     complete,
     names_of,
     sql_of,
@@ -90,11 +90,11 @@ def some(generator: random.Random, of: TableText) -> Choices:
             for _ in range(generator.randrange(4))
         ),
         keys=tuple(
-            Key(column=generator.choice(names), step=generator.choice(STEPS), name=name())
+            GroupingColumn(column=generator.choice(names), step=generator.choice(STEPS), name=name())
             for _ in range(generator.randrange(4))
         ),
         conditions=tuple(
-            Condition(column=generator.choice(names), comparison=generator.choice(COMPARED), value=value())
+            RowCondition(column=generator.choice(names), comparison=generator.choice(COMPARED), value=value())
             for _ in range(generator.randrange(5))
         ),
         sort=generator.choice(["", "k0", "k1", "m0", "m1", "k7", "x"]),

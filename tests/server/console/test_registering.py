@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.catalog.reading import Reading
+from lapwing.catalog.reading import ColumnReading
 from lapwing.catalog.toml import loads
 from tests.server.console.conftest import with_passwords
 from tests.server.console.test_refused_forms import faults
@@ -125,10 +125,10 @@ def test_how_columns_are_stored_is_said_in_the_form(registry: World, data: Path)
     assert (said.title, dict(said.labels)) == ("Sex at birth", {"male": "a man"})
     assert catalog.dictionary.column(catalog.tables[0].name, "pay").unit == "euros"
     read = {one.name: one.reading for one in catalog.tables[0].columns}
-    assert read["age"] == Reading(missing=(Fraction(-99), "NA"))
-    assert read["sex"] == Reading(recode=(("1", "male"), ("2", "female")))
-    assert read["pay"] == Reading(decimal_mark=",", thousands_mark=".", currency="€")
-    assert read["day"] == Reading(format="%m/%d/%Y")
+    assert read["age"] == ColumnReading(missing=(Fraction(-99), "NA"))
+    assert read["sex"] == ColumnReading(recode=(("1", "male"), ("2", "female")))
+    assert read["pay"] == ColumnReading(decimal_mark=",", thousands_mark=".", currency="€")
+    assert read["day"] == ColumnReading(format="%m/%d/%Y")
     checked = carol.post("/console/register/check", form)
     assert "This data would be accepted" in checked.text
 

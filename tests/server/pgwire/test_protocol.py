@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lapwing.server.pgwire import messages, protocol
-from lapwing.server.pgwire.messages import Column, Report
+from lapwing.server.pgwire.messages import FieldDescription, Report
 from lapwing.server.pgwire.protocol import Protocol
 from tests.support.effort import SEED
 from tests.support.server import wire
@@ -20,7 +20,7 @@ from tests.support.server import wire
 KEY: Final = bytes(range(32))
 MOST: Final = 4096
 ROWS: Final = [messages.data_row([b"%d" % n]) for n in range(5)]
-COLUMNS: Final = [Column(name="n", type=20, size=8)]
+COLUMNS: Final = [FieldDescription(name="n", type=20, size=8)]
 Machine = Protocol[str, "Portal"]
 
 

@@ -15,7 +15,7 @@ from lapwing.answer.python_values import Cell
 from lapwing.exact.floats import float_near
 from lapwing.mechanisms import Mechanism
 from lapwing.query.derivation.columns import NUMERIC, Shape
-from lapwing.query.derivation.derive import FunctionCall, rests_on_ends
+from lapwing.query.derivation.derive import FunctionValue, rests_on_ends
 from lapwing.query.derivation.derived import measures_of, parts_of
 from lapwing.query.derivation.node import Derived, Margins
 from lapwing.query.derivation.ranked_values import OrderStatistic
@@ -66,7 +66,7 @@ class CellByCell:
     def margins(self, confidence: Fraction) -> Margins:
         def within(value: Derived) -> Mapping[Measure, Fraction]:
             joint = joint_margins(value, self.mechanisms, confidence)
-            if joint is None and isinstance(value, FunctionCall):
+            if joint is None and isinstance(value, FunctionValue):
                 joint = joint_numbers(value, self.mechanisms, confidence)
             if joint is not None:
                 return joint

@@ -18,7 +18,7 @@ import numpy as np
 from lapwing.query.derivation import elementary
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.constant_value import ConstantValue
-from lapwing.query.derivation.derive import FunctionCall, IntervalEnd
+from lapwing.query.derivation.derive import FunctionValue, IntervalEnd
 from lapwing.query.derivation.derived import KeyValue, MeasureValue, NoisyCells
 from lapwing.query.derivation.intervals import Endpoints, JointMargins
 from lapwing.query.derivation.moments import Variance
@@ -346,7 +346,7 @@ def evaluate(
             return derived.value
         case IntervalEnd():
             return _end(derived, measures, keys, margins)
-        case FunctionCall():
+        case FunctionValue():
             function = FUNCTIONS[derived.function]
             arguments = [evaluate(argument, measures, keys, margins) for argument in derived.arguments]
             return None if function.strict and None in arguments else function.value(*arguments)
@@ -416,7 +416,7 @@ def bracket(
             return (value, value) if isinstance(value, Fraction) else None
         case IntervalEnd():
             return None
-        case FunctionCall():
+        case FunctionValue():
             function = FUNCTIONS[derived.function]
             parts = [bracket(argument, measures, margins, keys) for argument in derived.arguments]
             known = [part for part in parts if part is not None]
@@ -446,7 +446,7 @@ def is_never_null(derived: Derived) -> bool:
             return True
         case ConstantValue():
             return derived.value is not None
-        case FunctionCall():
+        case FunctionValue():
             return not FUNCTIONS[derived.function].partial and all(map(is_never_null, derived.arguments))
         case _:
             return False

@@ -12,7 +12,7 @@ from lapwing.query.aggregates.scope import shape_of
 from lapwing.query.derivation import calendar
 from lapwing.query.derivation.columns import NUMERIC, TEMPORAL
 from lapwing.query.derivation.constant_value import ConstantValue
-from lapwing.query.derivation.derive import FunctionCall, Side, compute
+from lapwing.query.derivation.derive import FunctionValue, Side, compute
 from lapwing.query.derivation.derived import KeyValue
 from lapwing.query.derivation.node import Derived
 from lapwing.query.derivation.number_texts import as_decimal, as_text
@@ -98,7 +98,7 @@ def _case(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     rows.only(node, "this", "ifs", "default")
     chosen = bind(node.this) if node.this is not None else None
     # It is repeated in every branch, which would let nested ones grow without end.
-    if isinstance(chosen, FunctionCall) and any(isinstance(part, FunctionCall) for part in chosen.arguments):
+    if isinstance(chosen, FunctionValue) and any(isinstance(part, FunctionValue) for part in chosen.arguments):
         raise rows.refusal(
             node,
             RefusalCause.QUERY_TOO_COMPLEX,

@@ -29,7 +29,7 @@ from lapwing.query.classify.inner_select import InnerSelect
 from lapwing.query.classify.kinds import Kinds, RelationKind
 from lapwing.query.classify.scalar_subqueries import apart, around_answer, scalars_in, without_fixed_groups
 from lapwing.query.classify.select_kinds import SelectKind
-from lapwing.query.derivation.derive import FunctionCall, compute
+from lapwing.query.derivation.derive import FunctionValue, compute
 from lapwing.query.derivation.derived import values_in
 from lapwing.query.derivation.node import Derived, Output
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
@@ -524,7 +524,7 @@ def _is_between(node: exp.Expression, names: SourceNames, place: int) -> bool:
 
 def _pair(condition: Derived, place: int) -> tuple[Derived, SourceValue] | None:
     """Return the two sides of an equality of a column of a source with values of those before it, or constants."""
-    if not isinstance(condition, FunctionCall) or condition.function != "=":
+    if not isinstance(condition, FunctionValue) or condition.function != "=":
         return None
     for left, right in (condition.arguments, condition.arguments[::-1]):
         before = [value.source for value in values_in(left) if isinstance(value, SourceValue)]

@@ -12,7 +12,7 @@ from typing import Final
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.derivation.columns import TEMPORAL
 from lapwing.query.derivation.constant_value import ConstantValue
-from lapwing.query.derivation.derive import FunctionCall, Side, compute, interval_end
+from lapwing.query.derivation.derive import FunctionValue, Side, compute, interval_end
 from lapwing.query.derivation.derived import measures_of
 from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions.temporal import LONGEST_SHIFT, unit_of
@@ -21,22 +21,22 @@ _WRITTEN: Final = ("date_at", "moment_at")
 _SECONDS: Final[Mapping[str, int]] = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
 
 
-def date_of(days: Derived) -> FunctionCall:
+def date_of(days: Derived) -> FunctionValue:
     """Write days since 1970-01-01 as a date."""
     return compute("date_at", days)
 
 
-def moment_of(seconds: Derived) -> FunctionCall:
+def moment_of(seconds: Derived) -> FunctionValue:
     """Write seconds since 1970-01-01 as a timestamp."""
     return compute("moment_at", seconds)
 
 
-def midnights(days: Derived) -> FunctionCall:
+def midnights(days: Derived) -> FunctionValue:
     """Write days since 1970-01-01, and parts of days, as a timestamp."""
     return moment_of(compute("multiply", days, _exact(Fraction(_SECONDS["day"]))))
 
 
-def days_between(later: Derived, earlier: Derived) -> FunctionCall:
+def days_between(later: Derived, earlier: Derived) -> FunctionValue:
     """Subtract two dates: the days between them."""
     return compute("subtract", _number(later), _number(earlier))
 
@@ -47,7 +47,7 @@ def seconds_of(value: Derived) -> Derived:
     return compute("multiply", number, _exact(Fraction(_SECONDS["day"]))) if value.shape == "date" else number
 
 
-def seconds_between(later: Derived, earlier: Derived) -> FunctionCall:
+def seconds_between(later: Derived, earlier: Derived) -> FunctionValue:
     """Subtract two times: the seconds between them."""
     return compute("subtract", seconds_of(later), seconds_of(earlier))
 
@@ -69,7 +69,7 @@ def days_later(value: Derived, days: Derived, sign: int) -> Derived:
     return compute("to_date", compute("shift", value, base, moved_by))
 
 
-def difference(unit: str, start: Derived, end: Derived) -> FunctionCall:
+def difference(unit: str, start: Derived, end: Derived) -> FunctionValue:
     """Count the seconds, minutes, hours or days that begin after `start` and not after `end`.
 
     Raises:
@@ -92,7 +92,7 @@ def difference(unit: str, start: Derived, end: Derived) -> FunctionCall:
 
 def end_of(value: Derived, side: Side) -> Derived:
     """Take an end of the 95 % interval of a noisy number, or of a date or timestamp that stands for one."""
-    if isinstance(value, FunctionCall) and value.function in _WRITTEN and measures_of(value):
+    if isinstance(value, FunctionValue) and value.function in _WRITTEN and measures_of(value):
         return compute(value.function, interval_end(value.arguments[0], side))
     return interval_end(value, side)
 
@@ -105,7 +105,7 @@ def _begun(value: Derived, size: int) -> Derived:
 
 def _number(value: Derived) -> Derived:
     """Return the number of days or seconds that a date or timestamp stands for."""
-    if isinstance(value, FunctionCall) and value.function in _WRITTEN:
+    if isinstance(value, FunctionValue) and value.function in _WRITTEN:
         return value.arguments[0]
     return compute("day_number" if value.shape == "date" else "second_number", value)
 

@@ -49,7 +49,7 @@ Side = Choice["low", "high"]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionCall:
+class FunctionValue:
     """A function of `answer_functions.FUNCTIONS` over derived values. Made by `compute`, which checks it."""
 
     function: str
@@ -135,7 +135,7 @@ class IntervalEnd:
         """Return that it has none."""
 
 
-def compute(function: str, *arguments: Derived) -> FunctionCall:
+def compute(function: str, *arguments: Derived) -> FunctionValue:
     """Apply a function, checking its arguments so that nothing can fail once the answer is paid.
 
     Raises:
@@ -149,7 +149,7 @@ def compute(function: str, *arguments: Derived) -> FunctionCall:
     if degree > MOST_FACTORS:
         reason = f"A value of the result would be made of more than {MOST_FACTORS:,} factors"
         raise QueryRefused(reason, cause=RefusalCause.QUERY_TOO_COMPLEX, remedy="Multiply or put together less.")
-    return FunctionCall(function=function, arguments=tuple(parts), shape=shape, degree=degree)
+    return FunctionValue(function=function, arguments=tuple(parts), shape=shape, degree=degree)
 
 
 def interval_end(value: Derived, side: Side) -> IntervalEnd:

@@ -19,7 +19,7 @@ from lapwing.query.derivation import intervals
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import Column, Shape
 from lapwing.query.derivation.constant_value import ConstantValue
-from lapwing.query.derivation.derive import FunctionCall, compute
+from lapwing.query.derivation.derive import FunctionValue, compute
 from lapwing.query.derivation.derived import MeasureValue, NoisyCells
 from lapwing.query.derivation.intervals import Endpoints, Interval, JointMargins
 from lapwing.query.derivation.node import Derived, Part
@@ -160,7 +160,7 @@ def correlation(
     return compute("within", quotient, _number(-1), _number(1))
 
 
-def _shifted(total: Sum, count: Count) -> FunctionCall:
+def _shifted(total: Sum, count: Count) -> FunctionValue:
     """Return the mean of x − c."""
     return compute("subtract", Average(total=total, count=count), _number(total.origin * total.step))
 

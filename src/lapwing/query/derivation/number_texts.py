@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from lapwing.query.derivation.answer_functions import AS_NEEDED
 from lapwing.query.derivation.constant_value import ConstantValue
-from lapwing.query.derivation.derive import FunctionCall, compute
+from lapwing.query.derivation.derive import FunctionValue, compute
 from lapwing.query.derivation.node import Derived
 
 
@@ -35,11 +35,13 @@ def as_text(value: Derived) -> Derived:
 def _digits(value: Derived) -> Fraction | None:
     """Return how many digits after the point the text of a decimal has; None if that is not said."""
     match value:
-        case FunctionCall(function="round", arguments=(rounded, ConstantValue(value=Fraction() as digits, shape=said))):
-            if rounded.shape == "integer" and said == "integer":
+        case FunctionValue(
+            function="round", arguments=(rounded, ConstantValue(value=Fraction() as digits, shape=kind))
+        ):
+            if rounded.shape == "integer" and kind == "integer":
                 return Fraction(0)
-            return AS_NEEDED if rounded.shape == "real" and said == "integer" else max(digits, Fraction(0))
-        case FunctionCall(function="coalesce" | "case" as function, arguments=parts):
+            return AS_NEEDED if rounded.shape == "real" and kind == "integer" else max(digits, Fraction(0))
+        case FunctionValue(function="coalesce" | "case" as function, arguments=parts):
             branches = parts if function == "coalesce" else (*parts[1::2], parts[-1])
             said_of = {_digits(part) for part in branches if part.shape not in ("integer", "null")}
             return said_of.pop() if len(said_of) == 1 else None

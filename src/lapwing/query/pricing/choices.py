@@ -51,7 +51,7 @@ from lapwing.mechanisms.top_k import TopK
 from lapwing.mechanisms.trees import spreads
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.constant_value import ConstantValue
-from lapwing.query.derivation.derive import FunctionCall, rests_on_ends
+from lapwing.query.derivation.derive import FunctionValue, rests_on_ends
 from lapwing.query.derivation.derived import KeyValue, MeasureValue, measures_of, values_in
 from lapwing.query.derivation.node import Derived
 from lapwing.query.derivation.noisy_trees import rank_error
@@ -278,7 +278,7 @@ def thresholds_of(plan: Plan) -> dict[NumberMeasure, tuple[int, bool]]:
     """
     question, (output, *others) = plan.question, plan.outputs
     case = output.value
-    if others or not isinstance(case, FunctionCall) or case.function != "case" or question.keys or plan.limit == 0:
+    if others or not isinstance(case, FunctionValue) or case.function != "case" or question.keys or plan.limit == 0:
         return {}
     if plan.order or plan.offset or plan.searches or plan.constants or plan.unsettled:
         return {}
@@ -298,7 +298,7 @@ def thresholds_of(plan: Plan) -> dict[NumberMeasure, tuple[int, bool]]:
 
 def _compared(condition: Derived) -> tuple[NumberMeasure, int, bool] | None:
     """Return the number of a comparison with a constant, and what it must be at least, or at most, in steps."""
-    if not isinstance(condition, FunctionCall) or condition.function not in _MIRRORED:
+    if not isinstance(condition, FunctionValue) or condition.function not in _MIRRORED:
         return None
     sign, (left, right) = condition.function, condition.arguments
     if isinstance(left, ConstantValue):

@@ -60,7 +60,7 @@ from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.measures import GaussianDP, PureDP
-from lapwing.query.derivation.derive import FunctionCall
+from lapwing.query.derivation.derive import FunctionValue
 from lapwing.query.derivation.derived import measures_of
 from lapwing.query.derivation.node import Derived
 from lapwing.query.measures.centred import (
@@ -432,7 +432,7 @@ def _means_by_hand(plan: Plan) -> Mapping[Sum, Count]:
     waiting += [value for value in (plan.having, plan.qualify) if value is not None]
     while waiting:
         value = waiting.pop()
-        measures = measures_of(value) if isinstance(value, FunctionCall) and value.function == "divide" else ()
+        measures = measures_of(value) if isinstance(value, FunctionValue) and value.function == "divide" else ()
         match measures:
             case (Sum() as total, Count() as count) if support(total.argument, _NEVER) == support(
                 count.argument, _NEVER

@@ -23,7 +23,7 @@ from lapwing.privacy.amounts import Number, positive
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import PRIVACY_MEASURES, Loss
 from lapwing.query.aggregates.order_statistics import check_nodes
-from lapwing.query.derivation.derive import FunctionCall
+from lapwing.query.derivation.derive import FunctionValue
 from lapwing.query.derivation.noisy_trees import rank_error
 from lapwing.query.measures.distribution import Distribution
 from lapwing.query.measures.measures import Measure
@@ -145,7 +145,7 @@ def at_loss(
 ) -> Quote:
     """Price a plan at a loss, shared among its measures as it says."""
     priced = numbers = at_price(plan.question, bounds, loss, shares_of(plan, loss, budget, selects=bool(delta)), delta)
-    formula = not plan.question.keys and isinstance(plan.outputs[0].value, FunctionCall)
+    formula = not plan.question.keys and isinstance(plan.outputs[0].value, FunctionValue)
     if plan.question.distributions or plan.limit or formula:
         from lapwing.query.pricing.choices import with_choices  # here: of few questions is anything chosen
 

@@ -319,7 +319,7 @@ def read_sasl_initial(body: bytes) -> tuple[str, bytes]:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class FieldDescription:
     """A column of a result: its name, the number and the size of its type, and the format of its values."""
 
     name: str
@@ -413,7 +413,7 @@ def parameter_description(types: Sequence[int]) -> bytes:
     return _framed(b"t", _int16(len(types)) + b"".join(map(_int32, types)))
 
 
-def row_description(columns: Sequence[Column]) -> bytes:
+def row_description(columns: Sequence[FieldDescription]) -> bytes:
     """Describe the columns of a result, which are columns of no table."""
     described = (
         _text(column.name) + struct.pack(">IhIhih", 0, 0, column.type, column.size, -1, column.format)

@@ -480,12 +480,12 @@ class Protocol(Generic[S, P]):
         self._stored += size
         self._output += messages.BIND_COMPLETE
 
-    def described_statement(self, types: Sequence[int], columns: Sequence[messages.Column] | None) -> None:
+    def described_statement(self, types: Sequence[int], columns: Sequence[messages.FieldDescription] | None) -> None:
         """Send the types of the parameters of a statement, and its columns."""
         self._output += messages.parameter_description(types)
         self.described(columns)
 
-    def described(self, columns: Sequence[messages.Column] | None) -> None:
+    def described(self, columns: Sequence[messages.FieldDescription] | None) -> None:
         """Send the columns of a result; None for what has none."""
         self._output += messages.NO_DATA if columns is None else messages.row_description(columns)
 

@@ -57,7 +57,7 @@ class Portal:
     sent: int = 0
 
 
-def described(columns: Sequence[tuple[str, int]], formats: Sequence[int]) -> list[messages.Column]:
+def described(columns: Sequence[tuple[str, int]], formats: Sequence[int]) -> list[messages.FieldDescription]:
     """Return columns as messages have them, in the formats that a client asked for.
 
     Raises:
@@ -69,7 +69,7 @@ def described(columns: Sequence[tuple[str, int]], formats: Sequence[int]) -> lis
         [messages.TEXT] * len(columns) if not formats else list(formats) * (len(columns) if len(formats) == 1 else 1)
     )
     return [
-        messages.Column(name=name, type=type_, size=values.SIZES.get(type_, -1), format=kind)
+        messages.FieldDescription(name=name, type=type_, size=values.SIZES.get(type_, -1), format=kind)
         for (name, type_), kind in zip(columns, kinds, strict=True)
     ]
 

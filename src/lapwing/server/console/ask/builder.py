@@ -13,9 +13,9 @@ from lapwing.server.console.ask.choices import (
     PERIODS,
     TIMES,
     Choices,
-    Condition,
-    Key,
+    GroupingColumn,
     Measure,
+    RowCondition,
     columns_for,
     comparisons_of,
     complete,
@@ -61,7 +61,7 @@ def first_choices(tables: Sequence[TableText], table: str = "") -> Choices:
     protected = [one for one in tables if one.protected and one.columns] or list(tables)
     of = next((one for one in tables if one.name == table), protected[0] if protected else None)
     listed = [] if of is None else [one for one in columns_for("by", of) if "values" in one.facts]
-    keys = tuple(Key(column=column.name) for column in listed[:1])
+    keys = tuple(GroupingColumn(column=column.name) for column in listed[:1])
     return Choices(table="" if of is None else of.name, measures=(Measure(what="rows"),), keys=keys)
 
 
@@ -93,24 +93,24 @@ def _measure(fields: Mapping[str, str], row: str) -> Measure:
     )
 
 
-def _key(fields: Mapping[str, str], row: str, table: TableText) -> Key:
+def _key(fields: Mapping[str, str], row: str, table: TableText) -> GroupingColumn:
     column = fields[row]
     if column != fields.get(f"{row}_was"):
-        return Key(
+        return GroupingColumn(
             column=column, step=next((usual_step(one) for one in columns_for("by", table) if one.name == column), "")
         )
     step = fields.get(f"{row}_step", "").strip()
-    return Key(column=column, step=step, name=fields.get(f"{row}_name", ""))
+    return GroupingColumn(column=column, step=step, name=fields.get(f"{row}_name", ""))
 
 
-def _condition(fields: Mapping[str, str], row: str, table: TableText) -> Condition:
+def _condition(fields: Mapping[str, str], row: str, table: TableText) -> RowCondition:
     column, same = fields[row], fields[row] == fields.get(f"{row}_was")
     of = next((one for one in columns_for("where", table) if one.name == column), None)
     comparison = fields.get(f"{row}_is", "=") if same else "="
     if of is not None and comparison not in comparisons_of(of):
         comparison = "="
     value = fields.get(f"{row}_value", "") if same else ""
-    return Condition(column=column, comparison=comparison, value=value)
+    return RowCondition(column=column, comparison=comparison, value=value)
 
 
 def built(fields: Mapping[str, str], sql: str, tables: Sequence[TableText]) -> tuple[dict[str, Any], str]:
@@ -197,7 +197,7 @@ def _measure_row(measure: Measure, table: TableText) -> dict[str, Any]:
     }
 
 
-def _key_row(key: Key, table: TableText) -> dict[str, Any]:
+def _key_row(key: GroupingColumn, table: TableText) -> dict[str, Any]:
     column = _column(key.column, table)
     kind = "" if column is None else column.type
     ranged = kind in NUMBERS and column is not None and "values" not in column.facts
@@ -210,7 +210,7 @@ def _key_row(key: Key, table: TableText) -> dict[str, Any]:
     }
 
 
-def _condition_row(condition: Condition, table: TableText) -> dict[str, Any]:
+def _condition_row(condition: RowCondition, table: TableText) -> dict[str, Any]:
     column = _column(condition.column, table)
     if column is None:
         return {"column": ""}

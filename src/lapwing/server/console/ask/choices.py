@@ -52,7 +52,7 @@ class Measure:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class GroupingColumn:
     """A column that makes groups.
 
     Args:
@@ -67,7 +67,7 @@ class Key:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class RowCondition:
     """A condition on the rows that count."""
 
     column: str
@@ -87,14 +87,14 @@ class Choices:
 
     table: str
     measures: Sequence[Measure]
-    keys: Sequence[Key] = ()
-    conditions: Sequence[Condition] = ()
+    keys: Sequence[GroupingColumn] = ()
+    conditions: Sequence[RowCondition] = ()
     sort: str = ""
     falling: bool = False
     top: str = ""
 
 
-_Shown = TypeVar("_Shown", Key, Measure)
+_Shown = TypeVar("_Shown", GroupingColumn, Measure)
 
 
 # ---- what a column can be used for ----
@@ -210,7 +210,7 @@ def _measure(measure: Measure, columns: Mapping[str, ColumnText], table: TableTe
     return measure if literal(column, measure.value) is not None else None
 
 
-def _key(key: Key, columns: Mapping[str, ColumnText]) -> Key | None:
+def _key(key: GroupingColumn, columns: Mapping[str, ColumnText]) -> GroupingColumn | None:
     column = columns.get(key.column)
     if column is None or not may_use("by", column):
         return None
@@ -219,7 +219,7 @@ def _key(key: Key, columns: Mapping[str, ColumnText]) -> Key | None:
     return replace(key, step=key.step if column.type in NUMBERS and WIDTH.fullmatch(key.step) else "")
 
 
-def _condition(condition: Condition, columns: Mapping[str, ColumnText]) -> Condition | None:
+def _condition(condition: RowCondition, columns: Mapping[str, ColumnText]) -> RowCondition | None:
     column = columns.get(condition.column)
     if column is None or not may_use("where", column) or condition.comparison not in comparisons_of(column):
         return None
@@ -265,18 +265,18 @@ def names_of(choices: Choices, table: TableText) -> list[str]:
     return _names(choices.keys, choices.measures, table)
 
 
-def _names(keys: Sequence[Key], measures: Sequence[Measure], table: TableText) -> list[str]:
-    shown: list[Key | Measure] = [*keys, *measures]
+def _names(keys: Sequence[GroupingColumn], measures: Sequence[Measure], table: TableText) -> list[str]:
+    shown: list[GroupingColumn | Measure] = [*keys, *measures]
     return [one.name or name for one, name in zip(shown, usual_names(keys, measures, table), strict=True)]
 
 
-def usual_names(keys: Sequence[Key], measures: Sequence[Measure], table: TableText) -> list[str]:
+def usual_names(keys: Sequence[GroupingColumn], measures: Sequence[Measure], table: TableText) -> list[str]:
     """Return what the columns of a result are called if nobody says it: no two the same, and none a column's name."""
     kinds = {column.name: column.type for column in table.columns}
     taken, names = {name.casefold() for name in kinds}, list[str]()
-    shown: list[Key | Measure] = [*keys, *measures]
+    shown: list[GroupingColumn | Measure] = [*keys, *measures]
     for one in shown:
-        if isinstance(one, Key):
+        if isinstance(one, GroupingColumn):
             usual, own = _name_of_key(one, kinds[one.column]), one.column
         else:
             usual, own = MEASURES[one.what][1].replace("{}", one.column), None
@@ -295,8 +295,8 @@ def _unless(one: _Shown, usual: str) -> _Shown:
 
 
 def _apart(
-    keys: tuple[Key, ...], measures: tuple[Measure, ...], table: TableText
-) -> tuple[tuple[Key, ...], tuple[Measure, ...]]:
+    keys: tuple[GroupingColumn, ...], measures: tuple[Measure, ...], table: TableText
+) -> tuple[tuple[GroupingColumn, ...], tuple[Measure, ...]]:
     """Return keys and measures of which no two have one name; usual names are in the place of those that repeat."""
     folded = [name.casefold() for name in _names(keys, measures, table)]
     if len(set(folded)) == len(folded):
@@ -305,14 +305,14 @@ def _apart(
     return tuple(replace(key, name="") for key in keys), tuple(bare)
 
 
-def _name_of_key(key: Key, kind: str) -> str:
+def _name_of_key(key: GroupingColumn, kind: str) -> str:
     if kind in NUMBERS:
         return f"{key.column}_from" if key.step else key.column
     plain = not key.step or (key.step == "day" and kind == "date")
     return key.column if plain else f"{key.column}_{key.step}"
 
 
-def key_in_sql(key: Key, column: ColumnText) -> str:
+def key_in_sql(key: GroupingColumn, column: ColumnText) -> str:
     """Write the expression that makes groups."""
     if not key.step or (key.step == "day" and column.type == "date"):
         return column.written
@@ -332,7 +332,7 @@ def measure_in_sql(measure: Measure, columns: Mapping[str, ColumnText]) -> str:
     return form.format(column.written, literal(column, measure.value) if measure.what == "share" else "")
 
 
-def condition_in_sql(condition: Condition, column: ColumnText) -> str:
+def condition_in_sql(condition: RowCondition, column: ColumnText) -> str:
     """Write a condition."""
     if condition.comparison in EMPTY:
         return f"{column.written} {EMPTY[condition.comparison]}"

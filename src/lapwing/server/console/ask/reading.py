@@ -17,9 +17,9 @@ from lapwing.server.console.ask.choices import (
     MEASURES,
     PERIODS,
     Choices,
-    Condition,
-    Key,
+    GroupingColumn,
     Measure,
+    RowCondition,
     complete,
     names_of,
 )
@@ -108,9 +108,9 @@ class _Reader:
 
     def query(self) -> Choices:
         self._take("SELECT")
-        keys, measures = list[Key](), list[Measure]()
+        keys, measures = list[GroupingColumn](), list[Measure]()
         for one in self._listed(self._shown):
-            if isinstance(one, Key):
+            if isinstance(one, GroupingColumn):
                 if measures:  # the builder shows keys first
                     raise _Unread
                 keys.append(one)
@@ -139,18 +139,18 @@ class _Reader:
 
     # ---- clauses ----
 
-    def _shown(self) -> Key | Measure:
+    def _shown(self) -> GroupingColumn | Measure:
         one = self._measure() if self._is_measure() else self._key()
         return replace(one, name=self._name()) if self._has("AS") else one
 
-    def _groups(self, keys: Sequence[Key], names: Sequence[str]) -> None:
+    def _groups(self, keys: Sequence[GroupingColumn], names: Sequence[str]) -> None:
         if self._has("ALL"):
             return
         grouped = self._listed(lambda: self._group(keys, names))
         if grouped != [replace(key, name="") for key in keys]:
             raise _Unread
 
-    def _group(self, keys: Sequence[Key], names: Sequence[str]) -> Key:
+    def _group(self, keys: Sequence[GroupingColumn], names: Sequence[str]) -> GroupingColumn:
         if self._ahead().kind == "number":
             place = int(self._next().text)
             if not 1 <= place <= len(keys):
@@ -172,13 +172,13 @@ class _Reader:
             self._has("ASC")
         return (f"k{place}" if place < keys else f"m{place - keys}"), falling
 
-    def _condition(self) -> Condition:
+    def _condition(self) -> RowCondition:
         column = self._column()
         for comparison, words in EMPTY.items():
             if self._has(*words.split()):
-                return Condition(column=column.name, comparison=comparison)
+                return RowCondition(column=column.name, comparison=comparison)
         comparison = self._sign(*COMPARISONS)
-        return Condition(column=column.name, comparison=comparison, value=self._value(column))
+        return RowCondition(column=column.name, comparison=comparison, value=self._value(column))
 
     # ---- what is shown ----
 
@@ -217,11 +217,11 @@ class _Reader:
         self._take("END")
         return Measure(what="share", column=column.name, value=value)
 
-    def _key(self) -> Key:
+    def _key(self) -> GroupingColumn:
         call = self._ahead().text.upper() if self._ahead().kind == "word" and self._ahead(1).text == "(" else ""
         if not call:
             column = self._column()
-            return Key(column=column.name, step="day" if column.type == "date" else "")
+            return GroupingColumn(column=column.name, step="day" if column.type == "date" else "")
         self._next()
         self._sign("(")
         if call == "FLOOR":
@@ -232,7 +232,7 @@ class _Reader:
             self._sign(")")
             if column.type != "timestamp":
                 raise _Unread
-            return Key(column=column.name, step="day")
+            return GroupingColumn(column=column.name, step="day")
         if call != "DATE_TRUNC":
             raise _Unread
         period = self._next()
@@ -241,9 +241,9 @@ class _Reader:
         self._sign(")")
         if period.kind != "text" or period.text not in PERIODS[1:]:
             raise _Unread
-        return Key(column=column.name, step=period.text)
+        return GroupingColumn(column=column.name, step=period.text)
 
-    def _range(self) -> Key:
+    def _range(self) -> GroupingColumn:
         column = self._column()
         self._sign("/")
         width = self._number()
@@ -252,7 +252,7 @@ class _Reader:
         self._exactly(width)
         if column.type not in NUMBERS:
             raise _Unread
-        return Key(column=column.name, step=width)
+        return GroupingColumn(column=column.name, step=width)
 
     # ---- tokens ----
 
