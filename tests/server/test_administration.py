@@ -552,3 +552,32 @@ def test_a_local_command_that_leaves_no_line_is_found(
 def test_nobody_can_be_called_as_the_command_line_is(world: World) -> None:
     with pytest.raises(InvalidParameter):
         world.service.people.add(places.ACTOR.format("root"), "curator", None, by="carol")
+
+
+def test_an_invite_is_made_for_a_new_name_and_again(do: Do, world: World, name: str, actor: str) -> None:
+    first = do("people", "invite", name, "--team", "porters")
+    second = do("people", "invite", name, "--days", "1")
+    assert (first.status, second.status) == (0, 0)
+    sent = [made.out.strip().rpartition("#")[2] for made in (first, second)]
+    assert f"{world.address}/console/invite#" in first.out or actor != "carol"
+    used = [world.ask("POST", "/v1/invites/accept", None, {"token": one, "password": PASSWORD}) for one in sent]
+    assert [reply.status for reply in used] == [401, 201]  # the second took the place of the first
+    assert world.service.people.named(name).team == "porters"
+    assert [(line["actor"], line["act"]) for line in lines(world, name)][:3] == [
+        (actor, "person added"),
+        (actor, "invite made"),
+        (actor, "invite made"),
+    ]
+    assert do("people", "invite", name).status == 2  # who has a password needs none
+    assert do("people", "invite", name, "--role", "auditor").status == 2
+
+
+def test_an_invite_at_a_server_grants_a_data_set(do: Do, world: World, name: str, actor: str) -> None:
+    made = do("people", "invite", name, "--dataset", "open", "--share", "1/5")
+    grants = world.ask("GET", "/v1/datasets/open/grants", "carol").document["people"]
+    if actor == "carol":
+        assert made.status == 0
+        assert grants[name] == "0.2"
+    else:
+        assert made.status == 2
+        assert name not in [person.name for person in world.service.people.all()]
