@@ -123,7 +123,7 @@ class RefusalCause(Enum):
     MISSING_PARAMETER = "missing_parameter"
     """A parameter has no value, or the values do not match the parameters."""
     UNUSABLE_VALUE = "unusable_value"
-    """A value has a type that cannot stand in a condition, or is an infinite number."""
+    """A value has a type that cannot stand in a condition, or is a number that is infinite, huge or tiny."""
     UNKNOWN_OPTION = "unknown_option"
     """No option or argument has this name."""
     DUPLICATE_OPTION = "duplicate_option"

@@ -42,6 +42,7 @@ max_rows_per_unit = 2
 cost = { type = "float", lower = -10, upper = 100 }
 pay = { type = "decimal", lower = 0, upper = 100, step = 0.01 }
 age = { type = "integer", lower = 0, upper = 100 }
+wide = { type = "float" }
 [tables.bands]
 source = "bands.parquet"
 public = true
@@ -120,7 +121,13 @@ def write(folder: Path, costs: Sequence[float | None], bands: Sequence[tuple[obj
     pays = [None if cost is None or not 0 <= cost <= 100 else round(cost, 2) for cost in costs]
     ages = [None if pay is None else int(pay) for pay in pays]
     person = list(range(len(costs)))
-    visits = {"person": person, "cost": pa.array(costs, pa.float64()), "pay": pays, "age": ages}
+    visits = {
+        "person": person,
+        "cost": pa.array(costs, pa.float64()),
+        "pay": pays,
+        "age": ages,
+        "wide": pa.array(costs, pa.float64()),
+    }
     pq.write_table(pa.table(visits), folder / "visits.parquet")
     names = ("name", "fl", "fh", "bounded", "stepped", "short")
     columns = dict(zip(names, map(list, zip(*bands, strict=True)), strict=True))
@@ -162,6 +169,7 @@ def test_they_are_compared_as_duckdb_compares_them(session: lw.Session, folder: 
         ("age > 40 OR cost IN (SELECT fh FROM bands)", RefusalCause.UNUSABLE_VALUE),
         ("cost = (SELECT fh FROM bands WHERE name = 'high')", RefusalCause.UNUSABLE_VALUE),
         ("cost = (SELECT MAX(fh) FROM bands)", RefusalCause.PUBLIC_ROWS_NOT_DISTINCT),
+        ("age > 40 OR cost IN (SELECT fh FROM bands WHERE name = 'missing')", RefusalCause.UNUSABLE_VALUE),
     ],
 )
 def test_an_infinity_is_no_constant(session: lw.Session, condition: str, cause: RefusalCause) -> None:
@@ -174,6 +182,16 @@ def test_an_infinity_beside_numbers_far_out_is_no_constant(tmp_path: Path) -> No
     write(tmp_path, COSTS, [*BANDS, ("far", 0.5, 1e300, 0.1, 0.1, 0.5)])
     with lw.connect(tmp_path / "lapwing.toml") as session, refused_as(RefusalCause.UNUSABLE_VALUE.value):
         session.explain("SELECT COUNT(*) AS n FROM visits WHERE age > 40 OR cost IN (SELECT fh FROM bands)", epsilon=1)
+
+
+def test_want_of_bounds_is_not_hidden_by_a_number_that_is_no_constant(session: lw.Session) -> None:
+    """IN of rows is a join, and is read as a list of constants only where it can be one."""
+    summed = (
+        "SELECT SUM(x) AS s FROM (SELECT person, MAX(wide) AS x FROM visits WHERE cost IN (SELECT {}) GROUP BY person)"
+    )
+    for listed in ("fh FROM bands", "fl FROM bands", "fh FROM bands WHERE name = 'missing'"):
+        with refused_as(RefusalCause.UNBOUNDED.value):
+            session.explain(summed.format(listed), epsilon=1)
 
 
 # ---- how many rows one row can meet ----------------------------------------------------------------------------------

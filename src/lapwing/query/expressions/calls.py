@@ -19,6 +19,7 @@ from lapwing.query.expressions.rows import RowScope, attempted, is_column, refus
 from lapwing.query.expressions.types import BOOLEAN, TEXT, Real, is_temporal
 from lapwing.query.expressions.unknown_names import unknown_function
 from lapwing.query.expressions.weight import bearable, require_small
+from lapwing.query.text.literals import has_size_of_constants
 
 
 def bind_expression(node: exp.Expression, rows: RowScope) -> Expression:
@@ -109,7 +110,7 @@ def exact_number(text: str, node: exp.Expression, rows: RowScope) -> Fraction:
     rows.only(node, "this", "is_string")
     try:
         value = Decimal(text)
-        readable = value.is_finite() and (not value or abs(value.adjusted()) <= 40)
+        readable = value.is_finite() and has_size_of_constants(value)
     except ArithmeticError:
         readable = False
     if not readable:

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from lapwing.errors import RefusalCause
 from lapwing.query.classify.kinds import Kinds, RelationKind, stands_in_from, visible_in
-from lapwing.query.expressions.as_read import as_read, is_far
+from lapwing.query.expressions.as_read import as_read
 from lapwing.query.expressions.attempts import NO_PUBLIC_ROWS
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.expressions.rows import attempted
@@ -23,7 +23,7 @@ from lapwing.query.from_clause.common_tables import with_named
 from lapwing.query.from_clause.scope import PublicInput, Scope
 from lapwing.query.from_clause.subqueries import unnamed
 from lapwing.query.relations.public_rows import Combinations, JoinedRows
-from lapwing.query.text.literals import literal
+from lapwing.query.text.literals import is_readable, literal
 
 MOST_VALUES: Final = 1_000
 """How many constants a subquery becomes at most."""
@@ -37,7 +37,7 @@ def with_public_constants(select: exp.Select, within: Scope, *, joins: bool = Fa
             join, which binding knows; there it stays otherwise.
 
     Raises:
-        QueryRefused: If one that stands for a value has several, or a value is infinite.
+        QueryRefused: If one that stands for a value has several, or a value is too large or too small for a constant.
     """
     if all(map(stands_in_from, select.find_all(exp.Query))):
         return None
@@ -56,7 +56,7 @@ def _member(node: exp.In, within: Scope, kinds: Kinds | None) -> exp.Expression 
     if query is None or not _is_alternative(node, kinds):
         return None
     within.nowhere.only(node, "this", "query")
-    values = _values(query, visible_in(node), within)
+    values = _values(query, visible_in(node), within, joins=kinds is None)
     if values is None:
         return None
     if not values:
@@ -99,15 +99,18 @@ def _value(node: exp.Expression, within: Scope) -> exp.Expression | None:
     return literal(values[0])
 
 
-def _values(query: exp.Expression, visible: Sequence[exp.Expression], within: Scope) -> Sequence[Constant] | None:
+def _values(
+    query: exp.Expression, visible: Sequence[exp.Expression], within: Scope, *, joins: bool = False
+) -> Sequence[Constant] | None:
     """Return the different values of a subquery of one column of a public table, without NULL; None if it is none.
 
     Args:
         visible: The common table expressions that it may name.
+        joins: Whether it can stay as it is, so that it is none if a value cannot be written.
     """
     if isinstance(query, exp.Subquery):
         within.nowhere.only(query, "this")
-        return _values(query.this, visible, within)
+        return _values(query.this, visible, within, joins=joins)
     if isinstance(query, exp.Select) and query.args.get("distinct") is not None:  # values are different anyway
         within.nowhere.only(query.args["distinct"])
         query = query.copy()
@@ -119,8 +122,13 @@ def _values(query: exp.Expression, visible: Sequence[exp.Expression], within: Sc
     rows = JoinedRows(rows=found.rows, variables=found.rows.columns)
     wanted = Combinations(tables=(rows,), lists=(), conditions=(), shown=(as_read(shown),))
     combinations = within.facts.combinations(wanted, MOST_VALUES)
-    if combinations is not None and any(is_far(value) for (value,) in combinations):
-        reason = f"A number of {found.rows.table.name} is infinite here, and no constant is"
-        remedy = "Leave it out in the subquery: WHERE x < 1e30."
-        raise within.nowhere.refusal(query, RefusalCause.UNUSABLE_VALUE, reason, remedy)
-    return None if combinations is None else [value for (value,) in combinations]
+    if combinations is None:
+        return None
+    values = [value for (value,) in combinations]
+    if all(map(is_readable, values)):
+        return values
+    if joins:
+        return None  # it stays a join, which needs no constants
+    reason = f"A number of {found.rows.table.name} is infinite here, or its size is beyond 1e40 or below 1e-40"
+    remedy = "Leave it out in the subquery: WHERE x < 1e30."
+    raise within.nowhere.refusal(query, RefusalCause.UNUSABLE_VALUE, reason, remedy)

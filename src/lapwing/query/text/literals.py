@@ -24,6 +24,16 @@ def literal(value: object) -> exp.Expression:
     return exp.Neg(this=number) if exact < 0 else number
 
 
+def is_readable(value: object) -> bool:
+    """Tell whether a value that is written as a constant can be read again: a number needs a size of constants."""
+    return isinstance(value, str | date | bool) or has_size_of_constants(_decimal(value))
+
+
+def has_size_of_constants(value: Decimal) -> bool:
+    """Tell whether the size of a finite number is from 1e-40 to below 1e41, or 0: all constants of questions are."""
+    return not value or abs(value.adjusted()) <= 40
+
+
 def _decimal(value: object) -> Decimal:
     if isinstance(value, Fraction):
         return Decimal(value.numerator) / Decimal(value.denominator)
