@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -13,6 +14,7 @@ import pytest
 from lapwing.catalog.toml import load
 from lapwing.opening import open_session
 from lapwing.query.relations import ordered_rows, set_operations, unit_join
+from lapwing.release import bought_before
 from tests.support.effort import one_in, only
 from tests.support.query.tightness import Data, Form, Neighbours, Setting, club, kept, placed
 
@@ -205,6 +207,14 @@ place = { type = "integer" }
 """
 
 
+@contextmanager
+def all_pairs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Take all pairs of rows for possible, as earlier versions did."""
+    with monkeypatch.context() as before:
+        before.setattr(ordered_rows, "told_apart", lambda selection: selection)
+        yield
+
+
 @pytest.mark.parametrize(
     "text",
     only(
@@ -220,11 +230,9 @@ def test_what_was_bought_with_more_noise_stays_free(text: str, tmp_path: Path, m
     (tmp_path / "visits.csv").write_text("guest,place\n1,1\n1,2\n2,1\n")
     (tmp_path / "catalog.toml").write_text(CATALOG)
     catalog = load(tmp_path / "catalog.toml")
-    now = ordered_rows.told_apart
     with open_session(catalog) as session:
-        monkeypatch.setattr(ordered_rows, "told_apart", lambda selection: selection)
-        before = session.sql(text, epsilon=1)
-        monkeypatch.setattr(ordered_rows, "told_apart", now)
+        with all_pairs(monkeypatch):
+            before = session.sql(text, epsilon=1)
         again = session.sql(text, epsilon=1)
         assert again.stored
         assert again.rows() == before.rows()
@@ -236,6 +244,25 @@ def test_what_was_bought_with_more_noise_stays_free(text: str, tmp_path: Path, m
     with open_session(catalog) as session:
         fresh = session.sql(text.replace("AS n", "AS m").replace("a.place < b.place", "a.place > b.place"), epsilon=1)
         assert str(before.mechanisms) != str(fresh.mechanisms)
+
+
+def test_what_was_bought_stays_free_at_any_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scale of then may be irrational, and was rounded up. The planted bug takes the share of today's scale as it is.
+
+    The ratio of rows, 20·20 to 190, is no power of 2: so the two scales are rounded at other digits.
+    """
+    (tmp_path / "visits.csv").write_text("guest,place\n1,1\n1,2\n2,1\n")
+    wide = CATALOG.replace("max_rows_per_unit = 3", "max_rows_per_unit = 20").replace('"pure"', '"gdp"\ndelta = 1e-6')
+    (tmp_path / "catalog.toml").write_text(wide.replace("epsilon = 10", "epsilon = 1000"))
+    conditions = (f"a.place < b.place AND a.place <> {i}" for i in range(1, 13))
+    prices = {f"SELECT COUNT(*) AS n {JOIN} WHERE {each}": Fraction(1, i) for i, each in enumerate(conditions, 1)}
+    with open_session(load(tmp_path / "catalog.toml")) as session, all_pairs(monkeypatch):
+        for text, epsilon in prices.items():
+            session.sql(text, epsilon=epsilon)
+    for rounded, free in ((bought_before.AS_ROUNDED, True), (Fraction(1), False)):
+        monkeypatch.setattr(bought_before, "AS_ROUNDED", rounded)
+        with open_session(load(tmp_path / "catalog.toml")) as session:
+            assert all(session.explain(text, epsilon=epsilon).stored for text, epsilon in prices.items()) is free
 
 
 def test_a_relation_is_the_same_but_for_its_rows(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ asked for. Both are post-processing of what was released and charged.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lapwing.ledger.entries import StoredAnswer
+from lapwing.mechanisms.noisy import SCALE_BITS
 from lapwing.query.pricing.quote import Quote, at_price, bounds_of
 from lapwing.query.relations.once_a_unit import rows_of_then
 from lapwing.query.relations.ordered_rows import with_all_pairs
@@ -25,6 +26,14 @@ from lapwing.release.stored import Purchase, key_of, purchase_of
 
 if TYPE_CHECKING:
     from lapwing.query.pricing.measured_vectors import MeasuredVector
+
+AS_ROUNDED: Final = 1 - Fraction(1, 1 << SCALE_BITS - 3)
+"""What is left of a share of the price where the rounding of scales is taken off.
+
+A scale is a root, rounded up to SCALE_BITS binary digits unless it is rational: by less than 2^(1 − SCALE_BITS) of it.
+Here a scale of then is computed from what the scale of now loses. That root may be rational, and below what was bought.
+From 1 − 2^(3 − SCALE_BITS) of the loss, a root is larger by 2^(2 − SCALE_BITS), which is more than rounding adds.
+"""
 
 
 def look_up_as_asked(vector: "MeasuredVector", key: str, kept: Sequence[StoredAnswer]) -> Release | Purchase:
@@ -44,8 +53,8 @@ def look_up_as_asked(vector: "MeasuredVector", key: str, kept: Sequence[StoredAn
 def look_up_before(priced: Quote, key: str, access: Access) -> Release | Purchase:
     """Return an answer that was bought under the plan of then, or what is to be bought under that of now."""
     budget, kind = access.catalog.budget, priced.loss.kind
-    shares = [term.loss(kind).amount for term in priced.terms]
-    shares += [] if priced.key_selection is None else [priced.key_selection.loss.amount]
+    shares = [term.loss(kind).amount * AS_ROUNDED for term in priced.terms]
+    shares += [] if priced.key_selection is None else [priced.key_selection.loss.amount * AS_ROUNDED]
     bought = Purchase(key=key, bought=priced)
     for then in _plans_of_then(priced.question.selection):
         question = replace(priced.question, selection=then)
