@@ -107,6 +107,13 @@ SAME = [
     "SELECT s.site FROM sites s LEFT JOIN regions r ON s.region = r.region AND r.head = 'A' WHERE r.head IS NULL",
     "SELECT region, SUM(1) AS n, SUM(2.5) AS k FROM sites GROUP BY region",
     "SELECT SUM(1) AS n FROM sites WHERE beds > 999",
+    "SELECT MAX(beds), COUNT(*) FROM (SELECT s.beds, r.head FROM sites s JOIN regions r ON s.region = r.region) AS q",
+    "WITH r AS (SELECT region FROM regions WHERE head ILIKE 'a%'), b AS (SELECT beds FROM sites s JOIN r "
+    "ON s.region = r.region) SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY beds) AS m FROM b",
+    "WITH q AS (SELECT s.site, r.head FROM sites s LEFT JOIN regions r ON s.region = r.region AND r.head = 'B') "
+    "SELECT q.head, COUNT(*) AS n, SUM(t.beds) AS b FROM q JOIN sites t ON q.site = t.site GROUP BY q.head",
+    "SELECT site FROM sites WHERE region IN (SELECT r.region FROM regions r JOIN sites s ON r.region = s.region "
+    "WHERE s.beds > 10) ORDER BY site",
 ]
 
 

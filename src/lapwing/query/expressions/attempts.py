@@ -60,5 +60,11 @@ NO_KEY: Final = (
 )
 """An expression over released numbers and keys is none over rows."""
 
-NO_PUBLIC_ROWS: Final = NOT_THEIRS | FORMS | VALUES | MEETINGS | {RefusalCause.MIXES_UNITS, RefusalCause.NO_FROM}
-"""A query does not give public rows by itself: it reads protected ones, rows around it, or computes more than rows."""
+NO_PUBLIC_ROWS: Final = (
+    NOT_THEIRS
+    | FORMS
+    | VALUES
+    | MEETINGS
+    | {RefusalCause.MIXES_UNITS, RefusalCause.NO_FROM, RefusalCause.ONLY_PUBLIC_TABLES}
+)
+"""A query does not give public rows by itself: it reads protected ones, rows around it, joins, or computes more."""
