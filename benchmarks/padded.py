@@ -5,10 +5,14 @@ each time with another constant, so that each is charged and answered anew. Both
 service measures its speed when it starts, and again when nothing is under way: so it is left alone for a minute first,
 as it goes by the least that it has found. What it reserves for all that a question takes beside its rows is printed.
 
+Late answers double what a service reserves for ten minutes (`admission.doublings`). So those of the warm-up are
+printed, and nothing is measured before no doubling holds any more, or `--settle` seconds are over. Each line says which
+events there were while it was measured, and what doubling held.
+
 The catalog says that the column has no NULL, as it has none. With `--nullable` it does not say so: then the service
 reserves for a column of which half is NULL.
 
-    python benchmarks/padded.py [--rows N …] [--seconds X] [--rounds N] [--nullable]
+    python benchmarks/padded.py [--rows N …] [--seconds X] [--rounds N] [--nullable] [--settle X]
 """
 
 import argparse
@@ -20,13 +24,16 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 from _runs import keep
 from serving import Load, Setup, analysts, drive, listening, processors_of, request_bytes
+
+from lapwing.server.deadline.admission import RECENT, doublings
 
 CONNECTIONS: Final = 64
 EACH: Final = 10
@@ -73,8 +80,28 @@ def asked(number: int) -> dict[str, object]:
     return {"sql": f"SELECT COUNT(*) AS n FROM visits WHERE cost >= {number}", "epsilon": 0.5}
 
 
-def measure(folder: Path, catalog: Path, seconds: float, *options: str) -> tuple[Load, str]:
-    """Return what came of the questions, with what processors took, and what was reserved."""
+def logged(folder: Path, event: str) -> list[dict[str, Any]]:
+    """Return what the service has logged of a kind so far."""
+    lines = (json.loads(line) for line in (folder / "log").read_text().splitlines() if line.endswith("}"))
+    return [line for line in lines if line["event"] == event]
+
+
+def late(folder: Path) -> list[str]:
+    """Return when answers were late."""
+    return [line["tick"] for line in logged(folder, "answers late")]
+
+
+def settled(folder: Path, most: float) -> str:
+    """Wait until no doubling holds, for so many seconds at most; say which events there were and how long it took."""
+    begun = time.monotonic()
+    while doublings(late(folder), datetime.now(UTC)) and time.monotonic() - begun < most:
+        time.sleep(1)
+    events = len(late(folder))
+    return f"{events} late in the warm-up" + (f", waited {time.monotonic() - begun:.0f} s" if events > 1 else "")
+
+
+def measure(folder: Path, catalog: Path, seconds: float, settle: float, *options: str) -> tuple[Load, str]:
+    """Return what came of the questions, with what processors took, what was reserved, and which events there were."""
     with service(folder, catalog, *options) as (process, port):
         tokens = analysts(port, trusted=False)
 
@@ -84,13 +111,18 @@ def measure(folder: Path, catalog: Path, seconds: float, *options: str) -> tuple
 
         drive(port, requests(1, 100), 10.0)
         time.sleep(0.0 if options else MEASURED_AGAIN)
-        lines = [json.loads(line) for line in (folder / "log").read_text().splitlines() if line.startswith("{")]
-        reserved = [line["question"] for line in lines if line["event"] == "speed"]
-        before = processors_of(process)
+        warmed = settled(folder, settle)
+        before, known, held = processors_of(process), len(late(folder)), doublings(late(folder), datetime.now(UTC))
         load = drive(port, requests(1000, int(400 * seconds)), seconds, clients=CONNECTIONS)
         worked = (processors_of(process) - before) * 1000 / max(load.well, 1)
-        told = "answered at once" if options else f"{1000 * reserved[-1]:.1f} ms reserved beside the rows"
-        return load, f"{worked:6.1f} ms of processors each, p50 {load.waited_at_most(0.5):5.0f} ms, {told}"
+        text = f"{worked:6.1f} ms of processors each, p50 {load.waited_at_most(0.5):5.0f} ms"
+        if options:
+            return load, f"{text}, answered at once"
+        reserved, now = logged(folder, "speed")[-1]["question"], late(folder)
+        most = max(held, doublings(now, datetime.now(UTC)))
+        doubled = f"doubled {most} times" if most else "no doubling held"
+        text += f", {1000 * reserved:.1f} ms reserved beside the rows"
+        return load, f"{text}, {warmed}, {len(now) - known} while measured: {doubled}"
 
 
 def main() -> None:
@@ -100,6 +132,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0, help="for each way of serving")
     parser.add_argument("--rounds", type=int, default=1, help="how often both are measured in turn")
     parser.add_argument("--nullable", action="store_true", help="the catalog allows NULLs in the column")
+    parser.add_argument(
+        "--settle", type=float, default=RECENT + 10, help="seconds to wait at most until no doubling holds"
+    )
     arguments = parser.parse_args()
     kept: dict[str, float] = {}
     for rows in arguments.rows:
@@ -109,7 +144,7 @@ def main() -> None:
             for _ in range(arguments.rounds):
                 rates = []
                 for options in ((), ("--no-padding",)):
-                    load, text = measure(Path(name), catalog, arguments.seconds, *options)
+                    load, text = measure(Path(name), catalog, arguments.seconds, arguments.settle, *options)
                     rates.append(load.rate)
                     print(f"{rows:>11,} rows {load.rate:7.1f} a second, {load.ill} failed, {text}", flush=True)
                 ratios.append(rates[0] / rates[1])
