@@ -183,6 +183,7 @@ class _Wheel:
         """
         if self.present is None:
             self.present = np.ones(self.distances.size, dtype=np.bool_)
+        # Marked before anything is reckoned: the least distance is of those left, and the total looks at the least.
         self.present[index] = False
         chunk = index // _CHUNK
         self.least[chunk] = self._least(chunk)
@@ -190,6 +191,7 @@ class _Wheel:
 
     def _form(self) -> None:
         """Choose base and exponent for the candidates that are left, and form the sums of the chunks."""
+        # Base, exponent, totals: each is reckoned with the one before, and W bounds the weights only if all three fit.
         self.base = min(least for least in self.least if least is not None)
         greatest = self.hats.tables[0][1][0]
         if self.multiplicities is not None:
@@ -235,6 +237,7 @@ class _Wheel:
     def _weights(self, chunk: int) -> NDArray[np.int64]:
         """Return the W of a chunk."""
         weights = (self._hats_of(chunk) * ldexp(1.0, self.exponent)).astype(np.int64)
+        # Rounded down and one more, so that W is above the hat. Then the mask, or what was removed would weigh 1.
         weights += 1
         mask = self._mask(chunk)
         return weights if mask is None else weights * mask

@@ -198,6 +198,7 @@ def _flip_alike(heads: NDArray[np.bool_], chance: _Rational, entropy: Entropy) -
     first = np.frombuffer(read_exactly(entropy, heads.size), dtype=np.uint8)
     lower, upper = chance.bracket(0, _BYTE_BITS)
     np.less(first, lower, out=heads)
+    # Returns before more is read: with a whole chance the first byte has decided every coin.
     if lower == upper:
         return
     where = np.flatnonzero(first == lower)

@@ -88,10 +88,12 @@ def _draw(bits: int, acceptance: Acceptance, count: int, entropy: Entropy) -> In
 def _accepted(bits: int, acceptance: Acceptance, count: int, entropy: Entropy) -> IntArray:
     """Make `count` proposals and return the numbers of those that are accepted, in order."""
     given = acceptance.propose(count, entropy)
+    # L before the review: it may decide by the bits of u that are in L, as u has no others.
     low, words = _low_bits(bits, given.words, entropy)
     accepted, unsettled = acceptance.review(given._replace(words=words))
     high: IntArray = given.signed if low.dtype == np.int64 else given.signed.astype(object)
     values: IntArray = (high << bits) | low
+    # From the first to the last, as each reads more bytes: the numbers are a function of the bytes read.
     for i in unsettled.tolist():
         number = (int(given.signed[i]) << bits) | int(low[i])
         accepted[i] = _accepts(bits, acceptance.rate, number, int(given.coins[i]), entropy)

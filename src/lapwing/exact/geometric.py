@@ -157,6 +157,7 @@ def extend(high: IntArray, low: LowBits, entropy: Entropy, *, wide: bool) -> Int
     """Draw the low bits below high ones (all ≥ 0), as Python integers if `wide` or where int64 would overflow."""
     if not low.bits:
         return high
+    # Made wide before the first shift: one that overflows would change the number.
     if high.dtype == np.int64 and (wide or (high >> (63 - low.bits)).any()):
         high = high.astype(object)
     for table, width in low.blocks:

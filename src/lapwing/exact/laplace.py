@@ -95,6 +95,7 @@ def _draw(top: InversionTable, low: LowBits, count: int, entropy: Entropy, *, wi
     if not low.bits:
         return signed
     sign = -(signed < 0).astype(np.int64)
+    # The low bits are drawn for the magnitude, so the sign is taken off before them and put on after.
     magnitude = extend(signed ^ sign, low, entropy, wide=wide)
     magnitude ^= sign
     return magnitude

@@ -128,8 +128,7 @@ class GroupCommit:
         """Decide something with the ledger held alone, at its newest state; return what came of it once that is kept.
 
         Args:
-            decide: Appends what is to be kept. It may be called more than once, by any thread, and what it does beside
-                that is left to `Transaction.once_kept`.
+            decide: Appends what is to be kept, once or again, in any thread; the rest is for `Transaction.once_kept`.
 
         Raises:
             LapwingError: What it raises.
@@ -158,11 +157,12 @@ class GroupCommit:
         deciding: CommitRequest | None = None
         try:
             with self._chain.transaction() as transaction:
+                # Only now that the ledger is held: where that fails, all stay in the line.
                 taken = [self._line.popleft() for _ in range(len(self._line))]
                 taken = [request for request in taken if request.process == os.getpid()]
                 for deciding in taken:
                     deciding.decide_in(transaction)
-                deciding = None
+                deciding = None  # before the commit: what is raised from here on is the fault of all
                 transaction.commit()
         except BaseException as error:
             if not taken:

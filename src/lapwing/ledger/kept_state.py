@@ -80,6 +80,7 @@ def keep(ledger: Path, state: LedgerState) -> None:
         draft.unlink(missing_ok=True)
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(f"{_FORM} {digest_of(_FORM, text)}\n{text}")
+        # Put there only when it is whole: a reader finds the old state or the new one, never a part.
         draft.replace(path)
 
 

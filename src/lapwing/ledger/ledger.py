@@ -122,8 +122,7 @@ class Ledger:
     ) -> tuple[Charged, ...] | Refused | UnderWay:
         """Charge losses durably, all of them or, if the budget does not hold them together, none.
 
-        Only then may private data be touched. None is charged either while one of the same questions is under way for
-        somebody (`ledger.waiting`).
+        Only then may private data be touched. None is charged while one of them is under way for others (`waiting`).
 
         Args:
             limits: What they must keep to beside the budget; asked for, and decided, in the same transaction.
@@ -189,6 +188,7 @@ class Ledger:
             self._record(sequence, payload)
         except LedgerFault:  # once more: it may be kept already, or the database have come back
             self._record(sequence, payload)
+        # Last: one that is neither in this set nor answered looks as if nobody was told of it, and is ended.
         self._issued_charges.discard(sequence)
 
     def _record(self, sequence: int, payload: str) -> None:
@@ -204,8 +204,7 @@ class Ledger:
 
         Returns:
             Whether nothing may be told of what came of them, as they had ended otherwise, or the data set was stopped:
-            then raise `faults.given_up`. A ledger that cannot be written does not raise here, where something else went
-            wrong already: this object owes it, and writes it before the next charge that it makes.
+            then raise `faults.given_up`. If the ledger cannot be written, the next charge does it first.
         """
         if not sequences:
             self.settle()  # what went wrong may have been the commit of a charge
@@ -230,9 +229,8 @@ class Ledger:
     def settle(self) -> bool:
         """Write down what ended and is not written down yet; return whether nothing of it is left.
 
-        The next charge does it too. Until then others who ask the same wait (`ledger.waiting`), so whoever holds a
-        ledger and may be idle calls this now and then. It asks the store for nothing unless there is something to be
-        written, and does not raise.
+        The next charge does it too. Until then others who ask the same wait (`waiting`), so call it now and then.
+        It does not raise, and asks the store for nothing unless there is something to be written.
         """
         if not (self._pending_writes or self._commit_uncertain):
             return True

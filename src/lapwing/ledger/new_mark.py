@@ -15,6 +15,7 @@ def create(ledger: Path) -> None:
     descriptor, draft = tempfile.mkstemp(prefix=path.name, dir=path.parent)  # mode 0600
     try:
         os.write(descriptor, text_of(Mark(0, GENESIS)))
+        # Synced before it has its name: a mark that is found is whole, also after a power failure.
         os.fsync(descriptor)
         os.link(draft, path)
     except FileExistsError:

@@ -120,6 +120,7 @@ def planned(
         LedgerFault: If it may not be restored.
         CatalogMismatch: If it may not be restored.
     """
+    # Verified before anything rests on it: what follows compares a chain, not rows that somebody may have changed.
     state = reading.verified(entries)
     if state is None:
         raise LedgerFault("The copy holds no entry of a ledger. Take another one.")
@@ -204,8 +205,10 @@ def _built(entries: Sequence[Entry], path: Path) -> LedgerState:
             transaction.commit(*entries)
             state = transaction.state
         chain.close()
+        # Only a closed file holds all entries: with a log beside it, the link would name a part of them.
         if draft.with_name(f"{draft.name}-wal").exists():
             raise LedgerFault("The restored ledger is in use by another program. Close it, and restore again.")
+        # The file before its mark: after a death in between the old mark stands, and a file at odds with it is a fault.
         os.link(draft, path)
         os.replace(marks.path_of(draft), marks.path_of(path))
         sync_folder(path.parent)

@@ -71,6 +71,7 @@ def settled(
     ended += [(charges, "death") for asker, charges in asking.items() if fates[asker] == "dead"]
     missing = sum(fate == "missing" for fate in fates.values())
     entries = []
+    # Each is decided on the state after those before it, so that a charge ends once, with the first of its causes.
     for charges, cause in ended:
         entry = leaving(state, charges, cause, time)
         if entry is not None:

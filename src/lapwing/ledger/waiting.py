@@ -47,6 +47,7 @@ def under_way(state: LedgerState, requests: Sequence[Charge], log: Log, since: i
     """
     if state.stopped:
         return None
+    # Before what is under way: what was answered since then is under way no more, and would be paid for again.
     if since is not None and since < state.sequence:
         answered = _answered(requests, log, since)
         if answered is not None:

@@ -60,8 +60,7 @@ def release_all(batch: Sequence[Quote], access: Access, *, then: Sequence[Quote]
     """Answer priced questions, charging all of them first, or none.
 
     Args:
-        then: Questions that will be asked in the light of the answers, by a call of their own which charges them. If
-            anything is to be charged now that would leave too little for them, it is refused.
+        then: Questions that the answers lead to, charged later. A charge that leaves too little for them is refused.
 
     Guarantee:
         See the module. Neighbours: the catalog's `neighbouring`; loss: the sum of `priced.loss`, without those that
@@ -124,7 +123,7 @@ def _release(
         answered = dict(zip(keys, kept, strict=True))
         lookups = [look_up(one, answered.__getitem__, access, of) for one, of in zip(batch, named, strict=True)]
         buying = [purchase for purchase in lookups if not isinstance(purchase, Release)]
-        for purchase in buying:
+        for purchase in buying:  # before the charge, as a failure to load something must cost nothing
             access.engine.prepare(purchase.bought.question)
         joint = _joint(buying, access)
         # 3. Charge. Ctrl-C waits until the charge is made and noted, or refused.

@@ -222,6 +222,7 @@ def after_searches(searches: Collection[Release]) -> Iterator[None]:
     """
     try:
         yield
+    # The first of the three, as it is a LapwingError too: its one message must not change with what was found.
     except EngineFault:
         raise
     except KeyboardInterrupt:

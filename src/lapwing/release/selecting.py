@@ -63,6 +63,7 @@ def selected_by_counts(
     holders = exact.holders
     if holders is None or counted is None:
         raise EngineFault(FAILED)
+    # Keys are selected before any other sum is looked at: what follows is of keys that noise has let through.
     shown, counts = selecting.counted(holders.units_at, entropy)
     cells = cells_of(question, holders.named(shown))
     sums = exact_values(question, exact.cells, cells, exact.leaves)

@@ -222,6 +222,7 @@ def measured_together(buying: Sequence[Purchase], access: Access) -> Together | 
     budget = access.catalog.budget
     tables = workloads.workloads_of(buying, budget.neighbouring)
     vectors = shared_vectors(buying, {place for table in tables for place, _ in table.members}, budget)
+    # Before the charge, as of a question by itself: what fails here costs nothing.
     for vector in vectors:
         access.engine.prepare(vector.measured.question)
     return Together(workloads=tables, vectors=vectors) if tables or vectors else None

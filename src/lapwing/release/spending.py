@@ -98,6 +98,7 @@ def charge_outside(
                 "charged."
             )
         raise _exhausted(why, charged, outcome, state)
+    # Before the caller has the loss in hand, and so before any data are read: charge and record are durable by then.
     ledger.record_answer(outcome[0].sequence, kept)
     return charged
 

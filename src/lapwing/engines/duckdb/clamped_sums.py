@@ -75,5 +75,6 @@ def _added(place: int, measure: NumberMeasure) -> str:
 def added_up(measures: Sequence[NumberMeasure], keys: int, partials: str) -> str:
     """Return the query that adds up clamped partial sums, a row of which is of one unit and cell."""
     names = [f"key{i}" for i in range(keys)]
+    # The part of a unit is clamped before parts are added: that bounds how far one unit can move the sum.
     sums = [f"COALESCE(SUM({_added(i, measure)}), 0) AS measure{i}" for i, measure in enumerate(measures)]
     return f"SELECT {', '.join([*names, *sums])} FROM ({partials}){group_by(keys)}"

@@ -52,6 +52,7 @@ def aggregated(limit: FirstGroups, rows: str, unit: str, aggregates: Sequence[st
     """
     keys = [f"key{place}" for place in range(len(limit.keys))]
     items = ", ".join([unit, *keys_as_columns(limit.keys), *aggregates])
+    # Grouped before they are numbered: what is limited are the groups of a unit, not its rows.
     grouped = f"SELECT {items} {rows}{group_by(1 + len(keys))}"
     return (
         f"(SELECT * FROM ({grouped}) QUALIFY {numbered('row_number', unit, order_of(limit, unit, keys), limit.most)})"

@@ -227,6 +227,7 @@ def _rescale(node: Operation, arguments: Sequence[str]) -> str:
     kind = cast(Fixed, node.type)
     factor = int(cast(Fixed, node.arguments[0].type).step / kind.step)
     wide = "HUGEINT" if width_of(0, factor) == "HUGEINT" else width(kind)
+    # Widened before it is multiplied: the product may not fit the width of the value.
     scaled = f"(CAST({arguments[0]} AS {wide}) * {factor}::{wide})"
     return scaled if wide == width(kind) else f"TRY_CAST({scaled} AS {width(kind)})"
 
@@ -303,6 +304,7 @@ def _magnitude(node: Operation, arguments: Sequence[str]) -> str:
 
     def rung(ladder: DoublingLadder, size: str) -> str:
         unit, last = ladder.unit / step, ladder.last / step
+        # Brought into the ladder before the logarithm, which raises of 0 and of less.
         doublings = f"ceil(log2(LEAST(GREATEST({size}, {double(unit)}), {double(last)}) * {double(1 / unit)}))"
         return f"TRY_CAST(LEAST({doublings}, {double(Fraction(ladder.doublings))}) AS BIGINT)"
 
@@ -314,6 +316,7 @@ def _magnitude(node: Operation, arguments: Sequence[str]) -> str:
 
 def _inside(_node: Operation, arguments: Sequence[str]) -> str:
     value, low, high = arguments
+    # NULL is asked for first: GREATEST passes over it, and would make a bound of it.
     return f"CASE WHEN {value} IS NOT NULL THEN LEAST(GREATEST({value}, {low}), {high}) END"
 
 

@@ -91,6 +91,7 @@ def measured(measure: NumberMeasure, unit: str) -> str:
             return f"(COALESCE(SUM({value}), 0) - {measure.origin}::HUGEINT * COUNT({value}))"
     elif choice_of(measure.argument) is None:  # doubles inside may stray past a proven bound by a rounding
         value = f"CASE WHEN {value} IS NULL THEN NULL ELSE {clamp(value, low, high)} END"
+    # Clamped, and then shifted: the bounds are those of the value.
     shifted = value if measure.origin == 0 else f"{value} - {whole(measure.origin)}"
     return f"COALESCE(SUM({'DISTINCT ' if isinstance(measure, SumDistinct) else ''}{shifted}), 0)"
 

@@ -118,6 +118,7 @@ def _by_unit(question: Question, keys: Sequence[str], rows: str) -> str:
     """Aggregate unit by unit and cell by cell, and add up what units add to a cell, clamped."""
     own = [f"{_of_unit(measure, question)} AS measure{i}" for i, measure in enumerate(question.numbers)]
     names = [f"key{i}" for i in range(len(keys))]
+    # Added up for each unit, then clamped, then added up over units: only so one unit adds no more than the clamp.
     partials = f"SELECT {', '.join([*keys, f'{_unit(question)} AS holder', *own])} {rows}{group_by(len(keys) + 1)}"
     added = [
         f"COALESCE({summed(_clamped(i, measure))}, {wide(0)}) AS measure{i}"
@@ -185,6 +186,7 @@ def holders(question: Question) -> str:
     names = [f"key{i}" for i in range(len(keys))]
     if question.table.unit_is_row:
         return f"SELECT {', '.join(keys)}, 1L AS {DEGREE}, COUNT(*) AS {UNITS} {rows}{group_by(len(keys))}"
+    # Different values before they are counted: a unit that holds one twice would seem to hold two.
     held = f"SELECT DISTINCT {_unit(question)} AS holder, {', '.join(keys)} {rows}"
     degrees = f"SELECT {', '.join(names)}, COUNT(*) OVER (PARTITION BY holder) AS {DEGREE} FROM ({held})"
     return f"SELECT {', '.join(names)}, {DEGREE}, COUNT(*) AS {UNITS} FROM ({degrees}){group_by(len(names) + 1)}"

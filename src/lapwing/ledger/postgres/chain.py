@@ -78,6 +78,7 @@ def commit(connection: Connection, name: str) -> None:
         LedgerFault: Which leaves open whether it was done, unless PostgreSQL said that it was and had no doubt.
     """
     warnings: list[errors.Diagnostic] = []
+    # Listens before it commits: that a standby did not answer is said by a warning of the COMMIT itself.
     connection.add_notice_handler(warnings.append)
     try:
         done = connection.execute("COMMIT").statusmessage
@@ -144,6 +145,7 @@ class PostgresChain:
             connection = self._begun()
             try:
                 log = PostgresLog(connection, self.name)
+                # Locked before anything is read: from here on no other host adds an entry to what is read.
                 head = self._locked_head(log, high)
                 if self._state is None:
                     self._state = self._kept.read(log)
@@ -158,6 +160,7 @@ class PostgresChain:
                     self._kept.keep(state)
 
                 def keep(newest: Mark) -> None:
+                    # In the same transaction as the entries: moved later, the head would be behind them for others.
                     log.move(newest)
                     commit(connection, self.name)
 

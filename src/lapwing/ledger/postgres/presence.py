@@ -101,6 +101,7 @@ class PostgresPresence:
             if self._name is not None:
                 with suppress(psycopg.Error, LedgerFault):
                     session = self._session()
+                    # The row before the lock: left without a lock, it would look like a death.
                     self._remove(session, self._name)
                     session.execute("SELECT pg_advisory_unlock_all()")
             self._forget()
@@ -141,6 +142,7 @@ class PostgresPresence:
 
     def _take(self, name: str) -> None:
         session = self._asked(self._clear)
+        # The lock before the row: a row without a lock looks like a death.
         if not _locks(session, name):
             raise psycopg.OperationalError("another process holds the lock of a new name")
         session.execute("INSERT INTO lapwing.askers VALUES (%s, %s)", (self._ledger, name))
@@ -174,6 +176,7 @@ class PostgresPresence:
     def _is_held(self, session: Connection, name: str) -> bool:
         """Take the lock in this session if it is not there; the session before may hold it for a while."""
         locked = session.execute(f"{_LOCKED} AND pid = pg_backend_pid()".encode(), _halves(name)).fetchone()
+        # The lock, and then the row: it tells whether somebody declared the name dead while the lock was free.
         if locked is None and _locks(session, name):
             session.execute(_FOUND, (self._ledger, name))
         statement = "SELECT FROM lapwing.askers WHERE ledger = %s AND asker = %s"

@@ -69,6 +69,7 @@ def restore(
             tables.prepare(connection, name)
             new_mark.create(host_file)  # unless there is one
             with marks.hold(host_file, PATIENCE) as mark:
+                # Read again now that it is held: the entries were planned for the mark as it was before.
                 if mark.read() != (known or EMPTY):
                     raise LedgerFault(
                         f"The ledger {name} is in use. Nothing was changed. Stop the programs that use it first."
@@ -76,6 +77,7 @@ def restore(
                 begin(connection, PATIENCE)
                 state = _filled(connection, name, wanted)
                 commit(connection, name)
+                # After the commit: a mark must never show an entry that the ledger does not have.
                 mark.advance(head_of(state))
                 return state
         finally:
@@ -85,6 +87,7 @@ def restore(
 def _filled(connection: Connection, name: str, wanted: Sequence[Entry]) -> LedgerState:
     """Fill an empty place inside a transaction, and return what it holds then."""
     log = PostgresLog(connection, name)
+    # The head row is made before the place is looked at: of two who restore at once, one waits for the other's row.
     log.begin(EMPTY)
     _require_empty(log, name)
     for entry in wanted:

@@ -47,7 +47,7 @@ class FilePresence:
             self._descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
             self._release = weakref.finalize(self, _let_go, self._descriptor, path, os.getpid())
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._name = name
+            self._name = name  # after the lock: what is charged by a name without one looks like a death
         return self._name
 
     def drop(self, *, unless: Collection[str] = ()) -> None:

@@ -191,6 +191,7 @@ class Admission:
         self.rounds.close()
         if self._thread.is_alive():
             self._thread.join()
+        # Entries are written before the process ends, and after all that could ask for one.
         self._notes.shutdown()
         self.process.close()
 
@@ -275,6 +276,7 @@ class Admission:
         for admitted in leaving:
             if _is_too_busy(admitted) and not admitted.waited:
                 self._carry_out(admitted.task.work.dataset, self._of(admitted).stop(now, admitted.task.person))
+        # After those: if one of them stops the clock of a data set, nothing passes a gate of it.
         for dataset, departures in self._departures.items():
             stood, behind = departures.stands, departures.behind
             leaving += self._carry_out(dataset, departures.step(now))
@@ -326,6 +328,7 @@ class Admission:
                     return
                 time.sleep(AGAIN)
         with self._changed:
+            # Deadlines are longer before the clock may go on, so that nothing is admitted by the old ones.
             self._late[dataset] = late
             self._departures[dataset].written()
             self._changed.notify_all()
@@ -333,6 +336,7 @@ class Admission:
     def _admit(self) -> float | None:
         """Admit whoever is next for as long as there is room; return how long nothing will change, None if unknown."""
         while (
+            # Looked at first: gates are reckoned by a clock that goes on.
             not any(departures.stands for departures in self._departures.values())
             and (task := self.lines.next()) is not None
             and self.process.is_up
@@ -343,6 +347,7 @@ class Admission:
             wait = begins - now - BEGUN * cost.deadline
             if wait > 0:
                 return self._until_next(now, wait)
+            # Begun before it is sent: what its asker has cancelled by then is dropped, and not charged.
             if self.lines.begin(task):
                 self._begins = begins + cost.reserved
                 self._send(task, ticket(cost, begins, now))
@@ -368,6 +373,7 @@ class Admission:
         if dataset not in self._departures:
             self._departures[dataset] = Departures()
         departures = self._departures[dataset]
+        # Its moments are noted before it is sent: what comes back at once finds them.
         departures.add(number, task.person, (*moments.known_from, moments.leaves))
         if not self.process.send(Order(number=number, wanted=task.work, ticket=moments)):
             self._know(admitted, OrderOutcome(number=number, error=_gone(), at_once=True))
@@ -377,6 +383,7 @@ class Admission:
         if _is_too_busy(admitted) and not admitted.given_up:
             self.lines.back(task)  # its turn comes again
             return
+        # Its place is free before its asker hears of it, who may ask the next at once.
         self.lines.end(task)
         if outcome is not None:
             self._note_engine(outcome, task.work.dataset)

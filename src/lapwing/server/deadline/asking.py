@@ -72,6 +72,7 @@ def work(
         worker: As `log.open_log` has it.
         share: Of the processors, that of the engine.
     """
+    # Before anything is opened: Ctrl-C in a terminal reaches this process too.
     for number in (signal.SIGINT, signal.SIGTERM):  # its front says when to end
         signal.signal(number, signal.SIG_IGN)
     sys.setswitchinterval(SWITCH)
@@ -117,6 +118,7 @@ def _serve(service: Service, engines: Engines, line: _Line) -> None:
     for _ in range(RUNS):
         calibration.run()
     turns, warming = Turns(), _Warming(service, engines, line, calibration, quiet)
+    # Before the first order is taken: what is opened and read later takes the time of a question.
     warming.look()
     engines.begin_spare()
     warming.rounds.start()
@@ -127,7 +129,9 @@ def _serve(service: Service, engines: Engines, line: _Line) -> None:
     with long_lived_objects_frozen(), slots as threads:
         while (sent := line.next()) is not None:
             if isinstance(sent, Order):
+                # The first thing of all: it ends a measurement of the speed, which would take the question's time.
                 quiet.until(sent.ticket.leaves)
+                # Before any thread has it: the order of admission must not depend on which thread begins first.
                 turns.enter(sent.ticket)
                 paces[sent.number] = TicketPace(sent.ticket, turns, engines, _reaching(line, sent.number))
                 threads.submit(_ask, service, turns, sent, paces, line)
@@ -266,6 +270,7 @@ def _ask(service: Service, turns: Turns, order: Order, paces: dict[int, TicketPa
     finally:
         turns.leave(order.ticket)
         del paces[order.number]
+    # After the engine was let go: whoever hears of a question may count on that.
     line.say(outcome)
 
 

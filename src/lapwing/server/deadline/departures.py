@@ -180,6 +180,7 @@ class Departures:
         gate = self._due[0][0]
         due = self._at(gate)
         missing = [question for question in due if not question.is_ready]
+        # If one is missing, none passes: who leaves at a moment must not depend on who is ready.
         if missing or not punctual:
             return self._begin(tick, min(missing or due, key=lambda question: question.number).person)
         return self._pass(due)
@@ -195,6 +196,7 @@ class Departures:
         acts: list[Act] = []
         if event.unwritten or not punctual or (missing and not event.closing):
             if missing and event.level == len(LATER) - 1:
+                # An entry for each of them, and all are written before the first is given up: so each counts.
                 event.closing = True
                 event.unwritten += len(missing)
                 acts += [LateEvent(event.moment, question.person) for question in missing]
@@ -204,6 +206,7 @@ class Departures:
         for question in missing:
             question.ready = len(question.gates)
             acts.append(GivenUp(question.number))
+        # Set before the clock goes on: gates that are still to come are later by as much as it stood.
         self.behind += event.moment - event.tick
         self._event = None
         return [*acts, *self._pass(due)]

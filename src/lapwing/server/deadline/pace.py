@@ -100,6 +100,7 @@ class AskedEngine:
 
     def prepare(self, question: Question) -> None:
         """Do what is to be done before a charge."""
+        # First: whoever may have only what is stored ends here, before the engine does any work.
         self.before(self._found)
         self.engine.prepare(question)
 
@@ -202,6 +203,7 @@ class TicketPace:
         running = self._engines.of(catalog, engine)
         exact = running.run(question, digests) if self._turns.take(self._ticket, running) else None
         self._turns.rest(self._ticket)
+        # Noted before anything is raised: it is told when the question leaves, whatever came of it.
         self.lost = running.lost() or self.lost
         if exact is None:
             raise EngineFault(FAILED)
@@ -212,6 +214,7 @@ class TicketPace:
         place = self._step
         if place == len(self._ticket.known_from):  # what follows the last moment follows at once
             return
+        # The engine is let go before anybody is told that this is ready, and its place counted before anybody answers.
         if place == len(self._ticket.known_from) - 1:
             self._turns.leave(self._ticket)
         self._step += 1

@@ -177,6 +177,7 @@ class QuestionProcess:
         Raises:
             ServiceFault: If it does not get ready; its log says why.
         """
+        # Set before the process begins, which may say something at once.
         self._told, self._died = told, died
         self._spawn()
         self._thread.start()
@@ -247,6 +248,7 @@ class QuestionProcess:
                 while True:
                     self._hear(line.recv())
             was_ready = self._ready.is_set()
+            # No order is taken from here on: so all that were taken are among those that `died` tells of.
             self._ready.clear()
             with self._sending:
                 self._sent.put(None)
@@ -259,6 +261,7 @@ class QuestionProcess:
                 self._ready.set()  # whoever waits for it sees that it ended
                 return
             log("question process died", status=self._status())
+            # Told before another process begins: no order of the old one may be taken for one of the new.
             self._died()
             pause = PAUSE if time.monotonic() - begun > LONGEST_PAUSE else min(2 * pause, LONGEST_PAUSE)
             if self._ending.wait(pause):

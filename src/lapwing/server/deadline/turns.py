@@ -194,6 +194,7 @@ class Turns:
             self._stop()
 
     def _stop(self) -> None:
+        # Forgotten before it is stopped: nobody stops it twice, as another question may run in it by then.
         running, self._running = self._running, None
         if running is not None:
             running.stop()
