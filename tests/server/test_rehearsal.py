@@ -198,3 +198,43 @@ def test_some_data_sets_have_made_up_rows(tmp_path: Path, monkeypatch: pytest.Mo
     rehearsals.look()
     assert {name: rows is not None for name, (_, rows) in rehearsals._rows.items()} == {"a": True, "b": False}
     rehearsals.close()
+
+
+def test_rows_are_made_before_the_service_listens_and_while_nothing_is_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To make them takes the process that speaks HTTP up to seconds. It began with that five seconds after the start.
+
+    Then answers that were to leave left late.
+    """
+    made: list[Catalog] = []
+
+    def making(catalog: Catalog) -> SimpleNamespace:
+        made.append(catalog)
+        return SimpleNamespace(close=lambda: None)
+
+    monkeypatch.setattr(rehearsal, "MadeUpRows", making)
+    served, quiet = SimpleNamespace(name="t", session=SimpleNamespace(catalog=found(tmp_path))), [True]
+    datasets = cast(Any, SimpleNamespace(everything=lambda: [served]))
+    rehearsals = Rehearsals(datasets, lambda: quiet[0])
+    rehearsals.rounds.start()
+    rehearsals.wait()
+    assert made == [served.session.catalog]
+    rehearsals.rounds.close()
+    quiet[0], served.session.catalog = False, found(tmp_path)
+    rehearsals.look()
+    assert len(made) == 1
+    quiet[0] = True
+    rehearsals.look()
+    assert made[1:] == [served.session.catalog]
+    rehearsals.close()
+
+
+def test_rows_that_cannot_be_made_hold_up_no_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing() -> list[object]:
+        raise OSError
+
+    rehearsals = Rehearsals(cast(Any, SimpleNamespace(everything=failing)), lambda: True)
+    rehearsals.rounds.start()
+    rehearsals.wait()
+    rehearsals.close()

@@ -375,12 +375,14 @@ class QuestionExecutor:
         Raises:
             ServiceFault: If the server or the way to it fails.
         """
+        if self._rehearsals is not None:
+            self._rehearsals.rounds.start()
         if self._admission is not None:
             log("calibrating", detail="a process measures how fast this machine is, and reads the data")
             self._admission.start()
             log("calibrated")
         if self._rehearsals is not None:
-            self._rehearsals.rounds.start()
+            self._rehearsals.wait()
 
     def close(self) -> None:
         """Wait for the questions that are under way; those that wait are dropped, uncharged."""

@@ -82,7 +82,8 @@ class Rehearsals:
         self._rows: dict[str, tuple[Catalog, MadeUpRows | None]] = {}
         self._known: OrderedDict[tuple[str, str, str], float] = OrderedDict()
         self._lock, self._running = threading.Lock(), threading.Lock()
-        self.rounds = Rounds("rehearsals", LOOK, self._round)
+        self._looked = threading.Event()
+        self.rounds = Rounds("rehearsals", 0.0, self._round)
 
     def seconds(self, person: str, served: ServedDataset, plans: Sequence[Plan], *, remembered: bool = False) -> float:
         """Return what the engine takes for questions by what was rehearsed; 0 for those that are left to the model.
@@ -96,6 +97,10 @@ class Rehearsals:
                 total += self._of(person, served, question, remembered=remembered)
         return total
 
+    def wait(self) -> None:
+        """Return once the rows of the first data sets are made, or cannot be: no query is to run beside that."""
+        self._looked.wait()
+
     def close(self) -> None:
         """Remove all made-up rows."""
         self.rounds.close()
@@ -106,10 +111,13 @@ class Rehearsals:
             self._rows = {}
 
     def look(self) -> None:
-        """Make rows for data sets that are new, or have another catalog."""
+        """Make rows for data sets that are new, or have another catalog, while nothing is under way.
+
+        It takes this process some tenths of a second, and what was admitted is to leave punctually.
+        """
         for served in self._datasets.everything():
             catalog, before = self._rows.get(served.name, (None, None))
-            if catalog is served.session.catalog:
+            if catalog is served.session.catalog or not self._quiet():
                 continue
             catalog, rows = served.session.catalog, None
             others = sum(name != served.name and made is not None for name, (_, made) in self._rows.items())
@@ -154,7 +162,12 @@ class Rehearsals:
         return found
 
     def _round(self) -> float:
-        self.look()
+        try:
+            if not self._looked.is_set():
+                pa.array([])  # loads pandas if it is installed: that holds up all threads for up to a second, once
+            self.look()
+        finally:
+            self._looked.set()
         return LOOK
 
 
