@@ -19,6 +19,7 @@ from lapwing.query.expressions.rows import RowScope, attempted, is_column, refus
 from lapwing.query.expressions.types import BOOLEAN, TEXT, Real, is_temporal
 from lapwing.query.expressions.unknown_names import unknown_function
 from lapwing.query.expressions.weight import bearable, require_small
+from lapwing.query.text.converted import STYLED
 from lapwing.query.text.literals import has_size_of_constants
 
 
@@ -492,6 +493,12 @@ def _anonymous(node: exp.Expression, rows: RowScope) -> Expression:
             return part
         if (read := bind_by_format(node, rows)) is not None:
             return read
+    if name == STYLED:
+        from lapwing.query.expressions.date_styles import styled  # here: few queries have one
+
+        value, style, target = node.expressions
+        with rows.pointing(node):
+            return styled(bind_expression(value, rows), int(exact_number(style.name, style, rows)), target.name)
     if name in ANONYMOUS:
         rule, words, counts = ANONYMOUS[name]
         parts = node.expressions
