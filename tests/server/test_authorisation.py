@@ -122,6 +122,24 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ),
     ("DELETE", "/v1/datasets/{dataset}/grants/{name}"): ("/v1/datasets/open/grants/dora", None, curates(EMPTY)),
     ("PUT", "/v1/datasets/{dataset}/teams/{team}"): ("/v1/datasets/open/teams/nurses", {"share": 1}, curates(EMPTY)),
+    ("GET", "/v1/listed"): ("/v1/listed", None, OWN),
+    ("GET", "/v1/datasets/{dataset}/listed"): ("/v1/datasets/open/listed", None, curates(OK)),
+    ("PUT", "/v1/datasets/{dataset}/listed"): ("/v1/datasets/open/listed", {"listed": False}, curates(OK)),
+    ("GET", "/v1/requests"): ("/v1/requests", None, OWN),
+    ("POST", "/v1/datasets/{dataset}/requests"): (
+        "/v1/datasets/open/requests",
+        {"reason": "For the report.", "share": 0.5},
+        {**SEES, "alice": CREATED, "audrey": FORBIDDEN, "carol": UNPROCESSABLE},  # a curator sets limits
+    ),
+    ("DELETE", "/v1/datasets/{dataset}/requests/{request_id}"): ("/v1/datasets/open/requests/none", None, NONE),
+    **{
+        ("POST", f"/v1/datasets/{{dataset}}/requests/{{request_id}}/{end}"): (
+            f"/v1/datasets/open/requests/none/{end}",
+            body,
+            curates(MISSING),
+        )
+        for end, body in (("approve", {}), ("decline", {"reason": "No."}))
+    },
     ("GET", "/v1/datasets/{dataset}/policy"): ("/v1/datasets/open/policy", None, curates(OK)),
     ("PUT", "/v1/datasets/{dataset}/policy"): ("/v1/datasets/open/policy", POLICY, curates(OK)),
     ("GET", "/v1/datasets/{dataset}/default-cost"): ("/v1/datasets/open/default-cost", None, SEES),

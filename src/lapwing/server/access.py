@@ -16,7 +16,7 @@ from lapwing.privacy.amounts import written
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.default_costs import USUAL_DAILY_SHARE, DefaultCost, DefaultCosts
 from lapwing.server.faulty_field import at_field
-from lapwing.server.policies import Grant, Policies, Policy, make_grant
+from lapwing.server.policies import Grant, Policies, Policy, grant_of, make_grant
 from lapwing.server.store import StoreConnection
 
 
@@ -56,6 +56,25 @@ class DatasetAccess:
         grant, whole = Grant(person=person, share=share), Spent(amount=view.total.amount, delta=view.delta_keys)
 
         def make(connection: StoreConnection) -> None:
+            make_grant(connection, self.dataset, grant, view.spending, whole, by=self._by)
+
+        return make
+
+    def approving(self, person: str, share: Fraction | None, *, needs_grant: bool) -> Callable[[StoreConnection], None]:
+        """Return a function that makes a grant with another share. Call `settle` after it.
+
+        Args:
+            needs_grant: Refuse somebody who has no access any more.
+        """
+        view = self._served.session.budget(history=False)
+        whole = Spent(amount=view.total.amount, delta=view.delta_keys)
+
+        def make(connection: StoreConnection) -> None:
+            before = grant_of(connection, self.dataset, person)
+            if before is None and needs_grant:
+                raise InvalidParameter(f"{person} has no access any more. Decline the request, or grant access first.")
+            trusted = before is not None and before.trusted_with_time
+            grant = Grant(person=person, share=share, trusted_with_time=trusted)
             make_grant(connection, self.dataset, grant, view.spending, whole, by=self._by)
 
         return make

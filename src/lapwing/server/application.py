@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 
 from lapwing import __version__
 from lapwing.server import (
+    access_request_routes,
     account_routes,
     catalog_routes,
     dataset_routes,
@@ -52,6 +53,7 @@ ROUTES: Final = (
     invite_routes,
     account_routes,
     dataset_routes,
+    access_request_routes,
     default_cost_routes,
     catalog_routes,
     preparation_routes,

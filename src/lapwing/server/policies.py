@@ -167,7 +167,7 @@ class Policies:
     def withdraw(self, dataset: str, person: str, *, by: str) -> None:
         """Take a grant away; what was bought by it stays charged."""
         with self._store.transaction() as connection:
-            if _grant(connection, dataset, person) is None:
+            if grant_of(connection, dataset, person) is None:
                 raise missing("grant")
             connection.execute("DELETE FROM grants WHERE dataset = ? AND person = ?", (dataset, person))
             note(connection, by, "grant withdrawn", person, dataset=dataset)
@@ -319,7 +319,8 @@ def _grants(connection: StoreConnection, dataset: str) -> list[Grant]:
     return [_read_grant(*row) for row in connection.execute(f"{_GRANTS} ORDER BY person", (dataset,))]
 
 
-def _grant(connection: StoreConnection, dataset: str, person: str) -> Grant | None:
+def grant_of(connection: StoreConnection, dataset: str, person: str) -> Grant | None:
+    """Return somebody's grant, in a transaction."""
     row = connection.execute(f"{_GRANTS} AND person = ?", (dataset, person)).fetchone()
     return None if row is None else _read_grant(*row)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final, final
 
 from lapwing.errors import DataFault, EngineFault, EntropyFault, Fault, LedgerFault, ServiceFault
+from lapwing.server.access_requests import AccessRequests
 from lapwing.server.answer_store import AnswerStore
 from lapwing.server.audit_mark import AuditMark, base_of
 from lapwing.server.authentication import Callers
@@ -116,6 +117,7 @@ class Service:
         self.people = People(self.store)
         self.invites = Invites(self.store)
         self.policies = Policies(self.store)
+        self.access_requests = AccessRequests(self.store)
         self.default_costs = DefaultCosts(self.store)
         self.answers = AnswerStore(self.store, settings.keep_answers)
         self.holdouts = HoldoutStore(self.store, lambda: self.answers.kept_since)

@@ -23,7 +23,7 @@ ALARMS: Final = frozenset({
     "question process started", "background task failed", "background task goes on",
     "ledger not settled", "ledger settled", "audit log lacks lines", "audit mark not written", "bug",
     "certificate not renewed", "data not refreshed", "catalog not taken up", "budget nearly spent",
-    "service account expires",
+    "service account expires", "requests waiting",
 })  # fmt: skip
 """Events that somebody should look at, and those that say that it is over."""
 WAITING: Final = 1_000

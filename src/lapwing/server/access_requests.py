@@ -1,0 +1,262 @@
+"""Requests of people for access to a data set or for a larger limit, and the data sets that they may know of.
+
+Theory of operation
+-------------------
+A data set that a person may not see does not exist for them. A curator may list it. Then everybody who is signed in
+sees its name, title, description and contact, and no more: no table, no column, no budget. All of these are texts that
+the curator wrote. So a listing shows nothing of the data.
+
+A request changes no right. Only an approval does. It makes a grant by the same function as the curator's own form, and
+ends the request in the same transaction. So of two curators who decide at the same time, one is refused.
+
+People write the reasons, and curators the answers to them. They are in the table `access_requests` only, for `KEPT`
+seconds after the decision. The audit log, the log, the webhook and the metrics have names, shares and counts.
+"""
+
+import time
+import unicodedata
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, final
+
+from lapwing.documents.access_request_document import RequestKind, RequestState
+from lapwing.errors import InvalidParameter
+from lapwing.privacy.amounts import written
+from lapwing.server import credentials
+from lapwing.server.audit_log import note
+from lapwing.server.faulty_field import at_field
+from lapwing.server.people import DAY, missing
+from lapwing.server.store import ServiceStore, StoreConnection, time_text
+
+LONGEST_REASON: Final = 500
+"""Characters."""
+MOST_OPEN: Final = 5
+"""Open requests of one person."""
+MOST_DAILY: Final = 10
+"""Requests of one person in 24 hours, those that were withdrawn among them."""
+KEPT: Final = 366.0 * DAY
+_VISIBLE: Final = "\n\u200c\u200d"
+"""Characters of a reason that are not printable: line ends, and the joiners that some scripts and emoji need."""
+_OPEN: Final = "SELECT dataset FROM access_requests WHERE person = ? AND state = 'open'"
+_COLUMNS: Final = "id, person, dataset, kind, share, reason, created, state, decided, decided_by, answer"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessRequest:
+    """A request; times are in seconds since 1970.
+
+    Args:
+        share: The limit that the person wants, a share of the budget, written exactly; None for no limit.
+        answer: Why a curator declined it.
+    """
+
+    id: str
+    person: str
+    dataset: str
+    kind: RequestKind
+    share: str | None
+    reason: str
+    created: float
+    state: RequestState
+    decided: float | None
+    decided_by: str | None
+    answer: str | None
+
+
+@final
+class AccessRequests:
+    """All requests of a service, and the listed data sets.
+
+    Args:
+        clock: Returns the seconds since 1970.
+    """
+
+    def __init__(self, store: ServiceStore, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._clock = store, clock
+
+    # ---- Listed data sets ----
+
+    def listed(self) -> frozenset[str]:
+        """Return the names of the listed data sets."""
+        return frozenset(name for (name,) in self._store.look("SELECT dataset FROM listed_datasets"))
+
+    def is_listed(self, dataset: str) -> bool:
+        """Tell whether people without access see that a data set exists."""
+        return bool(self._store.look("SELECT 1 FROM listed_datasets WHERE dataset = ?", (dataset,)))
+
+    def set_listed(self, dataset: str, *, listed: bool, by: str) -> None:
+        """Show people without access that a data set exists, or hide it from them."""
+        with self._store.transaction() as connection:
+            connection.execute("DELETE FROM listed_datasets WHERE dataset = ?", (dataset,))
+            if listed:
+                connection.execute("INSERT INTO listed_datasets (dataset) VALUES (?)", (dataset,))
+            note(connection, by, "listed" if listed else "unlisted", dataset)
+
+    # ---- Requests ----
+
+    def make(self, person: str, dataset: str, kind: RequestKind, share: Fraction | None, reason: str) -> AccessRequest:
+        """Make a request.
+
+        Raises:
+            InvalidParameter: If the share or the reason is not allowed, or the person makes too many requests.
+        """
+        if share is not None and not 0 < share <= 1:
+            raise at_field("share", InvalidParameter("A limit is more than 0 and at most 1, the whole budget."))
+        reason = checked_text(reason, "reason")
+        id_, now = credentials.new_name(), self._clock()
+        part = None if share is None else written(share)
+        with self._store.transaction() as connection:
+            connection.execute("DELETE FROM access_requests WHERE state <> 'open' AND decided < ?", (now - KEPT,))
+            _require_room(connection, person, dataset, now)
+            connection.execute(
+                "INSERT INTO access_requests (id, person, dataset, kind, share, reason, created)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (id_, person, dataset, kind, part, reason, now),
+            )
+            note(connection, person, "request made", person, dataset=dataset, kind=kind, share=part, request=id_)
+            return _request(connection, id_)
+
+    def of(self, person: str, curated: Collection[str]) -> list[AccessRequest]:
+        """Return one's own requests and those for the data sets that one looks after: open ones, then the newest."""
+        places = ", ".join("?" for _ in curated)
+        rows = self._store.look(
+            f"SELECT {_COLUMNS} FROM access_requests WHERE person = ? OR dataset IN ({places or 'NULL'})"
+            " ORDER BY CASE WHEN state = 'open' THEN 0 ELSE 1 END, created DESC, id",
+            (person, *curated),
+        )
+        return [_read(row) for row in rows]
+
+    def open_count(self) -> int:
+        """Return how many requests are open."""
+        return int(self._store.look("SELECT COUNT(*) FROM access_requests WHERE state = 'open'")[0][0])
+
+    def approve(
+        self,
+        id_: str,
+        dataset: str,
+        *,
+        by: str,
+        granting: Callable[[AccessRequest], Callable[[StoreConnection], None]],
+    ) -> AccessRequest:
+        """Approve an open request.
+
+        Args:
+            granting: Returns what makes the grant, in the transaction of the decision.
+
+        Raises:
+            NotFound: If the data set has no such open request.
+        """
+        make = granting(self.open_one(id_, dataset))
+        with self._store.transaction() as connection:
+            decided = self._decide(connection, id_, dataset, "approved", by)
+            make(connection)
+            note(connection, by, "request approved", decided.person, dataset=dataset, request=id_)
+        return decided
+
+    def decline(self, id_: str, dataset: str, answer: str, *, by: str) -> AccessRequest:
+        """Decline an open request, with a reason for its person.
+
+        Raises:
+            NotFound: If the data set has no such open request.
+            InvalidParameter: If the reason is not allowed.
+        """
+        answer = checked_text(answer, "reason")
+        with self._store.transaction() as connection:
+            decided = self._decide(connection, id_, dataset, "declined", by, answer)
+            note(connection, by, "request declined", decided.person, dataset=dataset, request=id_)
+        return decided
+
+    def withdraw(self, id_: str, dataset: str, person: str) -> None:
+        """Withdraw an open request of one's own.
+
+        Raises:
+            NotFound: If the person has no such open request.
+        """
+        with self._store.transaction() as connection:
+            self._decide(connection, id_, dataset, "withdrawn", person, of=person)
+            note(connection, person, "request withdrawn", person, dataset=dataset, request=id_)
+
+    def open_one(self, id_: str, dataset: str) -> AccessRequest:
+        """Return an open request for a data set.
+
+        Raises:
+            NotFound: If there is none.
+        """
+        rows = self._store.look(
+            f"SELECT {_COLUMNS} FROM access_requests WHERE id = ? AND dataset = ? AND state = 'open'", (id_, dataset)
+        )
+        if not rows:
+            raise missing("open request")
+        return _read(rows[0])
+
+    def _decide(
+        self,
+        connection: StoreConnection,
+        id_: str,
+        dataset: str,
+        state: RequestState,
+        by: str,
+        answer: str | None = None,
+        of: str | None = None,
+    ) -> AccessRequest:
+        """End an open request; of one person only, if `of` names them."""
+        whose = "" if of is None else " AND person = ?"
+        changed = connection.execute(
+            "UPDATE access_requests SET state = ?, decided = ?, decided_by = ?, answer = ?"
+            f" WHERE id = ? AND dataset = ? AND state = 'open'{whose}",
+            (state, self._clock(), by, answer, id_, dataset, *(() if of is None else (of,))),
+        )
+        if changed.rowcount != 1:
+            raise missing("open request")
+        return _request(connection, id_)
+
+
+def checked_text(text: str, field: str) -> str:
+    r"""Return a reason without blanks at its ends.
+
+    Raises:
+        InvalidParameter: If it is empty, too long, or has characters that nobody sees.
+
+    >>> checked_text(" for the report\r\non wards ", "reason")
+    'for the report\non wards'
+    """
+    text = text.replace("\r\n", "\n").strip()
+    if not 0 < len(text) <= LONGEST_REASON:
+        raise at_field(field, InvalidParameter(f"A reason has from 1 to {LONGEST_REASON} characters."))
+    hidden = [one for one in text if not (one.isprintable() or one in _VISIBLE)]
+    if hidden:
+        name = unicodedata.name(hidden[0], f"U+{ord(hidden[0]):04X}")
+        raise at_field(field, InvalidParameter(f"The reason has a character that nobody sees ({name}). Remove it."))
+    return text
+
+
+def _require_room(connection: StoreConnection, person: str, dataset: str, now: float) -> None:
+    """Refuse a further request of a person who has made too many."""
+    opened = [name for (name,) in connection.execute(_OPEN, (person,))]
+    if dataset in opened:
+        raise at_field(
+            "dataset", InvalidParameter("You have an open request for this data set. Withdraw it before you ask again.")
+        )
+    if len(opened) >= MOST_OPEN:
+        raise InvalidParameter(f"You have {MOST_OPEN} open requests. Wait for a curator, or withdraw one.")
+    recent = connection.execute(
+        "SELECT COUNT(*) FROM access_requests WHERE person = ? AND created > ?", (person, now - DAY)
+    )
+    if recent.fetchone()[0] >= MOST_DAILY:
+        raise InvalidParameter(f"You made {MOST_DAILY} requests in the last 24 hours. Ask again tomorrow.")
+
+
+def _request(connection: StoreConnection, id_: str) -> AccessRequest:
+    return _read(connection.execute(f"SELECT {_COLUMNS} FROM access_requests WHERE id = ?", (id_,)).fetchone())
+
+
+def _read(row: tuple[object, ...]) -> AccessRequest:
+    fields: dict[str, object] = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    return AccessRequest(**fields)  # type: ignore[arg-type]
+
+
+def time_or_none(seconds: float | None) -> str | None:
+    """Return a time for people."""
+    return None if seconds is None else time_text(seconds)
