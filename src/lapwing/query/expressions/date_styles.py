@@ -36,7 +36,7 @@ def styled(value: Expression, style: int, target: str) -> Expression:
     """Convert a date or timestamp to a text by a style, or a text to a date.
 
     Args:
-        target: What the query writes for the type: VARCHAR(7), DATE.
+        target: The type as the query writes it: VARCHAR(7), DATE.
     """
     if style not in STYLES:
         remedy = f"Use {', '.join(str(known) for known in STYLES if known > 100)}, or STRFTIME(x, '%Y-%m-%d')."

@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 CASTS: Final[Mapping[str, str]] = {"CONVERT": "CAST", "TRY_CONVERT": "TRY_CAST"}
 STYLED: Final = "CONVERT WITH STYLE"
-"""What a CONVERT with a style is called in the tree; no word of a text has blanks."""
+"""The name in the tree of a CONVERT with a style; no word of a text has blanks."""
 
 
 def with_casts(tokens: list[Token]) -> list[Token]:
