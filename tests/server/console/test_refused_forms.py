@@ -156,3 +156,31 @@ def test_a_page_is_copied_as_it_is() -> None:
     assert SECRET not in marked
     assert "old" in after
     assert "old" not in marked
+
+
+TWO_FORMS: Final = (
+    '<form method="post" action="/a"><input type="hidden" name="s" value="1"><input name="x"><button>a</button></form>'
+    '<form method="post" action="/a"><input type="hidden" name="s" value="1"><input name="x"><input name="y"></form>'
+    '<form method="post" action="/a"><input type="hidden" name="s" value="1"><input type="hidden" name="of" value="b">'
+    '<input name="x"><button name="what" value="end">b</button></form>'
+    '<form method="post" action="/a"><input type="hidden" name="s" value="1"><input type="hidden" name="of" value="c">'
+    '<input name="x"></form>'
+)
+
+
+@pytest.mark.parametrize(
+    ("sent", "place"),
+    [
+        ({"x": "typed"}, 0),
+        ({"x": "typed", "y": ""}, 1),
+        ({"x": "typed", "of": "b"}, 2),
+        ({"x": "typed", "of": "b", "what": "end"}, 2),
+        ({"x": "typed", "of": "c"}, 3),
+        ({"x": "typed", "s": "2"}, 0),
+    ],
+)
+def test_of_several_forms_with_one_action_the_one_that_was_sent_has_the_error(sent: dict[str, str], place: int) -> None:
+    marked = with_error(TWO_FORMS, "/a", "x", "Wrong.", {"s": "1", **sent}) or ""
+    forms = marked.split("</form>")
+    assert [number for number, form in enumerate(forms) if "typed" in form] == [place]
+    assert [number for number, form in enumerate(forms) if "Wrong." in form] == [place]

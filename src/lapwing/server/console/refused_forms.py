@@ -24,21 +24,69 @@ def with_error(page: str, action: str, field: str, text: str, typed: Mapping[str
     Args:
         action: Where the form was sent.
         field: The name of the field.
-        typed: The fields that were sent.
+        typed: The fields that were sent; none if the page has them already.
     """
-    writer = _RefusedForm(action, field, text, typed)
+    forms = _Forms(action)
+    forms.feed(page)
+    forms.close()
+    writer = _RefusedForm(forms.sent(field, typed), field, text, typed)
     writer.feed(page)
     writer.close()
     return "".join(writer.parts) if writer.shown else None
 
 
 @final
+class _Forms(HTMLParser):
+    """Reads which of several forms with one action was sent: one with the field at fault and the fields that came."""
+
+    def __init__(self, action: str) -> None:
+        super().__init__()
+        self._action, self._forms, self._inside = action, 0, False
+        self._needed: dict[int, set[str]] = {}
+        self._possible: dict[int, set[str]] = {}
+        self._hidden: dict[int, set[tuple[str, str]]] = {}
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        named = {name: value or "" for name, value in attributes}
+        if tag == "form":
+            number, self._forms = self._forms, self._forms + 1
+            self._inside = named.get("action") == self._action and named.get("method") == "post"
+            if self._inside:
+                self._needed[number], self._possible[number], self._hidden[number] = set(), set(), set()
+        name, kind = named.get("name"), named.get("type")
+        if not self._inside or name is None or (tag not in FIELDS and tag != "button"):
+            return
+        number = self._forms - 1
+        self._possible[number].add(name)
+        if tag != "button" and kind not in ("checkbox", "radio"):
+            self._needed[number].add(name)
+        if kind == "hidden":
+            self._hidden[number].add((name, named.get("value", "")))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "form":
+            self._inside = False
+
+    def sent(self, field: str, typed: Mapping[str, str]) -> int | None:
+        """Return the number of the form on the page; None if the page has no form with this action."""
+
+        def differences(number: int) -> tuple[bool, int]:
+            missing = self._needed[number] - typed.keys()
+            unknown = typed.keys() - self._possible[number]
+            elsewhere = len(self._hidden[number] - set(typed.items()))
+            return field not in self._possible[number], len(missing) + len(unknown) + elsewhere
+
+        return min(self._needed, key=differences, default=None)
+
+
+@final
 class _RefusedForm(HTMLParser):
     """Copies a page, but for the form that was refused."""
 
-    def __init__(self, action: str, field: str, text: str, typed: Mapping[str, str]) -> None:
+    def __init__(self, sent: int | None, field: str, text: str, typed: Mapping[str, str]) -> None:
         super().__init__(convert_charrefs=False)
-        self._action, self._field, self._typed = action, field, typed
+        self._sent, self._field, self._typed = sent, field, typed
+        self._forms = 0
         self._text = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
         self._inside = self._skipping = False
         self._choice: str | None = None
@@ -49,7 +97,8 @@ class _RefusedForm(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         named = {name: value or "" for name, value in attributes}
         if tag == "form":
-            self._inside = named.get("action") == self._action and named.get("method") == "post"
+            self._inside = self._forms == self._sent
+            self._forms += 1
         if not self._inside or (tag not in FIELDS and tag != "option"):
             self._copy(self.get_starttag_text() or "")
             return
@@ -73,6 +122,8 @@ class _RefusedForm(HTMLParser):
     def _typed_into(self, tag: str, named: Mapping[str, str]) -> dict[str, str | None]:
         """Return the attributes by which a field has what was typed; None takes one away."""
         name, kind = named.get("name", ""), named.get("type", "")
+        if not self._typed:  # the page has what was typed
+            return {}
         if tag == "select":
             self._choice = name
         if tag == "option" and self._choice in self._typed and "value" in named:
