@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, S
 from lapwing.answer import Answer
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.wording import LONGEST_LABEL
-from lapwing.privacy.amounts import Number, exact, read
+from lapwing.privacy.amounts import Number, exact, positive, read
 from lapwing.query.plan.plan import Plan
 from lapwing.query.text.parameters import Parameters
 from lapwing.server.faulty_field import at_field
@@ -121,9 +121,11 @@ class PricedBody(SqlBody):
 
     def prices(self) -> Prices:
         """Return what the price is asked by; JSON's numbers as they are, so that messages show what was sent."""
-        amounts = {"epsilon": self.epsilon, "error": self.error, "delta": self.delta}
-        epsilon, error, delta = (read(a, name) if isinstance(a, str) else a for name, a in amounts.items())
-        return {"epsilon": epsilon, "error": error, "delta": delta}
+        return {
+            "epsilon": _priced_by(self.epsilon, "epsilon"),
+            "error": _priced_by(self.error, "error"),
+            "delta": number(self.delta, "delta") if isinstance(self.delta, str) else self.delta,
+        }
 
 
 class QueryBody(PricedBody):
@@ -194,6 +196,18 @@ def number(amount: int | float | str, name: str) -> Fraction:
         return read(amount, name) if isinstance(amount, str) else exact(amount, name)
     except InvalidParameter as error:
         raise at_field(name, error) from None
+
+
+def _priced_by(amount: int | float | str | None, name: str) -> Number | None:
+    """Return an amount that a price is asked by; an error of it names the field."""
+    if amount is None:
+        return None
+    try:
+        given = read(amount, name) if isinstance(amount, str) else amount
+        positive(given, name)
+    except InvalidParameter as error:
+        raise at_field(name, error) from None
+    return given
 
 
 def _require_of_tables(session: Session, *questions: SqlBody) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from lapwing.server.console.acting import decimal_of, share_of
 from lapwing.server.console.inside import ApiRefusal
+from tests.server.console.test_refused_forms import faults
 from tests.support.effort import one_in
 from tests.support.server.browsing import Shown, Visitor, bars_in, visitor
 from tests.support.server.world import World, on_both
@@ -274,3 +275,63 @@ def test_commas_and_shares() -> None:
     for typed in ("1,000", "-1,000", "999,999", "1,000 %"):
         with pytest.raises(ApiRefusal):
             decimal_of(typed)
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    one_in(
+        4,
+        [
+            ({"epsilon": "much"}, "epsilon"),
+            ({"epsilon": ""}, "epsilon"),
+            ({"epsilon": "0"}, "epsilon"),
+            ({"epsilon": "1,000"}, "epsilon"),
+            ({"by": "error", "error": "0"}, "error"),
+            ({"by": "error", "error": "-2"}, "error"),
+            ({"by": "error", "error": "<b>"}, "error"),
+            ({"assuming": "many"}, "assuming"),
+            ({"assuming": "0"}, "assuming"),
+            ({"by": "sharp", "assuming": "-3"}, "assuming"),
+            ({"typical": "0"}, "typical"),
+            ({"by": "rough", "typical": "1,000"}, "typical"),
+        ],
+        many=True,
+    ),
+)
+def test_an_error_of_a_number_stands_at_its_field(reader: Visitor, typed: dict[str, str], field: str) -> None:
+    shown = priced(reader, **typed)
+    found = faults(shown)
+    (marked,) = found.fields
+    assert (marked["name"], marked["action"]) == (field, "/console/data/open/ask")
+    assert found.texts[marked["aria-describedby"].split()[0]].strip()
+    kept = shown.form("/open/ask").fields
+    assert {**typed, "sql": SQL}.items() <= kept.items()
+    assert f'data-field="{field}"'.encode() in shown.content
+    assert b"<b>" not in shown.content
+    assert "/ask/answer" not in [form.action[-11:] for form in shown.page.forms]
+
+
+def test_an_error_of_the_cost_of_several_stands_at_its_field(reader: Visitor) -> None:
+    page = reader.go("/console/data/open/batch")
+    shown = reader.submit(page, "/batch", sql="SELECT COUNT(*) AS n FROM visits", epsilon="much", label="kept")
+    (marked,) = faults(shown).fields
+    assert (marked["name"], marked["action"]) == ("epsilon", "/console/data/open/batch")
+    assert shown.form("/batch").fields["label"] == "kept"
+
+
+def test_only_a_form_of_the_session_makes_a_draft(alice: Visitor) -> None:
+    """`data-edited` has the page keep its query among the drafts: a link from elsewhere must not do that."""
+
+    def keeps(shown: Shown) -> bool:
+        return b"data-edited" in shown.content
+
+    own = priced(alice)
+    assert keeps(own)
+    mark = re.search("edited=([0-9a-f]+)", own.path)
+    assert mark is not None
+    assert keeps(alice.go(own.path))
+    assert not keeps(alice.go(own.path.replace("visits", "other")))
+    assert not keeps(visitor(alice.world, "alice").go(own.path))
+    for made_up in ("1", "", "%C3%A9", mark[1][:-1]):
+        assert not keeps(alice.go(f"/console/data/open/ask?sql=SELECT+1&edited={made_up}"))
+    assert not keeps(alice.go("/console/data/open/ask?sql=SELECT+1"))

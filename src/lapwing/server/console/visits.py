@@ -88,6 +88,12 @@ class PageRequest:
         return self.templates.render(template, **common, **facts)
 
 
+def at_field(page: HTMLResponse, action: str, problem: Problem) -> HTMLResponse:
+    """Return a page with a problem at its field of a form, if the page has it. The form has what was typed already."""
+    marked = with_error(bytes(page.body).decode(), action, problem.get("field", ""), problem["detail"], {})
+    return HTMLResponse(marked, page.status_code) if marked else page
+
+
 def redirect(path: str) -> Response:
     """Lead the browser to a page, by GET."""
     return RedirectResponse(path, 303)

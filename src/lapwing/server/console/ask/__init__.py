@@ -9,12 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from hashlib import sha256
+from hmac import compare_digest
+from hmac import digest as keyed_hash
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from starlette.responses import HTMLResponse, Response
 
 from lapwing.errors import RefusalCause
+from lapwing.server.console.acting import renamed
 from lapwing.server.console.ask.accuracy import (
     LEVELS,
     MedianWidth,
@@ -37,7 +41,11 @@ from lapwing.server.credentials import new_name
 MOST_STEPS: Final = 5
 TOLERANCE: Final = Fraction(97, 100)
 EDITED: Final = "edited"
-"""The query parameter of an address to which a form of the page led: the reader was in the query, and is again."""
+"""The query parameter of an address to which a form of the page led: the reader was in the query, and is again.
+
+Its value is a keyed hash of the query under the secret of the session, which a link from elsewhere does not have. So
+only what the reader wrote becomes a draft of theirs.
+"""
 QUERY: Final = ("sql", "by", "epsilon", "error", "label", "assuming", "typical", "tab")
 LONGEST_LINK: Final = 4000
 KEY: Final = "Idempotency-Key"
@@ -56,7 +64,8 @@ async def price(visit: PageRequest) -> Response:
     the builder is shown at once.
     """
     said = {name: visit.form[name] for name in QUERY if name in visit.form}
-    link = urlencode({**said, "tab": QuestionForm.read(visit.form).tab, EDITED: "1"})
+    said["tab"] = QuestionForm.read(visit.form).tab
+    link = urlencode({**said, EDITED: _mark_of(visit, said).decode()})
     if "write" in visit.form or len(link) > LONGEST_LINK:
         return await _page(visit, visit.form, preview=True)
     return redirect(f"/console/data/{segment(visit.part('dataset'))}/ask?{link}")
@@ -98,6 +107,12 @@ async def buy(visit: PageRequest) -> Response:
     return redirect(f"/console/questions/{id_}" if queued else f"/console/answers/{id_}?done=asked")
 
 
+def _mark_of(visit: PageRequest, fields: Mapping[str, str]) -> bytes:
+    """Return what shows that a form of this session sent the fields."""
+    text = urlencode([(name, fields[name]) for name in QUERY if name in fields])
+    return keyed_hash(visit.session.form.encode(), text.encode(), sha256).hex()[:32].encode()
+
+
 async def _page(
     visit: PageRequest, fields: Mapping[str, str], *, preview: bool, refused: object = None, status: int = 200
 ) -> Response:
@@ -108,12 +123,18 @@ async def _page(
     if question.tab == "build":
         builder, sql = built(fields, question.sql, tables)
         question = replace(question, sql=sql)
-    facts = await _previewed(visit, question, tables) if preview and question.sql.strip() else {"question": question}
-    edited = visit.request.method == "POST" or EDITED in visit.request.query_params
+    facts: dict[str, Any] = {"question": question}
+    if preview and question.sql.strip():
+        facts = await _previewed(visit, question, tables)
+    edited = visit.request.method == "POST" or compare_digest(_mark_of(visit, fields), visit.asked(EDITED).encode())
     budget = await visit.api.get("datasets", dataset, "budget")
     standing = await state_at(visit.api, visit.caller, dataset, budget)
     shown = {"dataset": dataset, "tables": tables, "builder": builder, "refused": refused, "edited": edited}
-    return with_editor(visit, "ask/page.html", status, standing=standing, **shown, **facts)
+    action = f"/console/data/{segment(dataset)}/ask"
+    faulty = facts["refusal"] if facts.get("at_field") else None
+    return with_editor(
+        visit, "ask/page.html", status, faulty=faulty, action=action, standing=standing, **shown, **facts
+    )
 
 
 async def _previewed(visit: PageRequest, question: QuestionForm, tables: Sequence[TableText]) -> dict[str, Any]:
@@ -149,11 +170,12 @@ async def _previewed(visit: PageRequest, question: QuestionForm, tables: Sequenc
 
 
 def _refused(question: QuestionForm, refusal: ApiRefusal) -> dict[str, Any]:
-    document = refusal.document
+    document = renamed(refusal.document, {"assuming_count": "assuming"})
     place = document.get("position")
     where = None if place is None else (place[0], place[1])
     return {
         "refusal": document,
+        "at_field": document.get("field") in (question.by, "typical", "assuming"),
         "assumable": not question.assuming and document.get("cause") == RefusalCause.ASSUMES_ROWS.value,
         "marked": None if where is None else marked(question.sql, where),
         "mended": None if where is None else mended(question.sql, where, document.get("suggestion")),

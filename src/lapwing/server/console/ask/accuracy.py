@@ -17,6 +17,8 @@ from lapwing.server.console.ask.choices import Measure, names_of
 from lapwing.server.console.ask.question import QuestionForm
 from lapwing.server.console.ask.reading import choices_of
 from lapwing.server.console.data.columns import NUMBERS, TableText
+from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.problems import problem
 
 LEVELS: Final[Mapping[str, Fraction]] = {"rough": Fraction(1, 5), "usable": Fraction(1, 10), "sharp": Fraction(1, 20)}
 """Names of levels, and their 95 % error as a share of a typical result."""
@@ -25,15 +27,19 @@ USUAL_ROWS: Final = 500
 
 
 def assumed_rows(question: QuestionForm) -> int:
-    """Return how many rows a group is assumed to have."""
-    return int(question.assuming) if re.fullmatch("[1-9][0-9]{0,14}", question.assuming) else USUAL_ROWS
+    """Return how many rows a group is assumed to have.
+
+    Raises:
+        ApiRefusal: For a number of rows that is none.
+    """
+    return question.rows or USUAL_ROWS
 
 
 def typical_results(question: QuestionForm, tables: Sequence[TableText], columns: Sequence[str]) -> dict[str, Fraction]:
     """Return a typical result of each noisy column for which one can be assumed.
 
     Raises:
-        ApiRefusal: For a number that can mean two.
+        ApiRefusal: For a number that can mean two, or a typical result that is none.
     """
     choices = choices_of(question.sql, tables)
     found = dict[str, Fraction]()
@@ -44,8 +50,11 @@ def typical_results(question: QuestionForm, tables: Sequence[TableText], columns
             found[name] = _typical(measure, table, assumed_rows(question))
     elif columns:
         found[columns[0]] = Fraction(assumed_rows(question))
-    typed = decimal_of(question.typical)
-    if columns and re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", typed) and Fraction(typed) > 0:
+    typed = decimal_of(question.typical, "typical")
+    if typed and not (re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", typed) and Fraction(typed) > 0):
+        text = "A typical result is a number above 0, such as 500 or 2.5, with at most 15 digits before the point."
+        raise ApiRefusal(problem("invalid_parameter", 422, text, "typical"))
+    if columns and typed:
         found[columns[0]] = Fraction(typed)
     return {name: value for name, value in found.items() if value > 0}
 

@@ -7,6 +7,8 @@ from typing import Any, Final, final
 from urllib.parse import urlencode
 
 from lapwing.server.console.acting import decimal_of
+from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.problems import problem
 
 USUAL_PRICE: Final = "0.1"
 WAYS: Final = ("epsilon", "error", "rough", "usable", "sharp")
@@ -55,11 +57,25 @@ class QuestionForm:
         """The body that asks for the price.
 
         Raises:
-            ApiRefusal: For a number that can mean two.
+            ApiRefusal: For a number that can mean two, or a number of rows that is none.
         """
-        price = {"error": decimal_of(self.error)} if self.by == "error" else {"epsilon": decimal_of(self.epsilon)}
-        assuming = int(self.assuming) if re.fullmatch("[0-9]{1,15}", self.assuming) else None
-        return {"sql": self.sql, **price, **({} if assuming is None else {"assuming_count": assuming})}
+        name = "error" if self.by == "error" else "epsilon"
+        price = {name: decimal_of(getattr(self, name), name)}
+        return {"sql": self.sql, **price, **({} if self.rows is None else {"assuming_count": self.rows})}
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows a group is assumed to have; None if nobody said it.
+
+        Raises:
+            ApiRefusal: For a number of rows that is none.
+        """
+        if not self.assuming:
+            return None
+        if not re.fullmatch("0*[1-9][0-9]{0,14}", self.assuming):
+            text = "Rows per group is a whole number from 1, such as 500, with at most 15 digits and no separators."
+            raise ApiRefusal(problem("invalid_parameter", 422, text, "assuming"))
+        return int(self.assuming)
 
     @property
     def asked(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from lapwing.server.console.ask.question import USUAL_PRICE, marked, mended
 from lapwing.server.console.dashboards.tiles import tile_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
-from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
+from lapwing.server.console.visits import ConsolePage, PageRequest, at_field, redirect
 from lapwing.server.credentials import new_name
 
 QUERY: Final = ("sql", "epsilon", "label")
@@ -71,8 +71,9 @@ async def _page(visit: PageRequest, fields: Any, *, preview: bool, refused: Any 
             document = reply.document
         except ApiRefusal as refusal:
             told = refusal.document
-            wrong = await _wrong(visit, dataset, fields, questions, told)
-    return visit.show(
+            wrong = None if told.get("field") else await _wrong(visit, dataset, fields, questions, told)
+    faulty = told if told is not None and told.get("field") in ("epsilon", "label") else None
+    page = visit.show(
         "batch/page.html",
         refused["status"] if refused else 200,
         dataset=dataset,
@@ -82,10 +83,11 @@ async def _page(visit: PageRequest, fields: Any, *, preview: bool, refused: Any 
         questions=questions,
         document=document,
         share=None if document is None else _share(document),
-        told=told,
+        told=None if faulty else told,
         wrong=wrong,
         key=new_name(),
     )
+    return page if faulty is None else at_field(page, f"/console/data/{segment(dataset)}/batch", faulty)
 
 
 async def _wrong(
@@ -122,7 +124,7 @@ def _body(fields: Any) -> dict[str, Any]:
     label = fields.get("label", "").strip()
     return {
         "questions": [{"sql": text} for text in divided(fields.get("sql", ""))],
-        "epsilon": decimal_of(fields.get("epsilon", USUAL_PRICE)),
+        "epsilon": decimal_of(fields.get("epsilon", USUAL_PRICE), "epsilon"),
         **({"label": label} if label else {}),
     }
 

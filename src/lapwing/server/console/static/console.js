@@ -311,12 +311,23 @@ if (form) {
     clearTimeout(waiting);
     waiting = setTimeout(price, milliseconds);
   };
+  const at = () => {  // the field that a refusal is about
+    clear(form);
+    const { field: name, fault: text } = preview.querySelector("[data-field]")?.dataset ?? {}, field = name && form.elements[name];
+    if (!field) return;
+    const fault = document.createElement("span");
+    Object.assign(fault, { className: "fault", id: `error-${field.id}`, role: "alert", textContent: text });
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-describedby", [fault.id, field.getAttribute("aria-describedby") ?? ""].join(" ").trim());
+    field.after(fault);
+  };
   // Price and error belong together: what is typed decides, and the other field follows.
   const link = () => {
     const fault = preview.querySelector("[data-line]")?.dataset;
     window.lapwingEditor?.mark(fault && {
       line: Number(fault.line), column: Number(fault.column), length: Number(fault.length), message: fault.message, mend: fault.name,
     });
+    at();
     const verdict = preview.querySelector("[data-epsilon]");
     if (!verdict) return;
     const by = form.elements.by.value;
@@ -405,7 +416,7 @@ if (form) {
   if (preview.querySelector("section")) link();
   else price();
   // Whoever came by a form of the page is where they were: in the question, one key from the button.
-  if (form.dataset.back !== undefined) document.querySelector("label[for=sql]").click();
+  if (form.dataset.back !== undefined && !form.querySelector("[autofocus]")) document.querySelector("label[for=sql]").click();
 }
 
 // ---- A catalog: what it would change while one types ----
