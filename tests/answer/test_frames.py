@@ -59,6 +59,7 @@ def test_without_the_library_it_says_what_to_install(
 def test_a_chart_is_saved(answer: lw.Answer, tmp_path: Path) -> None:
     answer.plot().save(tmp_path / "chart.json")
     assert json.loads((tmp_path / "chart.json").read_text(encoding="utf-8")) == answer.plot().to_dict()
+    assert "90 %" in answer.plot(confidence=0.9).to_dict()["title"]["subtitle"][1], "whose lines are of which intervals"
     answer.plot("s").save(str(tmp_path / "chart.svg"))
     assert (tmp_path / "chart.svg").read_text(encoding="utf-8").startswith("<svg")
     with pytest.raises(lw.InvalidParameter, match="its name must end in"):

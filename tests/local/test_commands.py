@@ -127,7 +127,7 @@ def test_from_numbers_to_a_mean(folder: Path, run: Run) -> None:
     assert document["estimates"][0]["reports"] == 4100
     assert [line["line"] for line in document["rejected"]] == [4101]
     assert "mean" in run(*ask, "--format", "table").out
-    assert json.loads((folder / "chart.json").read_text())["title"] == "Minutes?"
+    assert json.loads((folder / "chart.json").read_text())["title"]["text"] == "Minutes?"
 
 
 @pytest.mark.long

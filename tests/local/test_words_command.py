@@ -73,7 +73,7 @@ def test_words_that_nobody_listed_are_found(run: Run) -> None:
     assert "line 2001 rejected" in said
     assert "2 words of" in said
     assert "among other respondents than found the words" in said
-    assert json.loads(Path("chart.json").read_text())["title"] == "Which?"
+    assert json.loads(Path("chart.json").read_text())["title"]["text"] == "Which?"
     assert run("local", "estimate", "task.toml", "reports.ndjson", "--candidates", "task.toml").status == 2
 
 

@@ -253,7 +253,7 @@ class Answer:
         """
         from lapwing.answer.chart import bars_of  # here: few answers are drawn
 
-        return bars_of(self.plan.outputs, self.rows(), self.interval(confidence), column)
+        return bars_of(self.plan.outputs, self.rows(), self.interval(confidence), column, confidence)
 
     def _repr_html_(self) -> str:
         return html_table(self.columns, self.rows(), self.interval(), caption=caption(self, delta=self.delta))

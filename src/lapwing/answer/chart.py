@@ -7,6 +7,7 @@ from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell
 from lapwing.errors import InvalidParameter
 from lapwing.plots import Plot, bars_with_intervals
+from lapwing.privacy.amounts import Number, exact
 from lapwing.query.derivation.columns import NUMERIC
 from lapwing.query.derivation.node import Output
 from lapwing.query.derivation.source_values import shows_key
@@ -17,12 +18,13 @@ def bars_of(
     rows: Sequence[Mapping[str, Cell]],
     intervals: Mapping[str, tuple[EndArray, EndArray]],
     column: str | None,
+    confidence: Number,
 ) -> Plot:
     """Return the bar chart of an answer's rows."""
     numeric = {output.name for output in outputs if output.value.shape in NUMERIC}
     of_numbers = {name: ends for name, ends in intervals.items() if name in numeric}
     keys = [output.name for output in outputs if shows_key(output.value)]
-    return bars(rows, of_numbers, keys=keys, column=column)
+    return bars(rows, of_numbers, keys=keys, column=column, confidence=confidence)
 
 
 def bars(
@@ -31,12 +33,14 @@ def bars(
     *,
     keys: Sequence[str],
     column: str | None,
+    confidence: Number,
 ) -> Plot:
     """Return a bar chart of one noisy column of numbers: the first, unless named.
 
     Args:
         intervals: The ends of each noisy column of numbers.
         keys: The columns that are keys.
+        confidence: Of the intervals.
 
     Raises:
         InvalidParameter: If there is no such noisy column.
@@ -56,7 +60,15 @@ def bars(
         }
         for i, row in enumerate(rows)
     ]
-    return bars_with_intervals(records, keys=keys, value=chosen, low="low", high="high", title=chosen)
+    return bars_with_intervals(
+        records,
+        keys=keys,
+        value=chosen,
+        low="low",
+        high="high",
+        title=chosen,
+        confidence=exact(confidence, "confidence"),
+    )
 
 
 def _drawn(end: object) -> float | None:

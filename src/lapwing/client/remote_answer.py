@@ -158,7 +158,7 @@ class RemoteAnswer:
     def plot(self, column: str | None = None, *, confidence: Number = USUAL_CONFIDENCE) -> Plot:
         """Return a bar chart with intervals of one noisy column of numbers, as `Answer.plot` does."""
         intervals = {name: ends for name, ends in self.interval(confidence).items() if self.types[name] in NUMERIC}
-        return bars(self.rows(), intervals, keys=self._keys, column=column)
+        return bars(self.rows(), intervals, keys=self._keys, column=column, confidence=confidence)
 
     def _read(self, intervals: Mapping[str, Mapping[str, Sequence[object]]]) -> dict[str, tuple[EndArray, EndArray]]:
         return {name: _ends(ends, self.types[name]) for name, ends in intervals.items()}

@@ -206,6 +206,7 @@ class GraphAnswer:
             {heads[name]: value for name, value in ends.items()},
             keys=self.keys,
             column=None if column is None else heads.get(column, column),
+            confidence=confidence,
         )
 
     def _repr_html_(self) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lapwing import privacy
 from lapwing.errors import InvalidParameter
+from lapwing.privacy.figures import level
 
 if TYPE_CHECKING:
     from lapwing.privacy import Listed
@@ -63,8 +64,12 @@ class Plot:
     def _repr_mimebundle_(self, **_options: object) -> Mapping[str, object]:
         return {
             "application/vnd.vegalite.v6+json": self.specification,
-            "text/plain": f"<Plot: {self.specification.get('title', 'chart')}>",
+            "text/plain": f"<Plot: {_text_of(self.specification.get('title', 'chart'))}>",
         }
+
+
+def _text_of(title: object) -> object:
+    return title["text"] if isinstance(title, Mapping) else title
 
 
 def _chart(title: str, data: Sequence[Mapping[str, Any]], *, height: int | None = 320, **rest: object) -> Plot:
@@ -92,6 +97,7 @@ def bars_with_intervals(
     high: str,
     title: str,
     faint: str | None = None,
+    confidence: Fraction | float | None = None,
 ) -> Plot:
     """Draw one bar a row, with the interval of its noise as a rule across its end.
 
@@ -102,6 +108,7 @@ def bars_with_intervals(
         low: The fields of the bar's end and of the interval's ends.
         high: The fields of the bar's end and of the interval's ends.
         faint: The field that is true of bars that cannot be told from 0, which are pale and have a question mark.
+        confidence: Of the intervals, which the caption names.
     """
     joined = [*keys[:1], *keys[2:]]  # all but the one that is shown as colour
     axis, colour = " · ".join(joined), keys[1] if len(keys) > 1 else None
@@ -115,6 +122,9 @@ def bars_with_intervals(
     ends = {"y": _amount(low, value), "y2": {"field": high}, "color": {"value": "black"}}
     rule = {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": ends}
     layers: list[dict[str, Any]] = [bar, rule]
+    caption = ["The numbers contain noise."]
+    if any(row[low] is not None for row in rows):
+        caption.append(f"Black lines: {'' if confidence is None else f'{level(confidence)} '}intervals")
     if faint is not None and any(row[faint] for row in rows):
         height["opacity"] = {"condition": {"test": f"datum[{faint!r}]", "value": 0.25}, "value": 0.7}
         mark = {
@@ -122,9 +132,9 @@ def bars_with_intervals(
             "encoding": {"y": _amount(high, value)},
         }
         layers.append({"transform": [{"filter": f"datum[{faint!r}]"}], **mark})
-        subtitle = {"text": title, "subtitle": "pale, with ?: not distinguishable from 0"}
-        return Plot({**_chart(title, data, height=None, encoding=encoding, layer=layers).to_dict(), "title": subtitle})
-    return _chart(title, data, height=None, encoding=encoding, layer=layers)
+        caption.append("pale, with ?: not distinguishable from 0")
+    titled = {"text": title, "subtitle": caption}
+    return Plot({**_chart(title, data, height=None, encoding=encoding, layer=layers).to_dict(), "title": titled})
 
 
 def curves_with_bounds(

@@ -346,7 +346,16 @@ def _draw(options: EstimateOptions, title: str, parts: Mapping[str, Sequence[Row
     for panel, rows in parts.items():
         marked = [{**row, FAINT: row.get("seen", "period" not in row or row["low"] > 0) is False} for row in rows]
         panels.append(
-            bars_with_intervals(marked, keys=[key], value=value, low="low", high="high", title=panel, faint=FAINT)
+            bars_with_intervals(
+                marked,
+                keys=[key],
+                value=value,
+                low="low",
+                high="high",
+                title=panel,
+                faint=FAINT,
+                confidence=options.confidence,
+            )
         )
     write_chart(panels[0] if len(panels) == 1 else below_each_other(title, *panels), options.plot)
 
