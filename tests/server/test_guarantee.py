@@ -107,6 +107,8 @@ def seals(world: World) -> list[str]:
 def test_the_seal_is_for_auditors(world: World) -> None:
     """It was made of the digest of the data: with all else known, it would let an analyst test a guess at them."""
     assert seals(world) == ["audrey", "carol"]
+    hidden = world.ask("GET", "/v1/datasets/open/guarantee?seal=false", "carol")
+    assert world.session()._ledger.state().hash not in hidden.content.decode()
 
 
 @pytest.mark.long

@@ -7,7 +7,6 @@ from typing import Annotated, Final
 
 import typer
 
-import lapwing as lw
 from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import note, print_text
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Dataset, Server, open_session
@@ -39,8 +38,8 @@ def command(
         bool,
         typer.Option(
             "--seal",
-            help="Show the seal of the ledger's newest entry: for auditors, not to publish. A server always shows it "
-            "to auditors and curators.",
+            help="Show the seal of the ledger's newest entry: for auditors, not to publish. A server shows it only to "
+            "auditors and curators.",
         ),
     ] = False,
     language: Annotated[
@@ -59,10 +58,7 @@ def command(
         require_translated(language)
     chosen = form or (ENDINGS.get(output.suffix.lower()) if output is not None else None) or PageFormat.text
     with open_session(catalog, server, dataset) as session:
-        if isinstance(session, lw.Session):
-            page = session.guarantee(sealed=seal, language=language)
-        else:
-            page = session.guarantee(language=language)
+        page = session.guarantee(sealed=seal, language=language)
     if chosen is PageFormat.json:
         content = to_json(as_document(page))
     else:

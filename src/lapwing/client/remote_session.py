@@ -214,16 +214,17 @@ class RemoteSession:
         exactly = {name: read(budget[name], name) for name in ("epsilon", "delta", "delta_keys")}
         return request(epsilon, Budget(**exactly, measure=budget["measure"], neighbouring=budget["neighbouring"]))
 
-    def guarantee(self, *, language: str | None = None) -> Page:
+    def guarantee(self, *, sealed: bool = True, language: str | None = None) -> Page:
         """Return the promise of the data set, formatted for printing; free.
 
         With the right `audit` to see the ledger, it also names who may ask, and the seal of the newest entry.
 
         Args:
+            sealed: Whether the page shows the seal. If you publish the page, leave the seal out.
             language: As of `Session.guarantee`.
         """
-        wanted = "" if language is None else f"?language={quote(language, safe='')}"
-        return page_from(self._connection.get(f"{self._path}/guarantee{wanted}"))
+        wanted = "" if language is None else f"&language={quote(language, safe='')}"
+        return page_from(self._connection.get(f"{self._path}/guarantee?seal={str(sealed).lower()}{wanted}"))
 
     def answer(self, id: str) -> RemoteAnswer:
         """Open an answer again, for nothing.

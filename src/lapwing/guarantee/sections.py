@@ -492,8 +492,8 @@ def _record(view: BudgetView, head: Head) -> PageSection:
         rows.append((say("seal of the newest entry"), head.hash))
         text.append(
             say(
-                "Do not publish the seal. A digest of the data is part of it, so it could confirm a guess about the "
-                "data."
+                "This copy shows the seal. It is for auditors: do not publish it. A digest of the data is part of the "
+                "seal, so it could confirm a guess about the data. The copy to publish has no seal."
             )
         )
     return PageSection(title=say("The record"), paragraphs=tuple(text), table=tuple(rows))

@@ -166,6 +166,7 @@ def guarantee(
     request: Request,
     caller: Caller = READER,
     language: Annotated[str | None, Query(max_length=1000, description=LANGUAGE)] = None,
+    seal: Annotated[bool, Query(description="Whether auditors see the seal; the page to publish has none.")] = True,
 ) -> Response:
     """Show what is promised to the people in the data, as a page to be printed or as JSON."""
     served = service.datasets.visible(caller, dataset)
@@ -173,7 +174,7 @@ def guarantee(
     shown = HTML in request.headers.get("accept", "")
     wanted = request.headers.get("accept-language") if shown and language is None else language
     askers = _askers(served, service.policies, inside=inside)
-    page = served.session.guarantee(askers, sealed=inside, language=wanted)
+    page = served.session.guarantee(askers, sealed=inside and seal, language=wanted)
     headers = {"Vary": "Accept, Accept-Language"}
     if shown:
         return HTMLResponse(as_html(page), headers=headers)
