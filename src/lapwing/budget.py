@@ -12,7 +12,7 @@ from lapwing.ledger.reading import HistoryRow
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.state import LedgerState, Spending
 from lapwing.privacy import figures
-from lapwing.privacy.figures import amount, delta, epsilon, share
+from lapwing.privacy.figures import delta, epsilon, share
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.odometers import WHENEVER, Odometer, Reading, as_if_cap
@@ -39,6 +39,16 @@ class AllowanceView:
     spent: Loss
     remaining: Loss
     delta_remaining: Fraction = Fraction(0)
+
+    def in_words(self, total: Loss) -> str:
+        """Say how much of the share is left."""
+        if not self.share:
+            return f"{self.holder} cannot run queries: the limit is {share(0)} of the budget"
+        left = share(float(self.remaining.amount / total.amount))
+        keys = (
+            f", and delta {delta(self.delta_remaining, down=True)} for finding groups" if self.delta_remaining else ""
+        )
+        return f"{left} of the budget is left for {self.holder} (limit: {share(float(self.share))}){keys}"
 
 
 @final
@@ -101,7 +111,7 @@ class BudgetView:
 
     The limits of a service for its caller are policy, next to the guarantee. `allowances` are the shares that limit the
     caller, and `most` is the highest cost of one question. `stopped_by_curator` says that the curator stopped all
-    charges for now.
+    charges for now. `own_history` tells whether `history` lists only charges of the caller; `spent` counts all charges.
     """
 
     total: Loss
@@ -128,15 +138,17 @@ class BudgetView:
     allowances: tuple[AllowanceView, ...] = ()
     most: Loss | None = None
     stopped_by_curator: bool = False
+    own_history: bool = False
 
     def __str__(self) -> str:
         promise = f"epsilon {epsilon(self.epsilon)}" + (f", delta {delta(self.delta)}" if self.delta else "")
-        answers = "1 answer" if len(self.history) == 1 else f"{len(self.history):,} answers"
-        return f"{promise}: {share(self.share_spent)} is spent, on {answers}"
+        results = "1 result" if len(self.history) == 1 else f"{len(self.history):,} results"
+        if self.own_history:
+            return f"{promise}: all people together spent {share(self.share_spent)}, you bought {results}"
+        return f"{promise}: {share(self.share_spent)} is spent, on {results}"
 
     def _repr_html_(self) -> str:
         total = f"ε = {epsilon(self.epsilon)}" + (f", δ = {delta(self.delta)}" if self.delta else "")
-        spent = f"ε = {epsilon(self.as_if_cap.epsilon)}, {self.as_if_cap.holds}"
         shown = self.history[-SHOWN:]
         rows = [
             [
@@ -146,18 +158,34 @@ class BudgetView:
             ]
             for charged_query in charged_queries(shown)
         ]
-        caption = f"The last {len(rows)} of {len(self.history):,} queries" if len(self.history) > SHOWN else "Queries"
+        whose = "your queries" if self.own_history else "queries"
+        caption = (
+            f"The last {len(rows)} of {len(self.history):,} {whose}"
+            if len(self.history) > SHOWN
+            else whose.capitalize()
+        )
         return "".join(
             (
                 figures.html_heading(f"Privacy budget: {total} for all queries ever"),
                 figures.html_gauge(self.share_spent),
                 figures.html_facts(
-                    ("spent", f"{spent} ({amount(self.spent.kind, self.spent.amount)})"),
-                    ("left", amount(self.remaining.kind, self.remaining.amount, down=True)),
+                    *([("so far", self.so_far)] if self.spent.amount or self.delta_keys_spent else []),
+                    *(("yours", one.in_words(self.total)) for one in self.allowances),
                 ),
                 figures.html_table(["time (UTC)", "query", "of the budget"], rows, caption=caption) if rows else "",
             )
         )
+
+    @property
+    def so_far(self) -> str:
+        """The epsilon of all results together, in words; it holds if you stop now, for any reason."""
+        now = self.whenever
+        if now.epsilon > self.epsilon and self.raised is None:  # then the total holds, and says less
+            most, at = epsilon(self.epsilon), self.delta
+        else:
+            most, at = figures.size(now.epsilon), now.delta
+        text = f"epsilon {most}" + (f", delta {delta(at)}" if at else "")
+        return f"{now.holds}, all results together count as at most {text}"
 
     @property
     def parts(self) -> dict[str, Loss]:

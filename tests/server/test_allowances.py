@@ -394,6 +394,8 @@ def test_what_is_said_to_be_left_is_the_caller_s(world: World) -> None:
     assert before.share_of_remaining == pytest.approx(1 / FIT)
     world.query("alice", question())
     assert explained(world).remaining.amount == (FIT - 1) * price(world)
+    own = {who: world.ask("GET", "/v1/datasets/open/budget", who).document["own_history"] for who in ("alice", "carol")}
+    assert own == {"alice": True, "carol": False}
     assert explained(world, "carol").remaining.amount == world.session().budget().remaining.amount
 
 

@@ -121,6 +121,7 @@ def _facts(view: "BudgetView", name: str, verbose: bool) -> list[tuple[str, str]
         *_keys(view),
         *_faults(view),
         *more,
+        *([("history", "your own queries")] if view.own_history and view.history else []),
     ]
 
 
@@ -162,15 +163,12 @@ def _so_far(view: "BudgetView") -> list[tuple[str, str]]:
     if not view.spent.amount and not view.delta_keys_spent:
         return []
     lost = [("", "with the highest possible cost of entries that were lost before a restore")] if view.lost else []
-    whenever = view.whenever
-    is_above = whenever.epsilon > view.epsilon and view.raised is None
-    most = guarantee(view) if is_above else f"epsilon {figures.size(whenever.epsilon)}{_with(whenever)}"
     add_up = (
         []
-        if whenever == view.as_if_cap
+        if view.whenever == view.as_if_cap
         else [("", "shares of the budget add up; this epsilon (ε) does not: it rises in steps")]
     )
-    return [("so far", f"{whenever.holds}, all results together count as at most {most}"), *add_up, *lost]
+    return [("so far", view.so_far), *add_up, *lost]
 
 
 def _in_the_ledger(view: "BudgetView") -> list[tuple[str, str]]:

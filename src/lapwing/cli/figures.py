@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lapwing.privacy.figures import AMOUNTS as AMOUNTS
+from lapwing.privacy.figures import FREE as FREE
+from lapwing.privacy.figures import NOTHING_PROTECTED as NOTHING_PROTECTED
 from lapwing.privacy.figures import amount
 from lapwing.privacy.figures import delta as delta
 from lapwing.privacy.figures import epsilon as epsilon
@@ -60,8 +62,4 @@ def _can_write(text: str) -> bool:
 
 def allowance(view: "AllowanceView", total: "Loss") -> str:
     """Return what is left of a share of the budget."""
-    if not view.share:
-        return f"{view.holder} cannot run queries: the limit is {share(0)} of the budget"
-    left = share(float(view.remaining.amount / total.amount))
-    keys = f", and delta {delta(view.delta_remaining, down=True)} for finding groups" if view.delta_remaining else ""
-    return f"{left} of the budget is left for {view.holder} (limit: {share(float(view.share))}){keys}"
+    return view.in_words(total)

@@ -102,7 +102,8 @@ class FaultDocument(TypedDict):
 
 class StandingDocument(TypedDict):
     """What is granted, spent and left; `allowances` bind the caller, `most` is what one question may cost at most. A
-    service adds `least`: the minimum cost of a question, a share of the budget."""  # noqa: D205, D209
+    service adds `least`: the minimum cost of a question, a share of the budget. With `own_history` the history has only
+    the caller's charges."""  # noqa: D205, D209
 
     total: Record
     spent: Record
@@ -129,6 +130,7 @@ class StandingDocument(TypedDict):
     raised: ReadingDocument | None
     parts: list[PartDocument] | None
     least: NotRequired[str]
+    own_history: NotRequired[bool]
 
 
 class BudgetDocument(StandingDocument):
@@ -187,6 +189,7 @@ def _standing(view: BudgetView) -> StandingDocument:
         "earlier": [{"epsilon": written(epsilon), "delta": written(delta)} for epsilon, delta in view.earlier],
         "raised": None if view.raised is None else _reading_document(view.raised),
         "parts": None if view.by_part is None else _parts_document(view, view.by_part),
+        "own_history": view.own_history,
     }
 
 
@@ -305,6 +308,7 @@ def account_of(document: Mapping[str, Any], history: Sequence[HistoryRow]) -> Bu
         stopped_by_curator=document["stopped_by_curator"],
         earlier=tuple((read(was["epsilon"], "epsilon"), read(was["delta"], "delta")) for was in document["earlier"]),
         raised=None if raised is None else _reading_of(raised),
+        own_history=document.get("own_history", False),
     )
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 Cell = bool | int | float | Decimal | str | date | datetime | None
 """A value of an answer, as Python has it."""
 NOTHING: Final = "–"
+FREE: Final = "free: it was bought before"
+"""It does not name the buyer: this may be somebody else than the reader."""
+NOTHING_PROTECTED: Final = "free: nothing in it comes from protected rows"
 AMOUNTS: Final = {"pure": "ε", "gdp": "μ²", "zcdp": "ρ"}
 """The sign of the amount that adds up in each kind of ledger."""
 _EXACT_DIGITS, _DIGITS = 12, 6
@@ -220,6 +223,17 @@ def epsilon(value: float | Fraction) -> str:
         return f"{math.ceil(exact):,}"
     chosen = short(exact, 4)
     return chosen if Fraction(chosen) == exact else short(computed(value, 3) if isinstance(value, float) else exact, 3)
+
+
+def such_queries(count: int) -> str:
+    """Return how many queries of one cost fit.
+
+    >>> such_queries(1), such_queries(0), such_queries(1234)
+    ('1 such query fits', 'no such query fits', '1,234 such queries fit')
+    """
+    if count > 1:
+        return f"{count:,} such queries fit"
+    return "1 such query fits" if count else "no such query fits"
 
 
 def delta(value: Fraction, *, down: bool = False) -> str:

@@ -316,7 +316,7 @@ def budget(service: OfService, dataset: str, caller: Caller = READER) -> Respons
     allowances = tuple(allowance_view(allowance, view) for allowance in limits.allowances)
     # Of others the caller may know the total alone.
     spending = {name: spent for name, spent in view.spending.items() if caller.may("audit") or name == caller.name}
-    own = replace(view, spending=spending, allowances=allowances)
+    own = replace(view, spending=spending, allowances=allowances, own_history=not caller.may("audit"))
     document = account_document(replace(own, most=limits.most, stopped_by_curator=limits.stopped))
     return json_response({**document, "least": written(limits.least)})
 
