@@ -35,7 +35,7 @@ def exact(value: Number, name: str) -> Fraction:
     number = _read(value)
     if number is None:
         raise InvalidParameter(
-            f"{name} is {value!r:.60}; it must be a finite number, as int, float, Decimal or Fraction: such as 0.5."
+            f"{name} is {value!r:.60}; it must be a finite number (int, float, Decimal, Fraction): 0.5, without quotes."
         )
     top, bottom = number.as_integer_ratio()
     if not -_LARGEST * bottom <= top <= _LARGEST * bottom or bottom.bit_length() > _MOST_BITS:
