@@ -9,6 +9,7 @@ from tests.support.query.differing.worlds import Pair, opened, world_of
 from tests.support.refusals import refused_as
 
 LIST = "(VALUES ('n', 2), ('s', 3), ('x', 4)) AS f(site, w)"
+NULLS = "(VALUES (NULL, 9), ('n', 2), (NULL, 1), ('s', 3), ('x', 4)) AS f(site, w)"
 CASE = "CASE WHEN v.site = 'n' THEN 2 WHEN v.site = 's' THEN 3 WHEN v.site = 'x' THEN 4 END"
 KEPT = "v.site IN ('n', 's', 'x')"
 SAME = [
@@ -20,6 +21,15 @@ SAME = [
      f"SELECT COALESCE({CASE}, 0) AS w, COUNT(CASE WHEN {KEPT} THEN v.site END) AS n FROM visits v GROUP BY 1"),
     (f"SELECT site, COUNT(f.site) AS n FROM visits v LEFT JOIN {LIST} USING (site) GROUP BY site",
      f"SELECT v.site, COUNT(CASE WHEN {KEPT} THEN v.site END) AS n FROM visits v GROUP BY v.site"),
+    (f"SELECT f.w, COUNT(*) AS n FROM visits v JOIN {NULLS} ON v.site = f.site AND v.age > f.w GROUP BY f.w",
+     f"SELECT f.w, COUNT(*) AS n FROM visits v JOIN {LIST} ON v.site = f.site AND v.age > f.w GROUP BY f.w"),
+    (f"SELECT COALESCE(w, 0) AS w, COUNT(f.site) AS n FROM visits v LEFT JOIN {NULLS} ON f.site = v.site GROUP BY 1",
+     f"SELECT COALESCE(w, 0) AS w, COUNT(f.site) AS n FROM visits v LEFT JOIN {LIST} ON f.site = v.site GROUP BY 1"),
+    ("SELECT g.k, COUNT(*) AS n FROM visits v JOIN (VALUES (20), (NULL), (30)) AS g(k) ON v.age > g.k GROUP BY g.k",
+     "SELECT g.k, COUNT(*) AS n FROM visits v, (VALUES (20), (30)) AS g(k) WHERE v.age > g.k GROUP BY g.k"),
+    ("SELECT SUM(f.w) AS s FROM visits v JOIN (VALUES ('n', 2), ('s', NULL)) AS f(site, w) ON v.site = f.site",
+     "SELECT SUM(CASE WHEN v.site = 'n' THEN 2 WHEN v.site = 's' THEN NULL END) AS s FROM visits v "
+     "WHERE v.site IN ('n', 's')"),
     (f"SELECT COUNT(*) AS n FROM {LIST} JOIN visits v ON v.site = f.site",
      f"SELECT COUNT(*) AS n FROM visits v WHERE {KEPT}"),
     ("SELECT g.k, COUNT(*) AS n FROM visits v JOIN generate_series(0, 40, 10) AS g(k) ON v.age > g.k GROUP BY g.k",
@@ -52,6 +62,9 @@ def test_it_is_the_same_question_and_answer(text: str, same: str, pair: Pair) ->
         f"SELECT * FROM visits v JOIN {LIST} ON v.site = f.site",
         "SELECT COUNT(*) FROM visits v LEFT JOIN (VALUES (1), (1)) AS f(k) ON v.age = f.k",
         "SELECT COUNT(*) FROM visits v LEFT JOIN (VALUES (1), (2)) AS f(k) ON v.age > f.k",
+        "SELECT COUNT(*) FROM visits v JOIN (VALUES (NULL, 1)) AS f(k, w) ON v.age = f.k",
+        "SELECT COUNT(*) FROM visits v JOIN (VALUES (NULL, 1), (2, 3)) AS f(k, w) ON v.age = f.k OR v.age = f.w",
+        "SELECT COUNT(*) FROM visits v JOIN (VALUES (NULL, 1), (2, 3)) AS f(k, w) ON v.age IS NOT DISTINCT FROM f.k",
     ],
 )
 def test_other_joins_of_lists_are_refused(text: str, pair: Pair) -> None:

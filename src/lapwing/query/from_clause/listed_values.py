@@ -42,15 +42,16 @@ def with_listed_values(select: exp.Expression) -> exp.Expression | None:
     return select
 
 
-def list_of(item: exp.Expression) -> tuple[str, tuple[str, ...], list[Row]] | None:
-    """Return what a list of constants is called, the names of its columns, and its rows."""
+def list_of(item: exp.Expression, *, nulls: bool = False) -> tuple[str, tuple[str, ...], list[Row]] | None:
+    """Return what a list of constants is called, the names of its columns, and its rows; NULL in it only if wanted."""
     alias, rows = item.args.get("alias"), _rows_of(item)
     if rows is None or alias is None or alias.this is None or not has_only(alias, "this", "columns"):
         return None
     names: tuple[str, ...] = tuple(column.name for column in alias.args.get("columns") or [])
     if not names and isinstance(item, exp.Unnest):
         names = (alias.name,)
-    alike = all(len(row) == len(names) and all(map(_is_constant, row)) for row in rows)
+    values = [value for row in rows for value in row if not (nulls and isinstance(value, exp.Null))]
+    alike = all(len(row) == len(names) for row in rows) and all(map(_is_constant, values))
     return (str(alias.name), names, rows) if names and alike and 0 < len(rows) <= MOST_LISTED else None
 
 

@@ -141,6 +141,10 @@ def _window(node: exp.Window, written: WindowText, most: int, rows: RowScope) ->
         )
     if not any(rows.is_unit(part) for part in written.partition):
         unit = rows.unit
+        if isinstance(node.this, exp.Ntile):
+            reason = "NTILE would compare the rows of different units"
+            remedy = "Ask for APPROX_QUANTILES(x, 4) first, then count by CASE WHEN x < … THEN 1 …."
+            raise rows.refusal(node, RefusalCause.MIXES_UNITS, reason, remedy)
         raise rows.refusal(
             node,
             RefusalCause.MIXES_UNITS,

@@ -2,7 +2,8 @@
 
 A row meets at most one row of the list, where the list's keys differ. So the other columns of the list are functions of
 the row, f.w is CASE v.plan WHEN 'a' THEN 2 WHEN 'b' THEN 3 END, and the join keeps the rows whose plan is listed.
-A LEFT JOIN keeps all of them. So a unit has no more rows than before, and nothing else is to prove.
+A LEFT JOIN keeps all of them. So a unit has no more rows than before, and nothing else is to prove. A row of the list
+whose key is NULL meets none.
 
 Any other condition is written as `visits AS v, (VALUES …) AS f WHERE …`: the same rows, where all joins are inner.
 A list that stands first is joined second: inner joins may be made in any order.
@@ -25,6 +26,8 @@ from lapwing.query.from_clause.listed_values import Row, has_only, list_of
 from lapwing.query.from_clause.scope import Scope, protected_table
 
 _NUMBERS: Final = ("integer", "decimal", "float")
+_COMPARED: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+"""Comparisons that are NULL where a side is."""
 
 
 def with_listed_joins(select: exp.Expression, within: Scope) -> exp.Expression | None:
@@ -38,9 +41,10 @@ def with_listed_joins(select: exp.Expression, within: Scope) -> exp.Expression |
     kinds = set(Kinds(within).in_from(select, visible_in(select)))
     if RelationKind.PROTECTED not in kinds or RelationKind.RELEASED in kinds:
         return None
-    if list_of(items[0]) is not None:
+    if list_of(items[0], nulls=True) is not None:
         return _second(select, joins)
-    place = next((i for i, join in enumerate(joins) if not is_listed(join) and list_of(join.this) is not None), None)
+    listed = [list_of(join.this, nulls=True) is not None for join in joins]
+    place = next((i for i, join in enumerate(joins) if listed[i] and not is_listed(join)), None)
     if place is None or not has_only(joins[place], "this", "on", "using", "side", "kind"):
         return None
     join = joins[place]
@@ -48,6 +52,7 @@ def with_listed_joins(select: exp.Expression, within: Scope) -> exp.Expression |
     on = _condition(join, clause.this, alone=place == 0)
     if on is None or str(join.args.get("kind") or "").upper() not in ("", "INNER", "OUTER"):
         return None
+    _leave_out_nulls(join.this, on)
     lookup = _Lookup.of(join, on, select, within)
     if lookup is not None and lookup.names_are_clear(select):
         select.set("joins", [other for other in joins if other is not join])
@@ -65,7 +70,7 @@ def with_listed_joins(select: exp.Expression, within: Scope) -> exp.Expression |
 
 def _require_clear_names(select: exp.Select, join: exp.Expression, within: Scope) -> None:
     """Refuse a name without its table that a table and the list have both, unless USING makes one column of them."""
-    first, listed = select.args["from_"].this, list_of(join.this)
+    first, listed = select.args["from_"].this, list_of(join.this, nulls=True)
     table = protected_table(first.this, within) if isinstance(first, exp.Table) else None
     if listed is None or table is None or any(same_name(first.this, other.alias) for other in visible_in(select)):
         return
@@ -81,6 +86,19 @@ def _require_clear_names(select: exp.Select, join: exp.Expression, within: Scope
             if not node.table and node.name.casefold() in unclear and node.parent_select is select:
                 reason = f"'{node.name}' is a column of '{first.alias_or_name}' and of '{listed[0]}'"
                 raise within.nowhere.refusal(node, RefusalCause.AMBIGUOUS_COLUMN, reason, "Write table.column.")
+
+
+def _leave_out_nulls(item: exp.Expression, on: exp.Expression) -> None:
+    """Leave out rows of a list that have NULL where ON compares: they meet no row, neither in a LEFT JOIN."""
+    listed = list_of(item, nulls=True)
+    if listed is None or not isinstance(item, exp.Values):
+        return
+    called, names, rows = listed
+    sides = [side for part in conjuncts(on) if type(part) in _COMPARED for side in (part.this, part.expression)]
+    places = {_key(side, called, names) for side in sides} - {None}
+    left = [any(isinstance(row[place], exp.Null) for place in places if place is not None) for row in rows]
+    if not all(left):
+        item.set("expressions", [row for row, out in zip(item.expressions, left, strict=True) if not out])
 
 
 def _with_names_of_its_own(select: exp.Select, item: exp.Expression, within: Scope) -> exp.Expression:
@@ -141,7 +159,7 @@ class _Lookup:
 
     @classmethod
     def of(cls, join: exp.Expression, on: exp.Expression, select: exp.Select, within: Scope) -> "_Lookup | None":
-        item, listed = select.args["from_"].this, list_of(join.this)
+        item, listed = select.args["from_"].this, list_of(join.this, nulls=True)
         table = protected_table(item.this, within) if isinstance(item, exp.Table) and item.alias_or_name else None
         if listed is None or table is None or any(same_name(item.this, t.alias) for t in visible_in(select)):
             return None
