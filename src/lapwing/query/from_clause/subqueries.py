@@ -391,6 +391,13 @@ _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "distin
 
 def _public_subquery(node: exp.Select, input_: PublicInput, name: str, scope: Scope) -> PublicInput:
     """Bind a SELECT over one public table: columns, what is computed of them, and a condition."""
+    beyond = node.args.get("group") or next(
+        (part for item in node.expressions if (part := item.find(exp.AggFunc, exp.Window)) is not None), None
+    )
+    if beyond is not None:
+        reason = "A subquery over a public table shows its rows here, without aggregates and windows"
+        remedy = "Ask for it alone, which is free, and join its rows as a list: JOIN (VALUES ('a', 2), …) AS f (k, n)."
+        raise scope.nowhere.refusal(beyond, RefusalCause.CLAUSE_NOT_SUPPORTED, reason, remedy)
     scope.nowhere.only(node, "expressions", "from_", "where", "distinct", "with_")
     rows = rows_of(input_, scope)
     columns: dict[str, Expression] = {}
