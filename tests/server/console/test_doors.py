@@ -134,6 +134,25 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ("POST", "/console/register/check"): ("/console/register/check", {}, {**CURATES, "carol": REFUSED}),
     ("POST", "/console/register"): ("/console/register", {}, {**CURATES, "carol": REFUSED}),
     ("GET", f"{DATA}/ledger"): ("/console/data/open/ledger", {}, AUDITS),
+    ("GET", "/console/requests"): ("/console/requests", {}, OWN),
+    ("POST", "/console/requests"): (
+        "/console/requests",
+        {"dataset": "open", "reason": "For the report.", "share": "50 %"},
+        {**SEES, "alice": THERE, "audrey": FORBIDDEN, "carol": REFUSED},  # a curator sets limits
+    ),
+    **{
+        ("POST", f"/console/requests/{{request}}/{end}"): (
+            f"/console/requests/none/{end}",
+            {"dataset": "open", "reason": "No."},
+            expected,
+        )
+        for end, expected in (
+            ("approve", {**CURATES, "carol": MISSING}),
+            ("decline", {**CURATES, "carol": MISSING}),
+            ("withdraw", {**dict.fromkeys(SEES, MISSING), "nobody": LED}),
+        )
+    },
+    ("POST", f"{DATA}/access/listed"): ("/console/data/open/access/listed", {"listed": "no"}, DOES),
     ("GET", "/console/people"): ("/console/people", {}, CURATES),
     ("POST", "/console/people"): ("/console/people", {"name": "emil", "role": "analyst"}, DOES),
     ("GET", "/console/people/{name}"): ("/console/people/dora", {}, CURATES),

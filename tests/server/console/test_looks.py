@@ -61,7 +61,7 @@ PAGES: Final = {
     "batch": "/console/data/open/batch?sql=SELECT COUNT(*) AS n FROM visits;", "bought": "BOUGHT",
     "queue": "/console/questions", "queued": "QUEUED",
     "missing": "/console/nowhere", "sign-in": "/console/sign-in", "invite": "/console/invite",
-    "invited": "/console/people/emil",
+    "invited": "/console/people/emil", "requests": "/console/requests",
 }  # fmt: skip
 
 RUNS_OVER: Final = """
@@ -119,6 +119,9 @@ def peopled(world: World) -> None:
         world.service.people.change(name, team=team, by="carol")
     world.service.people.change("bob", team="nurses", by="carol")
     world.service.people.give_role("alice", "closed", "curator", by="carol")
+    for dataset, who in (("open", "alice"), ("closed", "bob")):
+        reason = {"reason": "For the yearly report on wards and the length of stays. " * 3, "share": 0.4}
+        world.ask("POST", f"/v1/datasets/{dataset}/requests", who, reason)
     world.ask("PUT", "/v1/datasets/open/teams/nurses", "carol", {"share": 0.25})
     world.ask("POST", "/v1/people", "carol", {"name": "emil", "role": "analyst", "dataset": "open", "share": 0.2})
     world.ask("POST", "/v1/people/emil/invite", "carol", {})

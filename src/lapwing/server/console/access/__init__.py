@@ -23,6 +23,7 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     budget = await visit.api.get("datasets", dataset, "budget")
     faults = await visit.api.get("datasets", dataset, "faults", limit=100)
     default_costs = await visit.api.get("datasets", dataset, "default-costs")
+    listing = await visit.api.get("datasets", dataset, "listed")
     return visit.show(
         "access/page.html",
         refused["status"] if refused else 200,
@@ -33,6 +34,7 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         standing=await state_at(visit.api, visit.caller, dataset, budget),
         faults=faults,
         default_costs=default_costs,
+        listed=listing["listed"],
         refused=refused,
         typed=visit.form if refused else {},
     )

@@ -6,7 +6,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.server.console.dashboards.monitors import monitors_of
-from lapwing.server.console.home.notices import of_accounts, of_dataset, of_monitors
+from lapwing.server.console.home.notices import of_accounts, of_dataset, of_monitors, of_requests
 from lapwing.server.console.searching import SEARCH, part_of
 from lapwing.server.console.standing import left_for, states
 from lapwing.server.console.visits import ConsolePage, PageRequest
@@ -25,6 +25,8 @@ async def show(visit: PageRequest) -> Response:
     notices = [notice for name in curated for notice in of_dataset(name, budgets[name], standing[name])]
     for name in curated:
         notices += of_monitors(name, await monitors_of(visit, name))
+    if curated:
+        notices += of_requests(await visit.api.get("requests", state="open", limit=1000), caller.name)
     if caller.may("admin"):
         notices += of_accounts(await visit.api.get("accounts"), datetime.now(UTC))
     return visit.show(
@@ -34,6 +36,7 @@ async def show(visit: PageRequest) -> Response:
         budgets=budgets,
         standing=standing,
         notices=notices,
+        listed=len(await visit.api.get("listed")),
         yours={name: left_for(one) for name, one in budgets.items()},
     )
 

@@ -1,5 +1,6 @@
-"""List notices for curators: closed data sets, failures, budgets that end soon, monitors, and accounts that expire."""
+"""List notices for curators: data sets, failures, budgets that end soon, monitors, accounts and open requests."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -86,3 +87,17 @@ def of_accounts(accounts: Sequence[Mapping[str, Any]], now: datetime) -> Iterato
                 link=f"/console/accounts/{segment(one['name'])}",
                 action="Renew or disable",
             )
+
+
+def of_requests(requests: Sequence[Mapping[str, Any]], person: str) -> Iterator[Notice]:
+    """Yield a notice for each data set with open requests of others."""
+    counts = Counter(one["dataset"] for one in requests if one["person"] != person)
+    for name, count in sorted(counts.items()):
+        yield Notice(
+            code="requests",
+            about=name,
+            text=f"{count} open {'request' if count == 1 else 'requests'} for access or a larger limit.",
+            tone="warn",
+            link="/console/requests",
+            action="Decide",
+        )

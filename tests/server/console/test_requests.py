@@ -1,0 +1,57 @@
+"""The page of requests: ask, see the state, approve and decline; and what is shown of others' texts."""
+
+from typing import Final
+
+from tests.support.server.browsing import Visitor, visitor
+from tests.support.server.world import World
+
+HERE: Final = "/console/requests"
+HOSTILE: Final = "<img src=x onerror=alert(1)> {{ 7 * 7 }}"
+
+
+def notices(who: Visitor) -> int:
+    return who.go("/console").content.decode().count('data-notice="requests"')
+
+
+def action(who: Visitor, end: str) -> str:
+    """Return where the form of a request that ends so goes."""
+    (found,) = (form.action for form in who.go(HERE).page.forms if form.action.endswith(f"/{end}"))
+    return found
+
+
+def test_access_is_asked_for_and_approved(place: World) -> None:
+    bob, carol = visitor(place, "bob"), visitor(place, "carol")
+    assert "open" not in bob.go(HERE).form("/console/requests").fields["dataset"]  # nothing of it before it is listed
+    access = carol.go("/console/data/open/access")
+    assert "no longer" not in carol.submit(access, "/access/listed").text
+    assert "ask for access" in bob.go("/console").text.lower()
+    shown = bob.submit(bob.go(HERE), HERE, dataset="open", share="20 %", reason=HOSTILE)
+    assert (shown.status, shown.path.partition("?")[0]) == (200, HERE)
+    assert "open" in shown.text
+    assert notices(carol) == 1
+    page = carol.go(HERE)
+    assert HOSTILE in page.text
+    assert page.page.forbidden == []
+    approving = action(carol, "approve")
+    assert page.form(approving).fields["share"] == "20 %"
+    assert carol.submit(page, approving).status == 200
+    assert notices(carol) == 0
+    assert "approved" in bob.go(HERE).text
+    assert place.query("bob").status == 200
+
+
+def test_a_larger_limit_is_asked_for_and_declined(place: World) -> None:
+    alice, carol = visitor(place, "alice"), visitor(place, "carol")
+    assert "/console/requests?dataset=open#new" in alice.go("/console/data/open/budget").page.links
+    refused = alice.submit(alice.go(HERE), HERE, share="200 %", reason="All of it.")
+    assert (refused.status, refused.form(HERE).fields["reason"]) == (422, "All of it.")
+    assert alice.submit(alice.go(HERE), HERE, share="1/2", reason="All of it.").status == 200
+    page = carol.go(HERE)
+    assert carol.submit(page, action(carol, "decline"), reason="").status == 422
+    assert carol.submit(carol.go(HERE), action(carol, "decline"), reason="The study has ended.").status == 200
+    shown = alice.go(HERE)
+    assert "declined" in shown.text
+    assert "The study has ended." in shown.text
+    alice.submit(shown, HERE, reason="Once more.")
+    assert alice.submit(alice.go(HERE), action(alice, "withdraw")).status == 200
+    assert notices(carol) == 0
