@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,6 +21,7 @@ from lapwing.catalog.source_names import catalog_beside, ending
 from lapwing.cli.column_options import bounds_of, types_of, values_of
 from lapwing.cli.console import complain
 from lapwing.cli.options import DEFAULT_CATALOG, Unreadable, above_zero, amount, grouped, part_of_one
+from lapwing.cli.serve_demo import CATALOG, DemoOptions, introduce
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 EXAMPLE: Final = """\b
 Examples:
   lapwing serve
+  lapwing serve --demo
   lapwing serve lapwing.toml --task question.toml
   lapwing serve visits.lapwing.toml staff.lapwing.toml --port 8080
   lapwing serve visits.parquet --privacy-unit person_id --epsilon 3 --delta 1e-6 \\
@@ -348,6 +350,7 @@ def command(
     reports: ReportOptions,
     operation: OperationOptions,
     protection: ServedFileOptions,
+    demo: DemoOptions,
 ) -> None:
     """Serve data sets over HTTP, with people, tokens and limits under one budget for each."""
     try:
@@ -358,6 +361,18 @@ def command(
         raise InvalidParameter(
             f"The service needs {missing.name}, which is not installed. Run `pip install 'lapwing-dp[server]'`."
         ) from None
+    demo.require_alone(
+        sources,
+        host=listening.host != ListeningOptions().host,
+        people=foundation.people,
+        data=foundation.data,
+        workers=foundation.workers > 1,
+        tls_cert=certificates.tls_cert,
+        behind_proxy=certificates.behind_proxy,
+        public_url=certificates.public_url,
+        task=reports.tasks,
+        privacy_unit=protection.privacy_unit,
+    )
     endpoint = listener.Endpoint(
         host=listening.host,
         port=listening.port,
@@ -373,6 +388,9 @@ def command(
         raise InvalidParameter(
             "With --openid, give the public address by --public-url, because the provider sends people back there."
         )
+    if demo.demo:
+        _serve_demo(demo, settings, endpoint, reports)
+        return
     usual = [] if foundation.data else [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]
     catalogs = protection.catalogs(sources or usual)
     reports.require_served(foundation.workers)
@@ -382,6 +400,20 @@ def command(
         _serve(config, foundation.workers, reports)
     except KeyboardInterrupt:  # uvicorn raises it again when all is closed
         _say("Ended.")
+
+
+def _serve_demo(demo: DemoOptions, settings: "ServiceSettings", endpoint: "Endpoint", reports: ReportOptions) -> None:
+    """Serve the shipped data set from a folder of its own, until the process is told to end."""
+    from lapwing.server.log import open_log
+    from lapwing.server.workers import ProcessConfig
+
+    open_log()
+    try:
+        with demo.folder() as folder:
+            config = ProcessConfig(catalogs=(folder / CATALOG,), people=None, settings=settings, endpoint=endpoint)
+            _serve(config, 1, reports, lambda service: introduce(service, endpoint.callers_address))
+    except KeyboardInterrupt:
+        _say("Ended." if demo.keep else "Ended. The demo and its folder are removed.")
 
 
 def _settings(foundation: StorageOptions, limits: LimitOptions, operation: OperationOptions) -> "ServiceSettings":
@@ -405,14 +437,24 @@ def _settings(foundation: StorageOptions, limits: LimitOptions, operation: Opera
     )
 
 
-def _serve(config: "ProcessConfig", workers: int, reports: ReportOptions) -> None:
-    """Open all that is served, say where, and answer until the process is told to end."""
+def _serve(
+    config: "ProcessConfig",
+    workers: int,
+    reports: ReportOptions,
+    prepare: "Callable[[Service], None]" = lambda _: None,
+) -> None:
+    """Open all that is served, say where, and answer until the process is told to end.
+
+    Args:
+        prepare: What is done with the service before it listens.
+    """
     from lapwing.server import listener
     from lapwing.server.workers import opened, run_workers
 
     listener.require_free(config.endpoint)
     with ExitStack() as stack:
         service = stack.enter_context(opened(config, asking=workers == 1))
+        prepare(service)
         collectors = stack.enter_context(reports.collecting())
         _say_where(service, config.endpoint)
         for collector in collectors.values():
