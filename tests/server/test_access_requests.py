@@ -17,6 +17,7 @@ from lapwing.server.access_requests import AccessRequest, AccessRequests
 from lapwing.server.people import DAY, People
 from lapwing.server.sqlite_store import SqliteStore
 from lapwing.server.store import ServiceStore, StoreConnection
+from tests.support.cli.command import Outcome, Run
 from tests.support.server.world import World, on_both
 
 REASON: Final = "For the yearly report on wards."
@@ -303,3 +304,31 @@ def test_reasons_are_in_no_log(world: World, planted: bool) -> None:
 def test_no_request_is_made_by_a_token_that_may_only_read(world: World) -> None:
     world.tokens["reader"], _ = world.service.people.issue("alice", label="", scopes={"read"}, seconds=DAY, by="carol")
     assert asked(world, "reader", share=0.5).status == FORBIDDEN
+
+
+# ---- By command ----
+
+
+def test_requests_by_command(world: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def do(who: str, *words: str) -> Outcome:
+        monkeypatch.setenv("LAPWING_TOKEN", world.tokens[who])
+        return run("requests", *words, "--server", world.address)
+
+    listed(world)
+    made = do("bob", "ask", "open", "--reason", REASON, "--share", "1/5")
+    assert made.status == 0
+    id_ = made.out.partition(":")[0]
+    assert REASON.split()[-1] in do("carol", "list").out
+    assert do("alice", "list", "--format", "json").out.split() == ["{", '"requests":', "[]", "}"]
+    assert do("alice", "approve", id_).status == do("bob", "approve", "none").status == 2
+    assert do("bob", "approve", id_).status == 5
+    assert do("carol", "approve", id_, "--share", "1/10").status == 0
+    assert world.ask("GET", "/v1/datasets/open/grants", "carol").document["people"]["bob"] == "0.1"
+    more, other = (do("bob", "ask", "open", "--reason", REASON).out.partition(":")[0] for _ in range(2))
+    assert other == ""  # one is open
+    assert do("carol", "decline", more, "--reason", "No more is left.").status == 0
+    assert own(world)[0]["answer"] == "No more is left."
+    last = do("bob", "ask", "open", "--reason", REASON).out.partition(":")[0]
+    assert do("bob", "withdraw", last).status == 0
+    monkeypatch.delenv("LAPWING_SERVER", raising=False)
+    assert run("requests", "list").status == 2

@@ -57,6 +57,7 @@ SECTIONS: Final = {
         "people": ("service.people", "Add people to a service and set their roles."),
         "token": ("service.tokens", "Create, list and revoke tokens."),
         "grant": ("service.grant", "Let people query a data set, and set how much."),
+        "requests": ("service.requests", "Ask for access or more budget; decide requests."),
         "policy": ("service.policy", "Share a budget among people; stop a data set."),
         "audit-log": ("audit_log", "Show who did what to people, rights and data."),
     },

@@ -6,6 +6,7 @@ from typing import Any, Final, final
 from urllib.parse import quote
 
 from lapwing.client.transport import ServerConnection, chosen_dataset, dataset_path
+from lapwing.documents.access_request_document import AccessRequestDocument
 from lapwing.documents.people_document import (
     DefaultCostDocument,
     Division,
@@ -19,6 +20,7 @@ from lapwing.documents.people_document import (
     Role,
     TokenDocument,
 )
+from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import written
 
 PEOPLE: Final = "/v1/people"
@@ -175,6 +177,50 @@ class RemoteAccess:
         """Stop the data set: nothing is charged once this returns; or let it go on."""
         policy: PolicyDocument = self._connection.put(f"{self._path}/stop", {"stopped": stopped})
         return policy
+
+
+@final
+class RemoteRequests:
+    """Requests for access or a larger limit at a server: one's own, and those that one decides."""
+
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
+
+    def all(self) -> list[AccessRequestDocument]:
+        """Return all that one may see, open ones first."""
+        return self._connection.listed("/v1/requests", "id")
+
+    def ask(self, dataset: str, reason: str, share: Fraction | None) -> AccessRequestDocument:
+        """Ask for access, or for a larger limit."""
+        body = {"reason": reason, "share": _text(share)}
+        made: AccessRequestDocument = self._connection.post(f"{dataset_path(dataset)}/requests", body)
+        return made
+
+    def approve(self, id_: str, share: Fraction | None) -> AccessRequestDocument:
+        """Approve a request, with its own limit or another one."""
+        body = {} if share is None else {"share": _text(share)}
+        done: AccessRequestDocument = self._connection.post(f"{self._path(id_)}/approve", body)
+        return done
+
+    def decline(self, id_: str, reason: str) -> AccessRequestDocument:
+        """Decline a request."""
+        done: AccessRequestDocument = self._connection.post(f"{self._path(id_)}/decline", {"reason": reason})
+        return done
+
+    def withdraw(self, id_: str) -> None:
+        """Withdraw one's own request."""
+        self._connection.delete(self._path(id_))
+
+    def _path(self, id_: str) -> str:
+        """Return the path of a request, by its data set.
+
+        Raises:
+            InvalidParameter: If no request that one may see has this id.
+        """
+        for one in self.all():
+            if one["id"] == id_:
+                return f"{dataset_path(one['dataset'])}/requests/{quote(id_, safe='')}"
+        raise InvalidParameter("There is no request of this id. `lapwing requests list` shows all that you may see.")
 
 
 def _text(number: Fraction | None) -> str | None:

@@ -1,0 +1,110 @@
+"""`lapwing requests`: ask for access or a larger limit at a service, and as a curator decide."""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lapwing.cli import figures, options
+from lapwing.cli.characters import to_json, visible
+from lapwing.cli.console import Fitted, new_table, print_text, show, text
+from lapwing.cli.service.grant import share_of_budget
+from lapwing.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from lapwing.client.administration import RemoteRequests
+
+app = typer.Typer(
+    help="Ask for access or a larger limit, and decide requests.",
+    epilog=options.examples(
+        "lapwing requests list", "lapwing requests ask visits --reason 'For the report on wards.' --share 1/5"
+    ),
+    rich_markup_mode=None,
+)
+Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a request, from `list`.", show_default=False)]
+WHAT = {"access": "access", "budget": "a larger limit"}
+
+
+@app.callback()
+def requests() -> None:
+    """Ask for access or a larger limit at a server, and decide requests (for the curator)."""
+
+
+@app.command("list", epilog=options.examples("lapwing requests list"), short_help="List requests.")
+def show_requests(
+    form: options.ReportFormat = options.ReportFormatName.table,
+    server: options.Server = None,
+) -> None:
+    """List your own requests, and those for the data sets that you look after. Open ones come first."""
+    every = _opened(server).all()
+    if form is options.ReportFormatName.json:
+        print_text(to_json({"requests": every}))
+        return
+    table = new_table("id", "person", "data set", "for", "limit", "state", "sent", "reason")
+    for one in every:
+        share = "" if one["share"] is None else figures.share(float(Fraction(one["share"])))
+        said = one["reason"] if one["answer"] is None else f"{one['reason']} ({one['answer']})"
+        row = (one["id"], one["person"], one["dataset"], WHAT[one["kind"]], share, one["state"], one["created"][:10])
+        table.add_row(*map(text, (*row, said)))
+    show(Fitted(table))
+
+
+@app.command(
+    epilog=options.examples("lapwing requests ask visits --reason 'For the report on wards.'"),
+    short_help="Ask for access or a larger limit.",
+)
+def ask(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="The data set.", show_default=False)],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why you ask; curators read it.")],
+    share: Annotated[Fraction | None, options.amount(share_of_budget, "The limit that you want.")] = None,
+    server: options.Server = None,
+) -> None:
+    """Ask for access to a listed data set, or for a larger limit at one that you query."""
+    made = _opened(server).ask(dataset, reason, share)
+    print_text(f"{made['id']}: you asked for {WHAT[made['kind']]} on {visible(dataset)}. A curator decides.\n")
+
+
+@app.command(
+    epilog=options.examples("lapwing requests approve ID", "lapwing requests approve ID --share 1/10"),
+    short_help="Approve a request.",
+)
+def approve(
+    id_: Id,
+    share: Annotated[
+        Fraction | None, options.amount(share_of_budget, "Another limit than the one in the request.")
+    ] = None,
+    server: options.Server = None,
+) -> None:
+    """Approve a request. Its person may then query the data set, up to the limit."""
+    done = _opened(server).approve(id_, share)
+    print_text(f"{visible(done['person'])} may query {visible(done['dataset'])}.\n")
+
+
+@app.command(
+    epilog=options.examples("lapwing requests decline ID --reason 'The study has ended.'"),
+    short_help="Decline a request.",
+)
+def decline(
+    id_: Id,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the person reads it.")],
+    server: options.Server = None,
+) -> None:
+    """Decline a request, with a reason."""
+    done = _opened(server).decline(id_, reason)
+    print_text(f"Declined the request of {visible(done['person'])}.\n")
+
+
+@app.command(epilog=options.examples("lapwing requests withdraw ID"), short_help="Withdraw your own request.")
+def withdraw(id_: Id, server: options.Server = None) -> None:
+    """Withdraw an open request of yours."""
+    _opened(server).withdraw(id_)
+    print_text("Withdrew your request.\n")
+
+
+def _opened(server: str | None) -> "RemoteRequests":
+    if server is None:
+        raise InvalidParameter("Requests are at a server. Give its address by --server or LAPWING_SERVER.")
+    from lapwing.client.administration import RemoteRequests  # here, so that `lapwing --help` loads no engine
+    from lapwing.client.transport import ServerConnection
+
+    return RemoteRequests(ServerConnection(server, options.token_for_server()))
