@@ -37,7 +37,7 @@ class ListedDataset(TypedDict):
     contact: NotRequired[str]
 
 
-class Listing(TypedDict):
+class ListingDocument(TypedDict):
     """Whether people without access see that a data set exists."""
 
     listed: bool

@@ -9,7 +9,7 @@ from pydantic import Field, StrictBool
 from lapwing.documents.access_request_document import (
     AccessRequestDocument,
     ListedDataset,
-    Listing,
+    ListingDocument,
     RequestKind,
     RequestState,
 )
@@ -77,13 +77,13 @@ def listed(service: OfService, caller: Caller = READER) -> list[ListedDataset]:
 
 
 @router.get("/datasets/{dataset}/listed", tags=["admin"])
-def listing(service: OfService, dataset: str, caller: Caller = CURATOR) -> Listing:
+def listing(service: OfService, dataset: str, caller: Caller = CURATOR) -> ListingDocument:
     """Tell whether people without access see that a data set exists."""
     return {"listed": service.access_requests.is_listed(service.datasets.visible(caller, dataset).name)}
 
 
 @router.put("/datasets/{dataset}/listed", tags=["admin"])
-def set_listed(service: OfService, dataset: str, body: ListingBody, caller: Caller = CURATOR) -> Listing:
+def set_listed(service: OfService, dataset: str, body: ListingBody, caller: Caller = CURATOR) -> ListingDocument:
     """Show people without access that a data set exists, so that they can ask for access; or hide it from them."""
     name = service.datasets.visible(caller, dataset).name
     service.access_requests.set_listed(name, listed=body.listed, by=caller.name)
