@@ -487,7 +487,7 @@ def prices_of_rows(squared: bool, products: bool = False) -> Iterator[tuple[Frac
     draw = Random(f"rows {squared}")
     power = 2 if squared else 1
     rows = [(x, y) for x in (None, *range(-2, 7)) for y in (None, 0, 1, 3)]
-    for place in range(400 if is_long() else 20):
+    for place in range(400 if is_long() else 40 if products else 20):
         # A sum and the NULLs, of which the latter lose more; two sums of x; and any others.
         several = 1 + place % 4
         chosen = NULLABLE[6:8] if place == 1 else draw.sample(NULLABLE, several)

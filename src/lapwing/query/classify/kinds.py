@@ -12,6 +12,7 @@ protected  released    constants of a query that is asked first, if a row meets 
 released   released    post-processing (`compositions`)
 released   public      post-processing (`public_answers`)
 public     public      exact and free: no question is asked (`compositions`), as are lists of constants
+protected  constants   functions of the row, where it meets one row of a list or none (`listed_joins`)
 any        constants   as many copies of the rows as the list has (`listed_values`)
 
 The proofs are in `docs/theory/relations.md`.
