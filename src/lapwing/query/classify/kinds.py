@@ -185,7 +185,7 @@ def stands_in_from(query: exp.Query) -> bool:
 def tables_of_with(query: exp.Expr) -> list[exp.Expression]:
     """Return the common table expressions of a query."""
     clause = query.args.get("with_")
-    return [] if clause is None else list(clause.expressions)
+    return list(clause.expressions) if isinstance(clause, exp.With) else []
 
 
 def needed_by(select: exp.Expression, visible: Tables) -> list[exp.Expression]:

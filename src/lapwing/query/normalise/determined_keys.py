@@ -184,10 +184,9 @@ class _Grouped:
 def _item(
     node: exp.Expression, join: exp.Join | None, visible: Sequence[exp.Expression], within: Scope
 ) -> _NamedRelation:
-    name = node.alias_or_name.casefold()
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-        return _NamedRelation(name, None, None, join)
-    identifier = node.this
+        return _NamedRelation(node.alias.casefold(), None, None, join)
+    name, identifier = node.alias_or_name.casefold(), node.this
     if any(same_name(identifier, str(table.alias)) for table in visible):
         return _NamedRelation(name, None, None, join)
     protected = protected_table(identifier, within)

@@ -11,6 +11,7 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.query.from_clause.scope import Scope
+from lapwing.query.normalise.correlated_results import with_joined_results
 from lapwing.query.normalise.determined_keys import with_determined_keys
 from lapwing.query.normalise.exists_by_comparison import with_compared_extremes
 from lapwing.query.normalise.extremes_of_keys import with_extremes_of_rows
@@ -49,6 +50,10 @@ def _public_numbers(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_public_numbers(parsed.select, within) if within.catalog.public_tables else None
 
 
+def _correlated_results(parsed: Parsed, within: Scope) -> exp.Select | None:
+    return with_joined_results(parsed.select, within) if within.catalog.public_tables else None
+
+
 def _unmatched_rows(parsed: Parsed, within: Scope) -> exp.Select | None:
     return with_unmatched_rows(parsed.select, within) if within.catalog.public_tables else None
 
@@ -70,8 +75,8 @@ def _released_lists(parsed: Parsed, within: Scope) -> exp.Select | None:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    _spellings, _public_groups, _public_constants, _compared_extremes, _public_numbers, _unmatched_rows,
-    _determined_keys, _extremes_of_keys, _released_subqueries, _released_lists,
+    _spellings, _public_groups, _public_constants, _compared_extremes, _public_numbers,
+    _correlated_results, _unmatched_rows, _determined_keys, _extremes_of_keys, _released_subqueries, _released_lists,
 )  # fmt: skip
 """In this order: later rules see what earlier ones wrote."""
 

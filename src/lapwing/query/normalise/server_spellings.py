@@ -35,7 +35,7 @@ def of_server(node: exp.Expression) -> exp.Expression | None:
         return _named_part(parts[0], parts[1])
     if name == "DATEADD" and len(parts) == 3:
         return _beginning(parts[0], [part for part in parts[1:] if not _is_zero(part)])
-    if name == "JSON_VALUE" and len(parts) == 2 and isinstance(parts[1], exp.Literal) and parts[1].is_string:
+    if name == "JSON_VALUE" and len(parts) == 2 and _is_text(parts[1]):
         return exp.JSONValue(this=parts[0].copy(), path=DuckDB().to_json_path(parts[1]))
     return None
 
@@ -108,3 +108,7 @@ def _columns_of(select: exp.Select, within: Scope) -> list[str] | None:
         found += [column.name for column in table.columns]
         found += [] if protected is None else [unit_of(protected) or ""]
     return found
+
+
+def _is_text(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Literal) and has_only(node, "this", "is_string") and node.is_string
