@@ -454,6 +454,9 @@ def _distinct(
     if shown.unit is None:
         reason = f"{name} without the privacy unit would merge the rows of different units"
         remedy = "Add the privacy unit to the SELECT list, or ask for COUNT(DISTINCT x)."
+        if any(join.args.get("side") == "LEFT" for join in node.args.get("joins") or ()):
+            first = node.args["from_"].this.alias_or_name
+            remedy = f"Show the unit of '{first}', which a LEFT JOIN leaves as it is, or ask for COUNT(DISTINCT x)."
         raise rows.refusal(node, RefusalCause.MIXES_UNITS, reason, remedy)
     expressions = tuple(sorted(dict.fromkeys(shown.columns.values()), key=str))
     named = fresh("d", [expression.type for expression in expressions], input_.selection.relation)
