@@ -62,6 +62,15 @@ class ColumnPreview:
     half_width: float | None
     selected: bool = False
 
+    @property
+    def error(self) -> str:
+        """The promised ± as a text, or why there is none."""
+        if self.half_width is not None:
+            return figures.margin(self.half_width)
+        if self.rests_on:
+            return "depends on the data"
+        return "chosen privately" if self.selected else "public"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartPreview:
@@ -99,6 +108,7 @@ class Preview:
         epsilon: the (epsilon, delta) reading of only that price.
         share_of_remaining: price over what is left for the caller (above 1: refused), of the loss or of the delta for
             private keys; the larger of both.
+        share_of_budget: price over the whole budget; None of a service that does not say it.
         remaining: what is left of the budget, and of the share that a service gives its caller.
         fits: how many questions of this price it holds.
         refusal: the refusal if you ask now; None if there would be none.
@@ -109,6 +119,8 @@ class Preview:
         delta: the part of the delta for keys that the selection of private keys takes.
         selection: how these are chosen, None if all keys are public.
         sharpens: whether the price is only what a stored, less accurate answer lacks.
+        epsilon_before: the (epsilon, delta) reading of what that answer cost; None if it sharpens none, or several.
+        epsilon_in_all: the same of both together.
         parts: of data in parts, those that the question reads and is charged to; None if it is charged to all. Then
             `remaining` and `share_of_remaining` count only these parts.
         elsewhere: what the other kind of ledger would give, as long as nothing was charged and it can still be chosen.
@@ -134,18 +146,41 @@ class Preview:
     refusal: str | None = None
     refusal_code: str | None = None
     elsewhere: LedgerPreview | None = None
+    share_of_budget: float | None = None
+    epsilon_before: float | None = None
+    epsilon_in_all: float | None = None
 
     @property
     def stored(self) -> bool:
         """Whether the answer was bought before, so that asking again is free."""
         return self.cost.amount == 0
 
+    @property
+    def free(self) -> str:
+        """Why it is free, if it is. The text does not name the buyer, because this may be somebody else."""
+        return figures.FREE if self.price.amount else figures.NOTHING_PROTECTED
+
+    @property
+    def part_of_budget(self) -> str:
+        """The share of the budget that it takes, and how many such queries fit in what is left for the caller.
+
+        If the delta for private keys limits their number, the text adds its share.
+        """
+        if self.share_of_budget is None:
+            part = f"{figures.share(self.share_of_remaining)} of what is left for you"
+        else:
+            part = f"{figures.share(self.share_of_budget)} of the budget"
+        loss = float(self.price.amount / self.remaining.amount) if self.remaining.amount else self.share_of_remaining
+        if self.delta and self.share_of_remaining > loss:
+            part += f", and {figures.share(self.share_of_remaining)} of the delta that is left for finding groups"
+        return f"{part}; {figures.such_queries(self.fits)} in what is left for you"
+
     def _repr_html_(self) -> str:
         keys = f", δ = {figures.delta(self.delta)}" if self.delta else ""
         price = f"ε = {figures.epsilon(self.epsilon)}{keys}"
-        left = f"{figures.share(self.share_of_remaining)} of what is left for you"
-        cost = "free" if self.stored else f"{price}; {left}, which pays for {self.fits:,} such queries"
-        rows = [[column.name, self._error(column), ", ".join(column.rests_on)] for column in self.columns]
+        whole = "" if self.epsilon_in_all is None else f", in all {figures.epsilon(self.epsilon_in_all)} for this query"
+        cost = self.free if self.stored else f"{price}{whole}; {self.part_of_budget}"
+        rows = [[column.name, column.error, ", ".join(column.rests_on)] for column in self.columns]
         return "".join(
             (
                 figures.html_heading(f"Preview: {'free' if self.stored else price}. Lapwing read no rows."),
@@ -156,13 +191,7 @@ class Preview:
                     ("protects", self.unit),
                     ("uses", self.bound),
                     ("groups", "not known before" if self.cells is None else f"{self.cells:,}"),
-                    *(("note", note) for note in self.notes),
+                    *(("note", f"{note}.") for note in self.notes),
                 ),
             )
         )
-
-    @staticmethod
-    def _error(column: ColumnPreview) -> str:
-        if column.half_width is not None:
-            return figures.margin(column.half_width)
-        return "from its parts" if column.rests_on else figures.NOTHING

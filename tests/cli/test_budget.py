@@ -161,7 +161,8 @@ def test_explain_says_whose_epsilon_it_is_and_how_many_fit(folder: Path, run: Ru
     price = next(line for line in said.split("\n") if line.startswith("cost"))
     assert price.endswith("epsilon 0.9 for this query")
     left = next(line for line in said.split("\n") if line.startswith("budget"))
-    assert left.endswith("1 such query fits" if document["fits"] == 1 else f"{document['fits']:,} such queries fit")
+    fits = "1 such query fits" if document["fits"] == 1 else f"{document['fits']:,} such queries fit"
+    assert left.endswith(f"{fits} in what is left for you")
     assert said.count("epsilon") == 1
     for number in range(document["fits"]):
         question = f"SELECT plan, COUNT(*) AS n, AVG(cost) AS c{number} FROM visits WHERE cost > {number} GROUP BY plan"

@@ -22,7 +22,7 @@ def test_explain_says_what_is_charged_and_left(wards: Path, run: Run) -> None:
     run("query", about(2), "--epsilon", "0.6")
     said = run("explain", about(1, 2), "--epsilon", "0.3", "--verbose").out
     assert "charged to  parts 1 (ε 0 spent, ε 1 left), 2 (ε 0.6 spent, ε 0.4 left) of the data, no others" in said
-    assert "75 % of what is left" in said
+    assert "30 % of the budget" in said
     document = json.loads(run("explain", about(1, 2), "--epsilon", "0.3", "--format", "json").out)
     assert [(part["part"], part["remaining"]["amount"]) for part in document["parts"]] == [("1", "1"), ("2", "0.4")]
     whole = run("explain", about(), "--epsilon", "0.3")

@@ -45,7 +45,7 @@ def test_explain_at_an_assumed_count_and_at_an_error(visits: Path, run: Run) -> 
 @pytest.mark.long
 def test_explain_says_when_it_would_be_free_or_refused(visits: Path, run: Run) -> None:
     run("query", COUNT, "--epsilon", "2")
-    assert "this result before" in run("explain", COUNT, "--epsilon", "2").out
+    assert "it was bought before" in run("explain", COUNT, "--epsilon", "2").out
     assert "would be refused" in run("explain", BY_PLAN, "--epsilon", "2.9").out
     assert json.loads(run("explain", BY_PLAN, "--epsilon", "2.9", "--format", "json").out)["share_of_remaining"] > 1
 

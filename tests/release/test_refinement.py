@@ -148,6 +148,11 @@ def test_explain_says_that_it_is_a_difference(session: Session) -> None:
     assert further.price == further.cost < full.price
     assert further.share_of_remaining < full.share_of_remaining
     assert session.budget() == before, "explaining costs nothing"
+    answer = session.sql(text, epsilon=2)
+    view = session.budget()
+    assert further.share_of_budget == float(answer.cost.amount / view.total.amount)
+    assert further.epsilon_before == before.spent.to_epsilon(delta=view.delta - view.delta_keys)
+    assert further.epsilon_in_all == view.spent.to_epsilon(delta=view.delta - view.delta_keys)
 
 
 @pytest.mark.long

@@ -129,6 +129,13 @@ def test_explain_says_before_what_an_answer_says_of_ranks(opened: Open) -> None:
             assert codes.count("rank_error") == text.count(" AS ")
 
 
+def test_a_note_on_ranks_names_the_number_and_not_an_end_of_its_interval(opened: Open) -> None:
+    with opened("pure") as session:
+        ends = "DP_INTERVAL_LOW(MEDIAN(cost)) AS low, MEDIAN(cost) AS middle, DP_INTERVAL_HIGH(MEDIAN(cost)) AS high"
+        notes = session.explain(f"SELECT {ends} FROM visits", epsilon=4).notes
+        assert [note.partition(":")[0] for note in notes if code_of(note) == RANK_ERROR] == ["middle"]
+
+
 def test_a_group_of_too_few_rows_shows_no_value(opened: Open) -> None:
     """Namely of fewer, by their noisy number, than its rank may be off by."""
     with opened("pure") as session:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lapwing.answer.python_values import Cell
 from lapwing.privacy import figures
-from lapwing.privacy.figures import epsilon, level, plain, separated, with_margins
+from lapwing.privacy.figures import FREE, NOTHING_PROTECTED, epsilon, level, plain, separated, with_margins
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.columns import Shape
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
@@ -65,7 +65,7 @@ class Bought(Protocol):
 def cost_in_words(answer: Bought, delta: Fraction | None = None) -> str:
     """Return what an answer cost: as an epsilon, which is how questions say it, where the budget's delta is known."""
     if not answer.cost.amount:
-        return "free: bought before" if answer.stored else "free: nothing in it comes from protected rows"
+        return FREE if answer.stored else NOTHING_PROTECTED
     return f"cost {answer.cost if delta is None else f'ε = {epsilon(answer.cost.to_epsilon(delta=delta))}'}"
 
 

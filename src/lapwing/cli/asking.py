@@ -95,7 +95,7 @@ def besides(notes: Sequence[str], known: "Sequence[Note]") -> list[str]:
 
 def paid_for(answer: "AnswerShown") -> str:
     """Say that an answer that was not seen can be asked for again."""
-    paid = "You bought this result before" if answer.stored else "The cost is charged, and the result is stored"
+    paid = "The result was bought before" if answer.stored else "The cost is charged, and the result is stored"
     return f"{paid}. Run the query again: that is free."
 
 
@@ -224,7 +224,7 @@ def _price_in_all(answer: "AnswerShown", view: "BudgetView", paid: "Sequence[His
 def price_of(answer: "AnswerShown", view: "BudgetView") -> str:
     """Say what an answer cost, by the epsilon of this query by itself."""
     if not answer.cost.amount:
-        return "free: it was bought before" if answer.stored else "free: nothing in it comes from protected rows"
+        return figures.FREE if answer.stored else figures.NOTHING_PROTECTED
     alone = figures.epsilon(answer.cost.to_epsilon(delta=view.delta - view.delta_keys))
     return (
         f"epsilon {alone} for this query, {figures.share(float(answer.cost.amount / view.total.amount))} of the budget"

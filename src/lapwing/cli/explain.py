@@ -14,7 +14,7 @@ from lapwing.cli.figures import delta, left, loss, margin, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.first_contact import FileProtectionOptions, PricedText, open_asked, question_of, split_asked
 from lapwing.cli.question import pointing_at, require_at_most_one
-from lapwing.privacy.figures import NOTHING, separated
+from lapwing.privacy.figures import NOTHING, separated, such_queries
 
 if TYPE_CHECKING:
     from lapwing.client import RemoteSession
@@ -30,6 +30,10 @@ Examples:
 
 _TERMS: Final = (
     "sensitivity is the most that one unit changes a number, over all groups. Scale is the width of the noise"
+)
+_ADDED: Final = (
+    "Lapwing charges only the difference to an earlier result of this query. Both together can cost a little more than "
+    "one result, because Lapwing rounds their mean once more"
 )
 _ASSUMED = (
     "the ± of an average covers the worst case, which is an average at a bound. The ± of the result may be smaller, "
@@ -95,12 +99,14 @@ def as_page(preview: "Preview", neighbouring: str, *, verbose: bool = False) -> 
 def _besides(preview: "Preview") -> list[str]:
     """Return the notes that a preview has only here: what the assumed rows mean, and the words of its tables."""
     assumed = preview.assuming_count is not None and any(column.half_width is not None for column in preview.columns)
-    return [*([_ASSUMED] if assumed else []), *([_TERMS] if preview.measures else [])]
+    return [
+        *([_ADDED] if preview.epsilon_in_all is not None else []),
+        *([_ASSUMED] if assumed else []),
+        *([_TERMS] if preview.measures else []),
+    ]
 
 
 def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[str, str]]:
-    which = "by itself" if preview.sharpens else "for this query"
-    price = f"epsilon {epsilon_text(preview.epsilon)} {which}"
     noise = ", each with its own noise" if preview.measures else ""
     match preview.cells:
         case None if preview.selection is None:
@@ -115,8 +121,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
         cells = f"some of {preview.cells:,} groups, which are chosen with noise"
     chosen = preview.selection
     wanted = "a bound" if chosen is None else "finding the groups"
-    price += f", and delta {delta(preview.delta)} for {wanted}" if preview.delta else ""
-    price += ", to make an earlier result more exact" if preview.sharpens else ""
+    price = _price(preview) + (f", and delta {delta(preview.delta)} for {wanted}" if preview.delta else "")
     parts = [
         f"{part.part} ({loss(part.spent)} spent, {left(part.remaining)} left)" if verbose else part.part
         for part in preview.parts or ()
@@ -125,46 +130,47 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
         ("protects", f"{preview.unit}, {NEIGHBOURS[neighbouring]}"),
         ("uses", preview.bound),
         ("result", cells),
-        ("cost", price),
-        *([] if chosen is None else [("of this", _share_of_choice(chosen))]),
+        ("cost", preview.free if preview.stored else price),
+        *([] if chosen is None or preview.stored else [("of this", _share_of_choice(chosen))]),
         *([] if preview.parts is None else [("charged to", f"{names(parts)} of the data, no others")]),
-        ("budget", _cost(preview)),
-        *([] if preview.elsewhere is None else [("elsewhere", _elsewhere(preview, preview.elsewhere))]),
-        *([("ledger", loss(preview.price))] if verbose else []),
+        *_budget(preview),
+        *([] if preview.elsewhere is None else [("instead", _instead(preview, preview.elsewhere))]),
+        *([("ledger", loss(preview.price))] if verbose and not preview.stored else []),
     ]
 
 
-def _cost(preview: "Preview") -> str:
-    """Return what a question would take of what its caller may use, and why it would be refused, if it would be."""
+def _price(preview: "Preview") -> str:
+    """Return what a question costs as an epsilon; of a refinement, together with what was paid before it."""
+    added = epsilon_text(preview.epsilon)
+    if preview.epsilon_before is not None and preview.epsilon_in_all is not None:
+        paid, whole = epsilon_text(preview.epsilon_before), epsilon_text(preview.epsilon_in_all)
+        return f"epsilon {whole} for this query in all: {paid} was paid before for a less exact result"
+    if preview.sharpens:
+        return f"epsilon {added} by itself, to make an earlier result more exact"
+    return f"epsilon {added} for this query"
+
+
+def _budget(preview: "Preview") -> list[tuple[str, str]]:
+    """Return what a question takes of the budget, or why it would be refused; nothing if it is free."""
     if preview.stored:
-        return (
-            "free: you bought this result before"
-            if preview.price.amount
-            else "free: nothing in it comes from protected rows"
-        )
+        return []
     if preview.refusal is not None:
-        return f"it would be refused: {preview.refusal}"
-    return f"{share(preview.share_of_remaining)} of what is left; {_such_questions(preview.fits)}"
+        return [("budget", f"it would be refused: {preview.refusal}")]
+    adds = "this adds " if preview.sharpens else ""
+    return [("budget", f"{adds}{preview.part_of_budget}")]
 
 
-def _such_questions(count: int) -> str:
-    return "1 such query fits" if count == 1 else f"{count:,} such queries fit"
-
-
-def _elsewhere(preview: "Preview", other: "LedgerPreview") -> str:
-    """Say what the other kind of ledger would give for the same epsilon."""
+def _instead(preview: "Preview", other: "LedgerPreview") -> str:
+    """Say what the other kind of ledger would give for the same epsilon, and who can still have it."""
     widths = zip(preview.measures, other.half_widths, strict=True)
     named = [f"{one.measure} {margin(width)}" for one, width in list(widths)[:3]]
     ledger = f"{other.measure} ledger of delta {delta(other.delta)}" if other.delta else f"{other.measure} ledger"
-    return f"a {ledger}, chosen at the start, would give {', '.join(named)}; {_such_questions(other.fits)}"
+    made = f"if the curator had made a {ledger} (`lapwing init --measure {other.measure}`; not changeable now)"
+    return f"{made}: {', '.join(named)}; {such_queries(other.fits)}"
 
 
 def _promise(column: "ColumnPreview") -> Text:
-    if column.half_width is not None:
-        return text(margin(column.half_width), "cyan")
-    if column.rests_on:
-        return text("depends on the data")
-    return text("chosen privately" if column.selected else "public")
+    return text(column.error, *(["cyan"] if column.half_width is not None else []))
 
 
 def _measures(preview: "Preview") -> RenderableType:

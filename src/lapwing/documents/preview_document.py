@@ -42,6 +42,7 @@ class PreviewDocument(TypedDict):
     epsilon_means: str
     stored: bool
     share_of_remaining: float | None
+    share_of_budget: NotRequired[float | None]
     remaining: Record
     fits: int
     refusal: str | None
@@ -53,6 +54,8 @@ class PreviewDocument(TypedDict):
     neighbouring: str
     assuming_count: int | None
     sharpens: bool
+    epsilon_before: NotRequired[float | None]
+    epsilon_in_all: NotRequired[float | None]
     selection: dict[str, Any] | None
     columns: list[dict[str, Any]]
     measures: list[dict[str, Any]]
@@ -73,6 +76,7 @@ def preview_document(preview: Preview, neighbouring: str) -> PreviewDocument:
         "epsilon_means": "the cost of this query by itself",
         "stored": preview.stored,
         "share_of_remaining": part if math.isfinite(part) else None,
+        "share_of_budget": preview.share_of_budget,
         "remaining": preview.remaining.to_record(),
         "fits": preview.fits,
         "refusal": preview.refusal,
@@ -84,6 +88,8 @@ def preview_document(preview: Preview, neighbouring: str) -> PreviewDocument:
         "neighbouring": neighbouring,
         "assuming_count": preview.assuming_count,
         "sharpens": preview.sharpens,
+        "epsilon_before": preview.epsilon_before,
+        "epsilon_in_all": preview.epsilon_in_all,
         "selection": None if preview.selection is None else asdict(preview.selection),
         "columns": [asdict(column) for column in preview.columns],
         "measures": [asdict(measure) for measure in preview.measures],
@@ -152,4 +158,7 @@ def preview_of(document: Mapping[str, Any]) -> Preview:
             half_widths=tuple(other["half_widths"]),
             fits=other["fits"],
         ),
+        share_of_budget=document.get("share_of_budget"),  # nor these
+        epsilon_before=document.get("epsilon_before"),
+        epsilon_in_all=document.get("epsilon_in_all"),
     )

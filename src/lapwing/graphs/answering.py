@@ -107,7 +107,7 @@ def previewed(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta: Number
 def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta: Number | None = None) -> Preview:
     """Return the same in the form in which questions about tables are previewed."""
     found, asked = previewed(held, recipe, epsilon, delta=delta), priced_for(held, recipe, epsilon, delta)
-    _, account = _current(held.account)
+    state, account = _current(held.account)
     stored = stored_answer(held.graph, asked, account) is not None
     refusal, code, remaining = None, None, _left(held.account)
     if not stored:
@@ -123,6 +123,7 @@ def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta:
         price=asked.loss,
         epsilon=asked.loss.to_epsilon(delta=budget.delta - budget.delta_keys),
         share_of_remaining=_share(held, asked),
+        share_of_budget=float(asked.loss.amount / state.account.budget.amount),
         remaining=remaining,
         fits=0 if refusal is not None else found.fits,
         refusal=refusal,

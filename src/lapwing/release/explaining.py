@@ -84,6 +84,7 @@ def explain(request: Request, state: LedgerState, access: Access, assuming_count
         price=price,
         epsilon=price.to_epsilon(delta=access.catalog.budget.delta - access.catalog.budget.delta_keys),
         share_of_remaining=now.share,
+        share_of_budget=_share_of_budget(price, state),
         remaining=now.remaining,
         fits=now.fits,
         refusal=now.refusal,
@@ -96,6 +97,8 @@ def explain(request: Request, state: LedgerState, access: Access, assuming_count
         notes=tuple(dict.fromkeys([*(n for preview in previews for n in preview.notes), *notes_on_composed(plan)])),
         delta=delta,
         sharpens=any(preview.sharpens for preview in previews),
+        epsilon_before=None,
+        epsilon_in_all=None,
         parts=_part_previews(read, state),
         selection=next((preview.selection for preview in previews if preview.selection is not None), None),
         elsewhere=None,
@@ -112,6 +115,7 @@ def _free_preview(request: Request, state: LedgerState, access: Access) -> Previ
         price=nothing,
         epsilon=0.0,
         share_of_remaining=0.0,
+        share_of_budget=0.0,
         remaining=now.remaining,
         fits=now.fits,
         refusal=None,
@@ -216,11 +220,15 @@ def _preview(buying: _Buying, state: LedgerState, access: Access, assuming_count
     unusable = None if stored or now.refusal is not None else refusal_of(plan)
     means = any(isinstance(output.value, Average) for output in plan.outputs)
     public = notes_on_public_people(plan, price, state, budget, assuming_count) if means and not stored else ()
+    read_at, earlier = budget.delta - budget.delta_keys, _paid_before(buying, access)
     return Preview(
         cost=price.nothing() if stored else price,
         price=price,
-        epsilon=price.to_epsilon(delta=budget.delta - budget.delta_keys),
+        epsilon=price.to_epsilon(delta=read_at),
+        epsilon_before=None if earlier is None else earlier.to_epsilon(delta=read_at),
+        epsilon_in_all=None if earlier is None else sum_of([earlier, price]).to_epsilon(delta=read_at),
         share_of_remaining=now.share,
+        share_of_budget=_share_of_budget(price, state),
         remaining=now.remaining,
         fits=now.fits,
         refusal=now.refusal if unusable is None else unusable,
@@ -240,6 +248,21 @@ def _preview(buying: _Buying, state: LedgerState, access: Access, assuming_count
         selection=selection_preview(priced),
         elsewhere=_elsewhere(buying.request, state, budget) if buying.known and not stored else None,
     )
+
+
+def _share_of_budget(price: Loss, state: LedgerState) -> float:
+    return float(price.amount / state.account.budget.amount)
+
+
+def _paid_before(buying: _Buying, access: Access) -> Loss | None:
+    """Return what the results cost that a query makes more exact; None if it makes none so, or needs more first.
+
+    This tells of no other person more than previews do: the largest epsilon that is free is what was paid, by anybody.
+    """
+    lookup = buying.lookup
+    if isinstance(lookup, Release) or lookup.refinement is None or len(buying.quotes) > 1:
+        return None
+    return sum_of([stored.loss for stored in access.ledger.answers(lookup.key)])
 
 
 def _composed_column(

@@ -38,6 +38,7 @@ from lapwing.mechanisms.partitions import KeySelection
 from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.mechanisms.thresholding import CountThresholding
 from lapwing.privacy.figures import share
+from lapwing.query.derivation.derive import rests_on_ends
 from lapwing.query.derivation.derived import KeyValue, measures_of, parts_of
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.expressions.as_read import declared
@@ -70,7 +71,8 @@ from lapwing.release.request import Release, Request
 from lapwing.release.verdicts import TESTS
 
 _REFINED: Final = Note(
-    "an earlier result of this query was less exact. Lapwing made it more exact, and charged only the difference",
+    "an earlier result of this query was less exact. Lapwing made it more exact, and charged only the difference. Both "
+    "together can cost a little more than one result, because Lapwing rounds their mean once more",
     REFINED,
 )
 _TOGETHER: Final = Note(
@@ -451,6 +453,10 @@ def notes_on_ranks(plan: Plan, priced: Quote) -> tuple[str, ...]:
 
 
 def _on_ranks(plan: Plan, laws: Mapping[Measure, NoiseLaw]) -> tuple[str, ...]:
-    found = {part: output.name for output in plan.outputs for part in parts_of(output.value)}
-    ranked = [(part, name) for part, name in found.items() if isinstance(part, OrderStatistic)]
-    return tuple(Note(f"{name}: {part.note(laws[part.distribution])}", RANK_ERROR) for part, name in ranked)
+    found: dict[OrderStatistic, str] = {}
+    for output in sorted(plan.outputs, key=lambda output: rests_on_ends(output.value)):  # a name of the number itself
+        name = f"the number of which {output.name} is an interval end" if rests_on_ends(output.value) else output.name
+        for part in parts_of(output.value):
+            if isinstance(part, OrderStatistic):
+                found.setdefault(part, name)
+    return tuple(Note(f"{name}: {part.note(laws[part.distribution])}", RANK_ERROR) for part, name in found.items())

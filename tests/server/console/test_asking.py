@@ -77,7 +77,7 @@ def test_what_was_priced_is_what_is_bought_and_once(alice: Visitor) -> None:
     assert first.path == again.path
     assert alice.world.charges() == 1
     later = priced(alice)
-    assert "You already bought this result" in later.text
+    assert "was bought before" in later.text
     assert "Nothing was charged." in alice.submit(later, "/ask/answer").text
     assert alice.world.charges() == 1
 

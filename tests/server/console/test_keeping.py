@@ -178,7 +178,7 @@ def test_several_questions_are_bought_at_one_price(alice: Visitor) -> None:
     assert alice.world.charges() == charges + 2
     shown = alice.go(links[1])
     assert "a;b" in shown.text
-    assert "You already bought all these results" in alice.submit(form, "/batch", sql=text, epsilon="0.5").text
+    assert "All these results were bought before" in alice.submit(form, "/batch", sql=text, epsilon="0.5").text
     wrong = alice.submit(form, "/batch", sql=f"{sql}; SELECT COUNT(plam) AS n FROM visits", epsilon="0.5")
     assert "Query 2 of 2: There is no column 'plam'" in wrong.text
     (better,) = [one for one in wrong.page.forms if "COUNT(plan)" in one.fields.get("sql", "")]

@@ -14,7 +14,7 @@ from lapwing.server.console.templates import segment
 from lapwing.server.people import Caller
 
 Tone = Literal["good", "warn", "bad"]
-STAYS: Final = "Results that you already bought stay free."
+STAYS: Final = "Results that were bought before stay free."
 LATE: Final = "Results left too late, too often. Only people who are trusted with time can run queries now."
 WORDS: Final[Mapping[str, tuple[str, Tone, str, str]]] = {
     "closed": ("closed permanently", "bad", "A curator closed this data set permanently.", ""),

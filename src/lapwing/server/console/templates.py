@@ -55,6 +55,7 @@ class Templates:
             moment=moment,
             ratio=ratio,
             groups=groups,
+            such_queries=figures.such_queries,
         )
         self._environment.globals.update(static=self.static, version=__version__, nothing=NOTHING)
         self._environment.globals.update(TOO_EXPENSIVE=TOO_EXPENSIVE)

@@ -202,11 +202,13 @@ class WireQueries:
         """Return the ± that each column would have, and say what the query would cost: free, and no row is read."""
         caller, served = await self._found("read")
         preview = await run_in_threadpool(self._preview, caller, served, body)
-        free = "free: bought before" if preview.price.amount else "free: nothing in it comes from protected rows"
         more = "another " if preview.sharpens else ""
-        cost = free if preview.stored else f"would cost {more}ε = {figures.epsilon(preview.epsilon)}"
+        cost = preview.free if preview.stored else f"would cost {more}ε = {figures.epsilon(preview.epsilon)}"
+        refused = [] if preview.refusal is None else [f"it would be refused: {preview.refusal}"]
+        budget = [] if preview.stored else refused or [preview.part_of_budget]
+        notices = [cost, *budget, *preview.notes]
         rows = [(column.name, column.half_width) for column in preview.columns]
-        return StatementResult(tag=f"SELECT {len(rows)}", columns=EXPLAINED, rows=rows, notices=[cost, *preview.notes])
+        return StatementResult(tag=f"SELECT {len(rows)}", columns=EXPLAINED, rows=rows, notices=notices)
 
     def _preview(self, caller: Caller, served: ServedDataset, body: QueryBody) -> Any:
         with self.service.callers.pricing(caller):

@@ -65,10 +65,12 @@ async def bought(visit: PageRequest) -> Response:
 async def _page(visit: PageRequest, fields: Any, *, preview: bool, refused: Any = None) -> Response:
     dataset = visit.part("dataset")
     questions, document, told, wrong = divided(fields.get("sql", "")), None, refused, None
+    total: Any = None
     if preview and questions and refused is None:
         try:
             reply = await visit.api.send("POST", "datasets", dataset, "batch", "explain", body=_body(fields))
             document = reply.document
+            total = (await visit.api.get("datasets", dataset, "budget"))["total"]
         except ApiRefusal as refusal:
             told = refusal.document
             wrong = None if told.get("field") else await _wrong(visit, dataset, fields, questions, told)
@@ -82,7 +84,8 @@ async def _page(visit: PageRequest, fields: Any, *, preview: bool, refused: Any 
         label=fields.get("label", "").strip(),
         questions=questions,
         document=document,
-        share=None if document is None else _share(document),
+        share=None if document is None else _share(document["cost"], total),
+        left=None if document is None else _share(document["remaining"], total),
         told=None if faulty else told,
         wrong=wrong,
         key=new_name(),
@@ -112,12 +115,9 @@ async def _wrong(
     return None
 
 
-def _share(document: Any) -> float:
-    """Return the part of what is left that they take: of the loss, or of the δ for private keys, if that is larger."""
-    pairs = [(document["cost"]["amount"], document["remaining"]["amount"])]
-    if Fraction(document["delta"]):
-        pairs.append((document["delta"], document["delta_remaining"]))
-    return max(float(Fraction(cost) / Fraction(left)) if Fraction(left) else 1.0 for cost, left in pairs)
+def _share(part: Any, total: Any) -> float:
+    """Return a part of the budget."""
+    return float(Fraction(part["amount"]) / Fraction(total["amount"]))
 
 
 def _body(fields: Any) -> dict[str, Any]:
