@@ -61,7 +61,7 @@ def _range(column: "ColumnCheck") -> str:
 
 
 def _limits(units: "UnitCheck", rows: int) -> "Table":
-    numbers = ("max_rows_per_unit", "rows left out", "of units")
+    numbers = ("max_rows_per_unit", "rows left out", "units that lose rows")
     table = new_table(*numbers, "", numbers=numbers)
     for most in units.choices():
         left_out, cut = units.beyond(most)

@@ -134,7 +134,7 @@ class DraftProtectionOptions:
         amount(above_zero("--epsilon"), "The most that all results together may reveal.", show_default=False),
     ] = None
     delta: Annotated[
-        Fraction | None, amount(part_of_one("--delta"), "The budget's delta; without it, the budget is pure.")
+        Fraction | None, amount(part_of_one("--delta"), "The budget's delta; without it, far fewer queries fit.")
     ] = None
     max_rows: Annotated[
         int | None,

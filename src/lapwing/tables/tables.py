@@ -104,7 +104,8 @@ class ColumnDescription:
         if self.recode:
             parts.append(_some([f"{stored} is {meant_by}" for stored, meant_by in self.recode.items()]))
         if self.format is not None:
-            parts.append(f"written like {self.format}")
+            example = "2024-06-01" if self.type == "date" else "2024-06-01 12:30:00"
+            parts.append(f"write {example} (in the file {self.format})")
         return "; ".join(parts)
 
     def shown(self, value: str) -> str:

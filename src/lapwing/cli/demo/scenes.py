@@ -56,7 +56,7 @@ SCENES: Final = (
         epsilon=Decimal("0.5"),
         after=(
             "Every plan gets noise of the same size, which matters most for the smallest plans. There is room for 26 "
-            "more such queries, not 5, because losses are added as μ². Many small losses weigh little there."
+            "more such queries, not 5, because Gaussian losses add up as squares (μ²), and small squares are tiny."
         ),
     ),
     Scene(
@@ -69,7 +69,7 @@ SCENES: Final = (
         sql="""SELECT plan, sex, AVG(outpatient_visits, contribution_bounds_per_row => (0, 20)) AS visits
 FROM rand_hie GROUP BY plan, sex""",
         epsilon=Decimal("1.5"),
-        truth="""SELECT plan, sex, AVG(LEAST(outpatient_visits, 20)) AS visits, AVG(outpatient_visits) AS uncapped
+        truth="""SELECT plan, sex, AVG(LEAST(outpatient_visits, 20)) AS visits, AVG(outpatient_visits) AS unbounded
 FROM rand_hie GROUP BY plan, sex""",
         wider="SELECT plan, sex, AVG(outpatient_visits) AS visits FROM rand_hie GROUP BY plan, sex",
         rows=3000,
