@@ -102,8 +102,10 @@ class Language:
     def _figure(self, digits: str) -> str:
         """Return a number with the separators of this language.
 
-        >>> language_for("de").text(Figure("1,234.5")), language_for("es").text(Figure("1,234.5"))
-        ('1.234,5', '1234,5')
+        >>> from dataclasses import replace
+        >>> pages = [replace(language_for("en"), convention=CONVENTIONS[tag]) for tag in ("de", "es", "en")]
+        >>> [page.text(Figure("1,234.5")) for page in pages]
+        ['1.234,5', '1234,5', '1,234.5']
         """
         convention = self.convention
         if convention.from_five:
