@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, final
@@ -410,7 +410,8 @@ def _serve_demo(demo: DemoOptions, settings: "ServiceSettings", endpoint: "Endpo
     open_log()
     try:
         with demo.folder() as folder:
-            config = ProcessConfig(catalogs=(folder / CATALOG,), people=None, settings=settings, endpoint=endpoint)
+            toured = replace(settings, tour=folder.name)
+            config = ProcessConfig(catalogs=(folder / CATALOG,), people=None, settings=toured, endpoint=endpoint)
             _serve(config, 1, reports, lambda service: introduce(service, endpoint.callers_address))
     except KeyboardInterrupt:
         _say("Ended." if demo.keep else "Ended. The demo and its folder are removed.")

@@ -70,6 +70,7 @@ class ServiceSettings:
         openid: An identity provider by which people may sign in to the console.
         webhook: Where alarms are sent (`server.webhook`).
         parallel: Queries of one person under way at a time; 0 for no limit.
+        tour: A name of this service, if the console shows a tour: browsers remember by it who has seen the tour.
     """
 
     most_bytes: int = 1 << 20
@@ -86,6 +87,7 @@ class ServiceSettings:
     openid: OpenIdSettings | None = None
     webhook: str | None = None
     parallel: int = 64
+    tour: str | None = None
 
 
 @final

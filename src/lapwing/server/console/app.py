@@ -239,6 +239,7 @@ class Console:
                 form=form,
                 templates=self._templates,
                 address=self._address,
+                tour=self._service.settings.tour,
             )
             response = await page.handle(visit)
             if visit.toast is not None:

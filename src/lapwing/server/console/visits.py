@@ -25,6 +25,7 @@ class PageRequest:
     Args:
         form: What a form sent, without what every form has.
         address: At which callers find the service.
+        tour: The name by which browsers remember the tour, None if there is no tour.
     """
 
     request: Request
@@ -33,6 +34,7 @@ class PageRequest:
     form: Mapping[str, str]
     templates: Templates
     address: str
+    tour: str | None = None
 
     @property
     def caller(self) -> Caller:

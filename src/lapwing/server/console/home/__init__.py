@@ -36,6 +36,7 @@ async def show(visit: PageRequest) -> Response:
         budgets=budgets,
         standing=standing,
         notices=notices,
+        tour=visit.tour,
         listed=len(await visit.api.get("listed")),
         yours={name: left_for(one) for name, one in budgets.items()},
     )

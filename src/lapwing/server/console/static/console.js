@@ -46,6 +46,28 @@ const prepare = () => {
 prepare();
 addEventListener("resize", fit);
 
+// The tour of a demo: a step at a time. The browser remembers the step of each person.
+const tour = document.getElementById("tour");
+if (tour) {
+  const steps = all("li", tour), [next, back] = all("button", tour), key = `lapwing-tour ${tour.dataset.tour}`;
+  let step = 0;
+  try { step = Number(localStorage.getItem(key)) || 0; } catch { /* the browser keeps nothing */ }
+  const see = () => {
+    steps.forEach((one, place) => { one.hidden = place !== step; });
+    back.disabled = !step;
+    next.textContent = step === steps.length - 1 ? "Done" : "Next";
+    tour.hidden = step >= steps.length;
+  };
+  tour.querySelector("p").hidden = false;
+  see();
+  tour.addEventListener("click", (event) => {
+    step += Number(event.target.dataset.step ?? 0);
+    if (step >= steps.length) document.getElementById("main").focus();
+    see();
+    try { localStorage.setItem(key, step); } catch { /* the browser keeps nothing */ }
+  });
+}
+
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button");
   if (button?.dataset.print !== undefined) window.print();
