@@ -1,6 +1,7 @@
-"""Labels of values in answers: pages show the label that the catalog has today, and queries name the value.
+"""Texts of the data dictionary about the keys of a result, such as labels of values.
 
-A kept answer opens byte for byte for ever. So it says which declared column each of its keys is, and never a label.
+Pages show the label that the catalog has today, and queries name the value. A kept answer opens byte for byte for ever.
+So it says which declared column each of its keys is, and never a label.
 """
 
 from collections.abc import Mapping
@@ -11,12 +12,15 @@ from lapwing.server.console.visits import PageRequest
 
 LABELS: Final = "labels"
 """Where a document has them: for a column of the answer, the label by the text of the value."""
+TEXTS: Final = "texts"
+"""Where a document has all texts of the columns of the answer, by their names."""
+OF_COLUMN: Final = ("title", "description", "unit", LABELS)
 
 
 async def with_labels(visit: PageRequest, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer's document with the labels that the catalog has for the values of its keys.
+    """Return an answer's document with the texts that the catalog has for its keys, and labels for their values.
 
-    A reader who may open the answer but not see the data set gets the document without labels.
+    A reader who may open the answer but not see the data set gets the document without texts.
     """
     declared = document.get("key_columns") or {}
     if not declared:
@@ -25,21 +29,29 @@ async def with_labels(visit: PageRequest, document: Mapping[str, Any]) -> dict[s
         dataset = await visit.api.get("datasets", document["dataset"])
     except ApiRefusal:
         return dict(document)
-    return {**document, LABELS: labels_of(declared, dataset)}
+    return {**document, LABELS: labels_of(declared, dataset), TEXTS: texts_of(declared, dataset)}
 
 
 def labels_of(declared: Mapping[str, Mapping[str, str]], dataset: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
-    """Return the labels of declared columns, by the names that an answer has for these.
+    """Return the labels of declared columns, by the names that an answer has for these; arguments as `texts_of`."""
+    return {name: texts[LABELS] for name, texts in texts_of(declared, dataset).items() if LABELS in texts}
+
+
+def texts_of(declared: Mapping[str, Mapping[str, str]], dataset: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the title, description, unit and labels of declared columns, by the names that an answer has for these.
 
     Args:
         declared: `key_columns` of an answer.
         dataset: The document of its data set.
     """
     columns = {table["name"]: table["columns"] for table in dataset["tables"]}
-    found = {
-        name: columns.get(place["table"], {}).get(place["column"], {}).get(LABELS) for name, place in declared.items()
-    }
-    return {name: labels for name, labels in found.items() if labels}
+    found = dict[str, dict[str, Any]]()
+    for name, place in declared.items():
+        facts = columns.get(place["table"], {}).get(place["column"], {})
+        texts = {key: facts[key] for key in OF_COLUMN if facts.get(key)}
+        if texts:
+            found[name] = texts
+    return found
 
 
 def label_of(document: Mapping[str, Any], column: str, value: Any) -> str | None:

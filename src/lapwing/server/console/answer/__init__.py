@@ -8,7 +8,15 @@ from typing import Any, Final
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from lapwing.server.console.answer.files import TABLES, notebook_of, picture_of, snippets, table_of
+from lapwing.server.console.answer.files import (
+    TABLES,
+    notebook_of,
+    picture_of,
+    snippets,
+    table_of,
+    with_labels_for_codes,
+    with_texts,
+)
 from lapwing.server.console.answer_table import cells_of, ordered
 from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.charts.answer_chart import chart_of, columns_of
@@ -70,13 +78,17 @@ async def export(visit: PageRequest) -> Response:
     """Return an answer as a file."""
     id_, form = visit.part("answer"), visit.part("form")
     name = f"answer-{id_[:8]}.{form}"
-    if form in TABLES or form == "arrow":
-        reply = await visit.api.send("GET", "answers", id_, headers={"accept": ARROW})
-        if form == "arrow":
-            return _file(reply.content, ARROW, name)
-        kind, written = TABLES[form]
-        return _file(await run_in_threadpool(lambda: written(table_of(reply.content))), kind, name)
     document = await visit.api.get("answers", id_)
+    if form in TABLES:
+        reply = await visit.api.send("GET", "answers", id_, headers={"accept": ARROW})
+        described = await with_labels(visit, document)
+        kind, written = TABLES[form]
+
+        def file_content() -> bytes:
+            table = with_texts(table_of(reply.content), described)
+            return written(with_labels_for_codes(table, described) if visit.asked("labels") == "1" else table)
+
+        return _file(await run_in_threadpool(file_content), kind, name)
     if form == "json":
         return _file(json.dumps(document, ensure_ascii=False, indent=1).encode(), "application/json", name)
     if form == "ipynb":
@@ -110,5 +122,5 @@ def _whole(text: str) -> int:
 
 PAGES: Final = (
     ConsolePage(method="GET", path="/console/answers/{answer}", handle=show, query=QUERY),
-    ConsolePage(method="GET", path="/console/answers/{answer}/file.{form}", handle=export, query=("chart",)),
+    ConsolePage(method="GET", path="/console/answers/{answer}/file.{form}", handle=export, query=("chart", "labels")),
 )
