@@ -117,3 +117,19 @@ def test_back_shows_the_query_before_a_fix(place: World, page: Page) -> None:
     page.run("history.back()")
     page.wait(f"{ASKED} == 'SELECT plam FROM visits' && document.querySelector('.cm-editor')")
     assert page.run("return document.getElementById('sql').value") == "SELECT plam FROM visits"
+
+
+def test_a_field_named_dataset_does_not_hide_what_a_form_says_of_itself(place: World, page: Page) -> None:
+    """Scripts send the form, and ask before: a form's own `dataset` would be the field."""
+    sign_in(page, place, "carol")
+    page.go(f"{place.address}/console/people/bob")
+    form = "document.querySelector('form[action$=\"/role\"]:has(select[name=dataset])')"
+    assert page.run(f"return {form}.dataset.tagName") == "SELECT"
+    page.run(f"{form}.setAttribute('data-confirm', 'Sure?'); window.confirm = (text) => {{ window.asked = text; }}")
+    page.run(f"{form}.requestSubmit()")
+    page.wait("window.asked === 'Sure?'")
+    page.run(
+        "window.confirm = () => true; window.fetch = (at, how) => { window.way = how.headers; return new Promise(() => {}); }"
+    )
+    page.run(f"{form}.requestSubmit()")
+    page.wait("window.way && window.way['Lapwing-Scripted'] === '1'")

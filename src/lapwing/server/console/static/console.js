@@ -82,17 +82,20 @@ document.addEventListener("click", async (event) => {
   }
 });
 
+// A field with the name "dataset" hides the property of its form, so the property is read where no field can hide it.
+const { get: dataOf } = Object.getOwnPropertyDescriptor(HTMLElement.prototype, "dataset"), data = (form) => dataOf.call(form);
+
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (event.defaultPrevented) return;
-  if (form.dataset.confirm && !window.confirm(form.dataset.confirm)) return event.preventDefault();
+  if (data(form).confirm && !window.confirm(data(form).confirm)) return event.preventDefault();
   if (form.getAttribute("action") === "/console/sign-out") forget();
   if (form.method === "post") {  // a second click on what has been sent sends nothing
-    if (form.dataset.sent) return event.preventDefault();
-    form.dataset.sent = "1";
-    setTimeout(() => { delete form.dataset.sent; }, 3000);
+    if (data(form).sent) return event.preventDefault();
+    data(form).sent = "1";
+    setTimeout(() => { delete data(form).sent; }, 3000);
   }
-  if (form.dataset.buy !== undefined) {
+  if (data(form).buy !== undefined) {
     const progress = form.querySelector(".progress");
     progress.hidden = false;
     const bar = progress.querySelector("progress");
@@ -123,7 +126,7 @@ const clear = (form) => {
   }
 };
 const again = (form) => {  // it can be sent again
-  delete form.dataset.sent;
+  delete data(form).sent;
   for (const button of all("button", form)) button.disabled = false;
   for (const progress of all(".progress", form)) progress.hidden = true;
 };
@@ -187,11 +190,11 @@ const send = async (form, button) => {
   if (response.status >= 400) return refuse(form, shown);
   if (!shown.querySelector("[data-nonce]")) return swap(shown);
   again(form);  // a page with the editor, whose styles need a policy of its own; the form changes nothing
-  form.dataset.native = "1";
+  data(form).native = "1";
   form.requestSubmit(button);
 };
-const scripted = (form) => form.method === "post" && form.dataset.native === undefined && form.dataset.nonce === undefined
-  && form.getAttribute("action") !== "/console/sign-out" && (form.dataset.buy === undefined || Boolean(document.querySelector("#ask, form[data-keys]")));
+const scripted = (form) => form.method === "post" && data(form).native === undefined && data(form).nonce === undefined
+  && form.getAttribute("action") !== "/console/sign-out" && (data(form).buy === undefined || Boolean(document.querySelector("#ask, form[data-keys]")));
 document.addEventListener("submit", (event) => {
   if (event.defaultPrevented || !scripted(event.target)) return;
   event.preventDefault();
