@@ -52,6 +52,7 @@ def test_files_of_a_result_have_what_the_catalog_says_now(alice: Visitor) -> Non
     answer = alice.submit(priced(alice), "/ask/answer").path.partition("?")[0]
     before = alice.go(f"{answer}/file.csv").content
     assert b"labels=1" not in alice.go(answer).content
+    assert f"ID {answer.rpartition('/')[2]}." in alice.go(answer).text
     known = world.ask("GET", "/v1/datasets/open/catalog", "carol").document
     said = f'title = "Plan", values = [{{value = "a", label = {json.dumps(HOSTILE)}}}, "b"]'
     text = known["catalog"].replace('values = ["a", "b"]', said)

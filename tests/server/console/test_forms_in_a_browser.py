@@ -128,8 +128,7 @@ def test_a_field_named_dataset_does_not_hide_what_a_form_says_of_itself(place: W
     page.run(f"{form}.setAttribute('data-confirm', 'Sure?'); window.confirm = (text) => {{ window.asked = text; }}")
     page.run(f"{form}.requestSubmit()")
     page.wait("window.asked === 'Sure?'")
-    page.run(
-        "window.confirm = () => true; window.fetch = (at, how) => { window.way = how.headers; return new Promise(() => {}); }"
-    )
+    page.run("window.confirm = () => true")
+    page.run("window.fetch = (at, how) => { window.way = how.headers; return new Promise(() => {}); }")
     page.run(f"{form}.requestSubmit()")
     page.wait("window.way && window.way['Lapwing-Scripted'] === '1'")
