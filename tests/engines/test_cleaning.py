@@ -1,12 +1,13 @@
 """Every physical type under every declared type: nothing raises, values stay inside their bounds, rows stay alone."""
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pytest
 from lapwing.catalog.model import Catalog, Column, Table
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import cleaned, literals, source_reading
+from lapwing.engines.duckdb import cleaned, literals, printers, source_reading
 from lapwing.errors import DataFault, QueryRefused
 from lapwing.query.bind.bind import bind
 from lapwing.query.measures.measures import Sum
@@ -255,19 +256,49 @@ def test_a_quotient_that_rounds_beyond_its_exact_bound_does_not_overflow(tmp_pat
 LONG = '{ type = "string", max_length = 100000 }'
 
 
-@pytest.mark.parametrize(
-    "pattern", only([0], ["%a_%a_%a_%a_%b", "%_a%_a%_a%_a%_b", "_%" * 9 + "b%", "%" + "_" * 900 + "b"])
-)
-def test_no_pattern_takes_long(pattern: str, tmp_path: Path) -> None:
-    """A pattern that is slow on one person's text alone would tell by the clock, and by the time limit."""
-    catalog = alone(tmp_path, pa.string(), ["a" * 50_000 + str(i) for i in range(10)], LONG)
+PATTERNS = ["%a_%a_%a_%a_%b", "_%a_%a_%a_%a_%b", "_%" * 9 + "b%", "%" + "_" * 900 + "b"]
+TIMES_AS_LONG = 4
+LARGEST_GROWTH = 7
+"""Times the work, in texts four times as long: linear work becomes four times as much, quadratic sixteen times."""
+
+
+def work(folder: Path, pattern: str, length: int, least: float) -> float:
+    """Return the processor time of a pattern in texts of one letter, if it is less than the least so far."""
+    catalog = alone(folder, pa.string(), ["a" * length + str(i) for i in range(10)], LONG)
     engine = DuckDB(catalog, threads=1, seconds=200)
     engine.digest(catalog.tables[0])
     question = bind(f"SELECT COUNT(*) AS n FROM t WHERE x LIKE '{pattern}'", catalog).question
     begun = time.process_time()
     assert run(engine, question) == {(): (0,)}
-    assert time.process_time() - begun < 10  # it takes half a second
+    spent = time.process_time() - begun
     engine.close()
+    return min(least, spent)
+
+
+def growth(folder: Path, pattern: str, length: int) -> float:
+    """Return how much more work longer texts are; chance adds to both, so it is asked again if in doubt."""
+    short = long = inf
+    for tried in range(10):
+        short, long = work(folder, pattern, length, short), work(folder, pattern, TIMES_AS_LONG * length, long)
+        if tried >= 2 and not 0.8 < long / (LARGEST_GROWTH * short) < 1.25:
+            break
+    return long / short
+
+
+@pytest.mark.parametrize("pattern", only([0], PATTERNS))
+def test_no_pattern_takes_long(pattern: str, tmp_path: Path) -> None:
+    """A pattern that is slow on one person's text alone would tell by the clock, and by the time limit."""
+    assert growth(tmp_path, pattern, 12_500) < LARGEST_GROWTH
+
+
+def test_a_search_that_goes_back_at_every_letter_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted bug: as many steps as the text has pairs of letters."""
+
+    def compared(_node: object, arguments: Sequence[str]) -> str:
+        return f"(levenshtein({arguments[0]}, reverse({arguments[0]})) < 0)"
+
+    monkeypatch.setitem(cast(dict[str, object], printers.PRINTERS), "like", compared)
+    assert growth(tmp_path, PATTERNS[0], 1_000) > LARGEST_GROWTH
 
 
 def test_without_the_guards_it_would_raise(catalog: Catalog, engine: DuckDB, monkeypatch: pytest.MonkeyPatch) -> None:

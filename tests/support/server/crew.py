@@ -313,13 +313,13 @@ def _take_longer_for_some() -> None:
 
 
 def _be_stubborn() -> None:
-    """No bug: as above; and asked about `cost < 477` the engine works for half a minute, whoever tells it to stop."""
+    """No bug: as above; and asked about `cost < 477` the engine works for five minutes, whoever tells it to stop."""
     _take_longer_for_some()
     run = DuckDB.run
 
     def stubborn(self: DuckDB, question: Any, digests: Any) -> Any:
         begun = time.process_time()
-        while "477" in str(question) and time.process_time() - begun < 30:
+        while "477" in str(question) and time.process_time() - begun < 300:
             pass
         return run(self, question, digests)
 
