@@ -4,6 +4,7 @@ What a test replaces should be a value that it passes: a clock, a store, an engi
 name are counted, and become only fewer. Lower the number where you remove one.
 """
 
+import ast
 import re
 from pathlib import Path
 
@@ -12,21 +13,43 @@ import pytest
 TESTS = Path(__file__).parent
 MOST = 191
 """How many places there are."""
-PLACE = re.compile(
-    r"""
-    \b(?:setattr|delattr|patch\.object)\(\s*       # of a thing
-        (?: [^,"'()]* (?: \([^()]*\) [^,"'()]* )? ,\s*["']_(?!_)\w+["']   # its private name
-          | [^,"'()]*\b_(?!_)\w+ [^,"'()]* ,                              # or a thing that is reached by one
-          | ["'][\w.]*\b_(?!_)\w+ )                                       # or a path that holds one
-    | \bpatch\(\s*["'][\w.]*\b_(?!_)\w+
-    """,
-    re.VERBOSE,
-)
+PATCHING = frozenset({"setattr", "delattr", "setitem", "delitem", "object", "dict", "patch"})
+"""How a MonkeyPatch, whatever name it is bound to, and `mock.patch` replace things."""
+PRIVATE = re.compile(r"(?:^|\.)_(?!_)\w+")
 
 
 def places(source: str) -> int:
     """Return how many times a file replaces something under a private name."""
-    return len(PLACE.findall(source))
+    tree = ast.parse(source)
+    aliases = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute) and node.value.attr in PATCHING
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return sum(_patches(call.func, aliases) and _is_private(call) for call in calls)
+
+
+def _patches(called: ast.expr, aliases: set[str]) -> bool:
+    if isinstance(called, ast.Attribute):
+        return called.attr in PATCHING
+    return isinstance(called, ast.Name) and called.id in {"patch", *aliases}
+
+
+def _is_private(call: ast.Call) -> bool:
+    """Tell whether the thing is reached by a private name, or the name is private by which it is replaced."""
+    if not call.args:
+        return False
+    thing, *more = call.args
+    names = [node.attr for node in ast.walk(thing) if isinstance(node, ast.Attribute)]
+    names += [node.id for node in ast.walk(thing) if isinstance(node, ast.Name)]
+    texts = [
+        part.value for part in (thing, *more[:1]) if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    ]
+    paths = texts if isinstance(thing, ast.Constant) else texts[:1]
+    return any(PRIVATE.search(name) for name in (*names, *paths))
 
 
 def test_they_become_only_fewer() -> None:
@@ -44,6 +67,10 @@ def test_they_become_only_fewer() -> None:
         'with patch.object(Reader, "_read", telling): pass',
         'with mock.patch("lapwing.ledger._lock"): pass',
         'monkeypatch.delattr(module, "_cache")',
+        'with monkeypatch.context() as own: own.setattr(clock, "_now", later)',
+        'with pytest.MonkeyPatch.context() as before:\n    before.setattr(type(last(ledger._chain)), "now", later)',
+        'replace = monkeypatch.setattr\nreplace(clock, "_now", later)',
+        'planted.setitem(transitions._FOLDS, "close", keep)',
     ],
 )
 def test_each_way_is_counted(planted: str) -> None:

@@ -64,11 +64,11 @@ def test_the_law_is_exact() -> None:
     check_law()
 
 
-def off_by(where: int, lower: int, upper: int) -> Callable[[module._Rational, int, int], Bracket]:
+def off_by(where: int, lower: int, upper: int) -> Callable[[module.RationalChance, int, int], Bracket]:
     """Return brackets with a mistake where they are asked for with so many bits."""
-    right = module._Rational.bracket
+    right = module.RationalChance.bracket
 
-    def bracket(self: module._Rational, index: int, bits: int) -> Bracket:
+    def bracket(self: module.RationalChance, index: int, bits: int) -> Bracket:
         low, high = right(self, index, bits)
         return Bracket(low + lower, high + upper) if bits == where else Bracket(low, high)
 
@@ -78,7 +78,7 @@ def off_by(where: int, lower: int, upper: int) -> Callable[[module._Rational, in
 @pytest.mark.parametrize("where", [8, 64])
 @pytest.mark.parametrize(("lower", "upper"), [(1, 0), (0, -1), (1, 1), (-1, -1)])
 def test_twin_off_by_one_is_caught(monkeypatch: pytest.MonkeyPatch, where: int, lower: int, upper: int) -> None:
-    monkeypatch.setattr(module._Rational, "bracket", off_by(where, lower, upper))
+    monkeypatch.setattr(module.RationalChance, "bracket", off_by(where, lower, upper))
     with pytest.raises((AssertionError, EntropyFault, ValueError, OverflowError)):
         check_law()
 
@@ -86,7 +86,7 @@ def test_twin_off_by_one_is_caught(monkeypatch: pytest.MonkeyPatch, where: int, 
 def test_twin_no_refinement_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight bits alone, the chance rounded down."""
 
-    def coarse(heads: np.ndarray, chance: module._Rational, entropy: RecordedEntropy) -> None:
+    def coarse(heads: np.ndarray, chance: module.RationalChance, entropy: RecordedEntropy) -> None:
         heads[:] = np.frombuffer(entropy.read(heads.size), dtype=np.uint8) < chance.bracket(0, 8).lower
 
     monkeypatch.setattr(module, "_flip_alike", coarse)

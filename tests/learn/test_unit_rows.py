@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
+from lapwing.engines import DuckDB
 from lapwing.errors import EngineFault, InvalidParameter
 from lapwing.learn import LogisticRegression
 from lapwing.learn.columns import features_of, table_of
@@ -113,7 +114,7 @@ def test_a_fault_after_the_charge_says_nothing(tmp_path: Path) -> None:
         def fails(*_: Any) -> Any:
             raise RuntimeError("the 7th row is odd")
 
-        with patch.object(type(session._engine), "run", fails), pytest.raises(EngineFault) as raised:
+        with patch.object(DuckDB, "run", fails), pytest.raises(EngineFault) as raised:
             LogisticRegression().fit(session, "visits", FEATURES, "ill", epsilon=1)
         assert "odd" not in str(raised.value)
         assert raised.value.__context__ is None

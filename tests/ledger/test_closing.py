@@ -75,5 +75,5 @@ def test_nothing_of_this_is_read_after_the_end(kind: Kind) -> None:
 
 def test_an_end_that_is_forgotten_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the entry changes nothing."""
-    monkeypatch.setitem(transitions._FOLDS, "close", lambda state, entry, body: state)
+    monkeypatch.setitem(transitions.FOLDS, "close", lambda state, entry, body: state)
     assert after_the_end("charge")

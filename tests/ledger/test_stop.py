@@ -117,8 +117,8 @@ TWINS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a fault too few": lambda patch: patch.setattr(states, "FAULTS_ALLOWED", 2),
     "faults are not counted": lambda patch: patch.setattr(unanswered, "COUNTED", dict.fromkeys(CAUSES, 0)),
     "Ctrl-C is counted": lambda patch: patch.setattr(unanswered, "COUNTED", {**COUNTED, "interrupt": 1}),
-    "resuming refunds": lambda patch: patch.setitem(transitions._FOLDS, "resume", refunding),
-    "accepting resumes": lambda patch: patch.setitem(transitions._FOLDS, "data", clearing),
+    "resuming refunds": lambda patch: patch.setitem(transitions.FOLDS, "resume", refunding),
+    "accepting resumes": lambda patch: patch.setitem(transitions.FOLDS, "data", clearing),
     "a fault stays under way": lambda patch: patch.setattr(states.LedgerState, "ended", lambda state, *_charges: state),
 }
 ORDERS = (

@@ -93,7 +93,7 @@ def test_both_accountants_state_the_same() -> None:
     ),
 )
 def test_twins(monkeypatch: pytest.MonkeyPatch, kind: str, fault: Callable[..., object]) -> None:
-    monkeypatch.setitem(interchange._TO, kind, fault(interchange._TO[kind]))
+    monkeypatch.setitem(interchange.EVENT_MAKERS, kind, fault(interchange.EVENT_MAKERS[kind]))
     with pytest.raises(AssertionError):
         check_figures(LIST)
 

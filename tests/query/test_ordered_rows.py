@@ -183,7 +183,7 @@ def test_a_bound_that_takes_equal_rows_for_one_is_found(tmp_path: Path, monkeypa
     assert most_found(tmp_path / "one", text) > comb(ROWS, 2) - 1
     monkeypatch.setattr(ordered_rows, "comb", comb)
     for name, order in (("less_equal", (0, 1)), ("greater_equal", (1, 0))):
-        monkeypatch.setitem(ordered_rows._LESS, name, order)
+        monkeypatch.setitem(ordered_rows.ORDERS, name, order)
     text = text.replace("<", "<=")
     with club(tmp_path, SETTING, ROWS) as here:
         most = here.priced(Form("", f"SELECT COUNT(*) {text}")).question.selection.rows_per_unit

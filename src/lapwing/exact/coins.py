@@ -120,7 +120,7 @@ class CoinTable:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rational:
+class RationalChance:
     """One rational chance."""
 
     probability: Fraction
@@ -180,7 +180,7 @@ def bernoulli(probability: Fraction, size: int, entropy: Entropy) -> NDArray[np.
     """Flip `size` independent coins with a rational chance from 0 to 1, exactly."""
     if not 0 <= probability <= 1 or size < 0:
         raise ValueError("the probability must be from 0 to 1 and the size at least 0")
-    chance = _Rational(probability=Fraction(probability))
+    chance = RationalChance(probability=Fraction(probability))
     if size <= _WHOLE_WORDS:
         return coins(chance, np.zeros(size, dtype=np.int64), entropy)
     heads = np.empty(size, dtype=np.bool_)
@@ -189,7 +189,7 @@ def bernoulli(probability: Fraction, size: int, entropy: Entropy) -> NDArray[np.
     return heads
 
 
-def _flip_alike(heads: NDArray[np.bool_], chance: _Rational, entropy: Entropy) -> None:
+def _flip_alike(heads: NDArray[np.bool_], chance: RationalChance, entropy: Entropy) -> None:
     """Flip coins of one chance, by the first byte of each U, and by 56 bits more where that is the byte of the chance.
 
     With ⌊2^8·p⌋ ≤ 2^8·p ≤ ⌈2^8·p⌉ and U in [u, u + 1)/2^8, u < ⌊2^8·p⌋ proves U < p, u ≥ ⌈2^8·p⌉ proves U ≥ p, and

@@ -51,7 +51,7 @@ def fold(state: LedgerState | None, entry: Entry) -> LedgerState:
         if state is None:
             return curating.opened(entry, entry.contents())
         body = entry.charge() if entry.kind == "charge" else entry.contents()
-        return replace(_FOLDS[entry.kind](state, entry, body), sequence=entry.sequence, hash=entry.hash)
+        return replace(FOLDS[entry.kind](state, entry, body), sequence=entry.sequence, hash=entry.hash)
     except LedgerFault:
         raise
     except (LapwingError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError):
@@ -101,7 +101,7 @@ def paid(state: LedgerState, charge: Charge) -> LedgerState | Refused:
     return replace(state, account=outcome.account, delta_spent=state.delta_spent + delta)
 
 
-_FOLDS: Final[dict[str, Callable[[LedgerState, Entry, Any], LedgerState]]] = {
+FOLDS: Final[dict[str, Callable[[LedgerState, Entry, Any], LedgerState]]] = {
     "charge": _fold_charge,
     "answer": _fold_answer,
     "unanswered": fold_unanswered,

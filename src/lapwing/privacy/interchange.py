@@ -137,8 +137,8 @@ def to_dp_event(parts: Sequence[Listed]) -> Any:
 def _event(part: Listed, dp_event: Any) -> Any:
     given = dict(part.numbers)
     rate, size, population = (given.pop(name, None) for name in ("rate", "size", "population"))
-    if part.kind in _TO:
-        event = _TO[part.kind](dp_event, {"sensitivity": Fraction(1), "choices": Fraction(2), **given})
+    if part.kind in EVENT_MAKERS:
+        event = EVENT_MAKERS[part.kind](dp_event, {"sensitivity": Fraction(1), "choices": Fraction(2), **given})
         if rate is not None:
             event = dp_event.PoissonSampledDpEvent(_float(rate, float_up), event)
         if size is not None and population is not None:
@@ -171,7 +171,7 @@ def _response_event(dp_event: Any, n: Mapping[str, Fraction]) -> Any:
     return dp_event.RandomizedResponseDpEvent(_float(chance, float_down), int(n["choices"]))
 
 
-_TO: Final[Mapping[str, Callable[[Any, Mapping[str, Fraction]], Any]]] = {
+EVENT_MAKERS: Final[Mapping[str, Callable[[Any, Mapping[str, Fraction]], Any]]] = {
     "gaussian": _gaussian_event,
     "laplace": _laplace_event,
     "discrete-laplace": lambda dp_event, n: dp_event.DiscreteLaplaceDpEvent(

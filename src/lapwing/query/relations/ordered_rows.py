@@ -26,7 +26,7 @@ from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 from lapwing.query.relations.set_operations import Union
 from lapwing.query.relations.unit_join import UnitJoin
 
-_LESS = {"less": (0, 1), "greater": (1, 0)}
+ORDERS = {"less": (0, 1), "greater": (1, 0)}
 _MOST_SIDES = 5
 
 
@@ -48,7 +48,7 @@ def most_tuples(selection: FilteredRows) -> int | None:
     below: dict[Expression, set[tuple[int, int]]] = {}
     apart: list[tuple[int, int]] = []
     for condition in _conditions(selection):
-        if condition.function not in (*_LESS, "not_equal"):
+        if condition.function not in (*ORDERS, "not_equal"):
             continue
         first, second = (_of_side(argument, sides) for argument in condition.arguments)
         if first is None or second is None or first[1] != second[1]:
@@ -59,7 +59,7 @@ def most_tuples(selection: FilteredRows) -> int | None:
         if condition.function == "not_equal":
             apart.append((one, other))
         else:
-            least, greatest = ((one, other)[place] for place in _LESS[condition.function])
+            least, greatest = ((one, other)[place] for place in ORDERS[condition.function])
             below.setdefault(value, set()).add((least, greatest))
     left, most = set(range(len(sides))), 1
     while (chain := _longest(left, below.values())) is not None:
