@@ -246,6 +246,7 @@ def test_every_link_and_form_of_every_page_leads_to_a_page(alice: Visitor) -> No
         "/console/account/password",
         "/console/account/end-token",
         "/console/account/second-factor",
+        "/console/requests",
     }
 
 
