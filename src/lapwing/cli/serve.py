@@ -158,6 +158,22 @@ class LimitOptions:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UploadOptions:
+    """Limits of uploads of data files."""
+
+    max_upload: Annotated[
+        int, typer.Option(metavar="BYTES", min=0, help="The most bytes of an uploaded file; 0 for no uploads.")
+    ] = 1 << 30
+    upload_quota: Annotated[
+        int, typer.Option(metavar="BYTES", min=0, help="The most bytes of all uploaded files in a data folder.")
+    ] = 20 << 30
+    upload_share: Annotated[
+        int, typer.Option(metavar="BYTES", min=0, help="The most bytes of the files that one person uploaded.")
+    ] = 10 << 30
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions:
     """The reports of respondents that the service collects."""
 
@@ -347,6 +363,7 @@ def command(
     foundation: StorageOptions,
     certificates: CertificateOptions,
     limits: LimitOptions,
+    uploads: UploadOptions,
     reports: ReportOptions,
     operation: OperationOptions,
     protection: ServedFileOptions,
@@ -383,7 +400,7 @@ def command(
         grace=operation.grace,
         postgres=listening.postgres,
     )
-    settings = _settings(foundation, limits, operation)
+    settings = _settings(foundation, limits, uploads, operation)
     if operation.openid is not None and endpoint.callers_address == listener.UNSAID:
         raise InvalidParameter(
             "With --openid, give the public address by --public-url, because the provider sends people back there."
@@ -417,9 +434,12 @@ def _serve_demo(demo: DemoOptions, settings: "ServiceSettings", endpoint: "Endpo
         _say("Ended." if demo.keep else "Ended. The demo and its folder are removed.")
 
 
-def _settings(foundation: StorageOptions, limits: LimitOptions, operation: OperationOptions) -> "ServiceSettings":
+def _settings(
+    foundation: StorageOptions, limits: LimitOptions, uploads: UploadOptions, operation: OperationOptions
+) -> "ServiceSettings":
     from lapwing.server.openid.settings import read_settings
     from lapwing.server.service import ServiceSettings
+    from lapwing.server.uploads.limits import UploadLimits
 
     return ServiceSettings(
         most_bytes=limits.max_request,
@@ -435,6 +455,11 @@ def _settings(foundation: StorageOptions, limits: LimitOptions, operation: Opera
         openid=None if operation.openid is None else read_settings(operation.openid),
         webhook=operation.webhook,
         parallel=operation.parallel,
+        uploads=UploadLimits(
+            most_bytes=uploads.max_upload,
+            folder_bytes=uploads.upload_quota,
+            person_bytes=uploads.upload_share,
+        ),
     )
 
 

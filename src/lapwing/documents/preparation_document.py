@@ -49,3 +49,31 @@ class CheckDocument(TypedDict):
     private: Literal[True]
     passes: bool
     tables: list[dict[str, Any]]
+
+
+class UploadDocument(TypedDict):
+    """A file that was uploaded and checked, and is in its place.
+
+    `file` is its name there, which may differ from the name that was sent. `replaced` says whether a file was replaced.
+    `datasets` names the data sets that use it. Queries of each are refused until its curator accepts the new data.
+    """
+
+    folder: str
+    file: str
+    size: int
+    sha256: str
+    rows: int
+    columns: int
+    replaced: bool
+    datasets: list[str]
+
+
+class UploadRulesDocument(TypedDict):
+    """The folders and the limits of uploads; `max_bytes` is 0 if the service takes none."""
+
+    folders: list[str]
+    max_bytes: int
+    folder_bytes: int
+    person_bytes: int
+    max_columns: int
+    endings: list[str]

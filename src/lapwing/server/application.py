@@ -28,12 +28,14 @@ from lapwing.server import (
     saved_routes,
     simulation_routes,
     synthesis_routes,
+    upload_routes,
 )
 from lapwing.server.direct_questions import DirectQuestions
 from lapwing.server.execution import RepeatedProblem
 from lapwing.server.middleware import Application, RequestMiddleware
 from lapwing.server.routing import build
 from lapwing.server.service import Service
+from lapwing.server.uploads.refused import UploadRefused
 
 if TYPE_CHECKING:
     from lapwing.server.console.app import Console
@@ -46,6 +48,8 @@ ABOUT: Final = (
 BEARER: Final = {"bearer": {"type": "http", "scheme": "bearer"}}
 PAGES: Final = "/console"
 """Where the pages for people are; all else is for programs."""
+STREAMED: Final = (("PUT", upload_routes.PATH), ("POST", f"{PAGES}/register/upload"))
+"""Requests that carry a file and read it in pieces."""
 ROUTES: Final = (
     question_routes,
     job_routes,
@@ -62,6 +66,7 @@ ROUTES: Final = (
     saved_routes,
     simulation_routes,
     synthesis_routes,
+    upload_routes,
 )
 OPEN: Final = ("/v1/login", "/v1/invites/accept", "/healthz", "/readyz")
 
@@ -126,6 +131,10 @@ def application(
     async def known(request: Request, error: RepeatedProblem) -> JSONResponse:
         return problems.response(error.document)
 
+    @app.exception_handler(UploadRefused)
+    async def not_stored(request: Request, error: UploadRefused) -> JSONResponse:
+        return problems.response(error.document)
+
     app.state.service = service
     for router in (*(group.router for group in ROUTES), documentation.routes(described, service, address)):
         app.router.routes.extend(router.routes)  # as they are: FastAPI builds those of an included router once more
@@ -143,6 +152,7 @@ def application(
         most_bytes=settings.most_bytes,
         seconds=settings.request_seconds,
         encrypted=encrypted,
+        streamed=STREAMED,
     )
 
 

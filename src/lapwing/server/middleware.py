@@ -15,7 +15,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping, Sequence
 from typing import Any, Final, final
 
 from lapwing.guarantee.rendering import OWN_STYLE
@@ -59,14 +59,22 @@ class RequestMiddleware:
         most_bytes: Of a body.
         seconds: Until it has arrived.
         encrypted: Whether this process speaks TLS.
+        streamed: Methods and paths of requests whose bodies the application reads itself, within limits of its own.
     """
 
     def __init__(
-        self, inner: Application, metrics: Metrics, *, most_bytes: int, seconds: float, encrypted: bool = False
+        self,
+        inner: Application,
+        metrics: Metrics,
+        *,
+        most_bytes: int,
+        seconds: float,
+        encrypted: bool = False,
+        streamed: Collection[tuple[str, str]] = (),
     ) -> None:
         self._inner, self._metrics = inner, metrics
         self._more_headers = ENCRYPTED_ONLY if encrypted else ()
-        self._most_bytes, self._seconds = most_bytes, seconds
+        self._most_bytes, self._seconds, self._streamed = most_bytes, seconds, streamed
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -110,6 +118,8 @@ class RequestMiddleware:
         if ambiguous:
             detail = f"The request can be read in two ways, by its {ambiguous}."
             return await refused("invalid_request", 400, detail, Connection="close")
+        if (scope["method"], scope["path"]) in self._streamed:
+            return await self._serve_streamed(scope, receive, send, refused)
         try:
             async with asyncio.timeout(self._seconds):
                 body = await self._body(scope, receive)
@@ -138,6 +148,22 @@ class RequestMiddleware:
             return {"type": "http.request", "body": body, "more_body": False}
 
         return await self._inner(scope, reading, send)
+
+    async def _serve_streamed(
+        self,
+        scope: MutableMapping[str, Any],
+        receive: Receive,
+        send: Send,
+        refused: Callable[..., Awaitable[None]],
+    ) -> None:
+        """Let the application read the body itself, within limits of its own."""
+        if _coding(scope["headers"], b""):
+            detail = "The body has a Content-Encoding, which Lapwing does not decode. Send the file as it is."
+            return await refused("invalid_request", 415, detail, Connection="close")
+        if _has_nul(scope["path"], scope["query_string"], b""):
+            detail = "The request holds the character NUL (U+0000), which no text may have. Send it without."
+            return await refused("invalid_request", 400, detail, Connection="close")
+        return await self._inner(scope, receive, send)
 
     async def _body(self, scope: MutableMapping[str, Any], receive: Receive) -> bytes | None:
         """Return the body, or None if it is too large."""
@@ -168,6 +194,12 @@ def _ambiguous(names: Sequence[bytes]) -> str:
     if b"content-length" in names and b"transfer-encoding" in names:
         twice.append("length and transfer coding")
     return ", ".join(twice)
+
+
+def size_of(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
+    """Return how many bytes a body has by its header; None if there is no such header."""
+    said = next((value for name, value in headers if name == b"content-length"), b"")
+    return int(said) if _DIGITS.fullmatch(said) else None
 
 
 def _coding(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> str:

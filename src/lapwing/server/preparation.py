@@ -12,10 +12,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, final
+from typing import Any, Final, Literal, final
 
 from lapwing.catalog.codebook_texts import ColumnTexts, with_texts
-from lapwing.catalog.draft import draft
+from lapwing.catalog.draft import Draft, draft
 from lapwing.catalog.file_columns import FileColumn, found_text, read_columns
 from lapwing.catalog.guessed_writing import Writing, guessed_writing
 from lapwing.catalog.model import Catalog
@@ -44,7 +44,11 @@ MOST_FILES: Final = 1000
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stated:
-    """What a curator says of a file in public, as `catalog.draft` takes it; `name` is that of the data set."""
+    """What a curator says of a file in public, as `catalog.draft` takes it; `name` is that of the data set.
+
+    Args:
+        left_out: Columns that the catalog does not have, so that no query can use them.
+    """
 
     name: str | None
     privacy_unit: str
@@ -58,6 +62,8 @@ class Stated:
     others: Mapping[str, str]
     reading: Mapping[str, Mapping[str, object]]
     texts: Mapping[str, ColumnTexts]
+    left_out: Sequence[str] = ()
+    unreadable: Literal["null"] | None = None
 
 
 @final
@@ -149,6 +155,7 @@ class DatasetPreparation:
 
 
 def _drafted(path: Path, base: Path, stated: Stated, text: TextFormat | None, *, untyped: bool) -> CatalogDraft:
+    stated = _without(stated)
     made = draft(
         path,
         privacy_unit=stated.privacy_unit,
@@ -161,13 +168,37 @@ def _drafted(path: Path, base: Path, stated: Stated, text: TextFormat | None, *,
         values=stated.values,
         others=stated.others,
         reading=stated.reading,
+        unreadable=stated.unreadable,
         folder=base,
         text=text,
     )
+    made = _left_out(made, stated.left_out)
     catalog, name = with_texts(made.catalog, stated.texts, strict=True), stated.name
     if name is not None:
         catalog = replace(catalog, name=name, ledger=f"sqlite:{name}.lapwing.db")
     return {"catalog": dumps(catalog), "notes": list(made.notes)}
+
+
+def _without(stated: Stated) -> Stated:
+    """Return the statements but those about columns that are left out."""
+
+    def rest(said: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: one for name, one in said.items() if name not in stated.left_out}
+
+    types, bounds, values = rest(stated.types), rest(stated.bounds), rest(stated.values)
+    others, reading, texts = rest(stated.others), rest(stated.reading), rest(stated.texts)
+    if stated.privacy_unit in stated.left_out and stated.privacy_unit in stated.types:
+        types[stated.privacy_unit] = stated.types[stated.privacy_unit]
+    return replace(stated, types=types, bounds=bounds, values=values, others=others, reading=reading, texts=texts)
+
+
+def _left_out(made: Draft, names: Sequence[str]) -> Draft:
+    """Return a draft without columns that no query may use."""
+    tables = tuple(
+        replace(table, columns=tuple(column for column in table.columns if column.name not in names))
+        for table in made.catalog.tables
+    )
+    return replace(made, catalog=replace(made.catalog, tables=tables))
 
 
 def _checked(catalog: Catalog) -> CheckDocument:

@@ -1,6 +1,6 @@
 """Routes of curators before a data set is registered: files, columns, a draft of a catalog, and what data are like."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Response
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
@@ -81,6 +81,8 @@ class DraftBody(FileBody):
     other: Annotated[dict[Word, Word], Field(default_factory=dict)]
     reading: Annotated[dict[Word, ReadingBody], Field(default_factory=dict)]
     texts: Annotated[dict[Word, ColumnTextsBody], Field(default_factory=dict)]
+    left_out: Annotated[list[Word], Field(default_factory=list)]
+    unreadable: Literal["null"] | None = None
 
 
 FAULTS: Final = may_raise(InvalidParameter, CatalogError, DataFault)
@@ -115,6 +117,8 @@ def draft(service: OfService, body: DraftBody, caller: Caller = CURATOR) -> Cata
         others=body.other,
         reading={name: reading.options() for name, reading in body.reading.items()},
         texts={name: texts.said() for name, texts in body.texts.items()},
+        left_out=body.left_out,
+        unreadable=body.unreadable,
     )
     return service.preparation.drafted(body.folder, body.file, stated)
 

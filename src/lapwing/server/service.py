@@ -1,7 +1,7 @@
 """What a service is made of: its store, its people and policies, its data sets, and its settings."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, final
 
@@ -39,6 +39,8 @@ from lapwing.server.retention import Retention
 from lapwing.server.rounds import Rounds
 from lapwing.server.saved import SavedItems
 from lapwing.server.store_places import USUAL, open_store, people_of
+from lapwing.server.uploads.limits import UploadLimits
+from lapwing.server.uploads.uploads import Uploads
 from lapwing.server.webhook import Webhook
 from lapwing.session import Session
 
@@ -71,6 +73,7 @@ class ServiceSettings:
         webhook: Where alarms are sent (`server.webhook`).
         parallel: Queries of one person under way at a time; 0 for no limit.
         tour: A name of this service, if the console shows a tour: browsers remember by it who has seen the tour.
+        uploads: Limits of uploads of data.
     """
 
     most_bytes: int = 1 << 20
@@ -88,6 +91,7 @@ class ServiceSettings:
     webhook: str | None = None
     parallel: int = 64
     tour: str | None = None
+    uploads: UploadLimits = field(default_factory=UploadLimits)
 
 
 @final
@@ -132,6 +136,7 @@ class Service:
         self.datasets = Datasets(sessions, self.policies, registered, self.catalog_versions)
         self.registry = DatasetRegistry(settings.folders, self.datasets, self.store)
         self.preparation = DatasetPreparation(self.registry, self.store)
+        self.uploads = Uploads(self.registry, self.store, settings.uploads)
         self.catalogs = CatalogEditor(
             self.registry, self.datasets, self.catalog_versions, self.store, padded=questions is not None
         )
@@ -193,6 +198,7 @@ class Service:
             looking.rounds.start()
         self.retention.start()
         self.refresher.start()
+        self.uploads.remove_stale()
 
     def close(self) -> None:
         """Wait for what is under way, and close everything."""

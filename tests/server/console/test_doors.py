@@ -128,6 +128,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ("POST", f"{DATA}/versions/accept"): ("/console/data/open/versions/accept", {}, DOES),
     ("GET", f"{DATA}/versions/{{number}}"): ("/console/data/open/versions/1", {}, {**CURATES, "carol": MISSING}),
     ("GET", "/console/register"): ("/console/register", {}, CURATES),
+    ("POST", "/console/register/upload"): ("/console/register/upload", {}, {**CURATES, "carol": REFUSED}),
     ("GET", "/console/register/file"): ("/console/register/file?file=x.csv", {}, {**CURATES, "carol": REFUSED}),
     ("POST", "/console/register/file"): ("/console/register/file", {"file": "x.csv"}, {**CURATES, "carol": REFUSED}),
     ("GET", "/console/register/catalog"): ("/console/register/catalog", {}, CURATES),

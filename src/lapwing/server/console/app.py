@@ -9,7 +9,7 @@ The cookie is out of reach of scripts, and where callers come over TLS it is sen
 """
 
 import gzip
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -25,6 +25,7 @@ from lapwing.server.compression import accepts
 from lapwing.server.console.browser_sessions import BrowserSession, BrowserSessions
 from lapwing.server.console.forms import form_of, require_own
 from lapwing.server.console.inside import Api, ApiRefusal, Application
+from lapwing.server.console.multipart import SentFile, is_multipart, upload_of
 from lapwing.server.console.pages import PAGES
 from lapwing.server.console.policy import POLICY
 from lapwing.server.console.sign_in import CODE, PROVIDER, SignInPages
@@ -32,8 +33,10 @@ from lapwing.server.console.sign_in.invites import INVITE, InvitePages
 from lapwing.server.console.templates import STATIC, all_templates
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.log import log
+from lapwing.server.middleware import size_of
 from lapwing.server.problems import Problem, internal, place_of, problem, problem_of
 from lapwing.server.service import Service
+from lapwing.server.uploads.refused import UploadRefused
 
 if TYPE_CHECKING:
     from lapwing.server.console.sign_in.provider import ProviderSignIn
@@ -115,6 +118,8 @@ class Console:
             try:
                 response = await endpoint(request)
             except ApiRefusal as refusal:
+                response = self._problem(request, refusal.document)
+            except UploadRefused as refusal:
                 response = self._problem(request, refusal.document)
             except LapwingError as error:
                 response = self._problem(request, problem_of(error))
@@ -219,6 +224,16 @@ class Console:
         response.delete_cookie(self._cookie, path="/", secure=self._secure, httponly=True, samesite="lax")
         return response
 
+    async def _form(self, request: Request, page: ConsolePage) -> tuple[Mapping[str, str], SentFile | None]:
+        """Return the fields of a form; of one that uploads a file, those before the file, which is not read yet."""
+        if not page.streamed:
+            return await form_of(request), None
+        if is_multipart(request):
+            return await upload_of(request, self._service.settings.uploads)
+        if (size_of(request.scope["headers"]) or 0) > self._service.settings.most_bytes:
+            raise ApiRefusal(problem("request_too_large", 413, "The form is too large. It has no file."))
+        return await form_of(request), None
+
     def _visited(self, page: ConsolePage) -> Endpoint:
         """Return a page behind the door."""
 
@@ -228,7 +243,7 @@ class Console:
                 where = request.url.path if page.method == "GET" else ""
                 where += f"?{request.url.query}" if where and request.url.query else ""
                 return redirect(f"/console/sign-in?next={quote(where, safe='')}" if where else "/console/sign-in")
-            form = await form_of(request)
+            form, file = await self._form(request, page)
             if page.method == "POST":
                 require_own(request, form, session)
             api = Api(application=self._inner, request=request, caller=session.caller)
@@ -240,6 +255,7 @@ class Console:
                 templates=self._templates,
                 address=self._address,
                 tour=self._service.settings.tour,
+                file=file,
             )
             response = await page.handle(visit)
             if visit.toast is not None:

@@ -5,7 +5,7 @@ key of the ASGI scope, which no peer can set: servers make scopes, and put in wh
 """
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, final
@@ -92,6 +92,14 @@ class Api:
             raise ApiRefusal(problem("not_found", 404, "This address does not exist."))
         return await self._sent("/".join(("", "v1", *path)), method, body=body, query=query, headers=headers)
 
+    async def upload(self, chunks: AsyncIterator[bytes], **query: object) -> Any:
+        """Send a file in pieces to a folder of the service, and return the document of the stored file.
+
+        Raises:
+            ApiRefusal: If the service refuses the file.
+        """
+        return (await self._sent("/v1/files", "PUT", query=query, chunks=chunks)).document
+
     async def metrics(self) -> str:
         """Return what the service counts.
 
@@ -108,9 +116,11 @@ class Api:
         body: object = None,
         query: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
+        chunks: AsyncIterator[bytes] | None = None,
     ) -> ApiReply:
         content = b"" if body is None else json.dumps(body).encode()
-        sent = {"accept": JSON, "content-type": JSON, "content-length": str(len(content)), **(headers or {})}
+        size = {"content-length": str(len(content))} if chunks is None else {}
+        sent = {"accept": JSON, "content-type": JSON, **size, **(headers or {})}
         asked = {name: value for name, value in (query or {}).items() if value is not None}
         outer = self.request.scope
         scope = {
@@ -129,15 +139,20 @@ class Api:
             "state": {},
             INSIDE: self.caller,
         }
-        return await self._answered(scope, content)
+        return await self._answered(scope, content, chunks)
 
-    async def _answered(self, scope: MutableMapping[str, Any], content: bytes) -> ApiReply:
+    async def _answered(
+        self, scope: MutableMapping[str, Any], content: bytes, chunks: AsyncIterator[bytes] | None
+    ) -> ApiReply:
         told, status, headers, parts = False, 0, dict[str, str](), list[bytes]()
 
         async def receive() -> Message:
             nonlocal told
             if told:
                 return await self.request.receive()
+            if chunks is not None:
+                async for chunk in chunks:
+                    return {"type": "http.request", "body": chunk, "more_body": True}
             told = True
             return {"type": "http.request", "body": content, "more_body": False}
 

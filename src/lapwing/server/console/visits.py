@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from lapwing.server.console.browser_sessions import BrowserSession
 from lapwing.server.console.inside import Api
+from lapwing.server.console.multipart import SentFile
 from lapwing.server.console.refused_forms import with_error
 from lapwing.server.console.templates import Templates
 from lapwing.server.console.toasts import Toast
@@ -26,6 +27,7 @@ class PageRequest:
         form: What a form sent, without what every form has.
         address: At which callers find the service.
         tour: The name by which browsers remember the tour, None if there is no tour.
+        file: The file of a form that uploads one; not read yet.
     """
 
     request: Request
@@ -35,6 +37,7 @@ class PageRequest:
     templates: Templates
     address: str
     tour: str | None = None
+    file: SentFile | None = None
 
     @property
     def caller(self) -> Caller:
@@ -111,9 +114,11 @@ class ConsolePage:
 
     Args:
         query: The query parameters that it takes.
+        streamed: Whether its form uploads a file.
     """
 
     method: Literal["GET", "POST"]
     path: str
     handle: Handler
     query: tuple[str, ...] = ()
+    streamed: bool = False

@@ -9,12 +9,13 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from lapwing.server.console.acting import renamed
 from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.register.fields import READING, TEXTS, TYPES, draft_of, in_form, proposed
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
-from lapwing.server.problems import Problem
+from lapwing.server.problems import Problem, problem
 
 HERE: Final = "/console/register"
 
@@ -24,7 +25,36 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     files = await visit.api.get("files")
     folders = sorted({file["folder"] for file in files})
     status = refused["status"] if refused else 200
-    return visit.show("register/files.html", status, files=files, folders=folders, refused=refused, step=1)
+    rules = await visit.api.get("uploads")
+    return visit.show("register/files.html", status, files=files, folders=folders, rules=rules, refused=refused, step=1)
+
+
+async def upload(visit: PageRequest) -> Response:
+    """Store a file that is uploaded, and show what was found in it, as step 2."""
+    if visit.file is None or not visit.file.name:
+        return await show(visit, problem("invalid_request", 422, "Choose a file.", "upload"))
+    asked = {"name": visit.file.name, "folder": visit.form.get("folder") or None}
+    replace = "true" if "replace" in visit.form else None
+    try:
+        stored = await visit.api.upload(visit.file.chunks, **asked, replace=replace)
+    except ApiRefusal as refusal:
+        return await show(visit, renamed(refusal.document, {"file": "upload", "name": "upload"}))
+    if stored["datasets"]:
+        return redirect(f"/console/data/{segment(stored['datasets'][0])}/access?done=replaced")
+    try:
+        found = await _read(visit, stored["folder"], stored["file"])
+    except ApiRefusal as refusal:
+        return await show(visit, refusal.document)
+    typed = proposed(found["columns"])
+    return _columns(
+        visit,
+        stored["folder"],
+        stored["file"],
+        found["columns"],
+        declared=found["declared"],
+        typed=typed,
+        uploaded=stored,
+    )
 
 
 async def show_columns(visit: PageRequest) -> Response:
@@ -98,6 +128,7 @@ def _columns(
     declared: bool,
     refused: Problem | None = None,
     typed: Mapping[str, str] | None = None,
+    uploaded: Any = None,
 ) -> Response:
     return visit.show(
         "register/columns.html",
@@ -110,6 +141,7 @@ def _columns(
         stored=("other", *TEXTS, *READING),
         typed=visit.form if typed is None else typed,
         refused=refused,
+        uploaded=uploaded,
         step=2,
     )
 
@@ -139,6 +171,7 @@ def _catalog(
 
 PAGES: Final = (
     ConsolePage(method="GET", path=HERE, handle=show),
+    ConsolePage(method="POST", path=f"{HERE}/upload", handle=upload, streamed=True),
     ConsolePage(method="GET", path=f"{HERE}/file", handle=show_columns, query=("folder", "file")),
     ConsolePage(method="POST", path=f"{HERE}/file", handle=draft),
     ConsolePage(method="GET", path=f"{HERE}/catalog", handle=show_catalog),

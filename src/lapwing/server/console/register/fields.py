@@ -42,6 +42,8 @@ def draft_of(form: Mapping[str, str]) -> dict[str, Any]:
         },
         "other": {name: said[f"other-{place}"] for name, place in _columns(form) if said.get(f"other-{place}")},
         "reading": {name: read for name, place in _columns(form) if (read := _reading(form, place))},
+        "left_out": [name for name, place in _columns(form) if form.get(f"out-{place}")],
+        "unreadable": "null" if form.get("unreadable") else None,
         "texts": {name: texts for name, place in _columns(form) if (texts := _texts(form, place))},
     }
     return body

@@ -1,0 +1,166 @@
+"""A curator uploads a file in the console: the form, what was found, and what forms from elsewhere come to."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lapwing.server.console.forms import FIELD
+from lapwing.server.console.multipart import MOST_HEAD, MOST_VALUE, FormReader
+from lapwing.server.uploads.refused import UploadCause, UploadRefused
+from tests.server.console.conftest import with_passwords
+from tests.server.console.test_refused_forms import faults
+from tests.server.test_uploads import SMALL, kept
+from tests.support.server.browsing import Shown, Visitor, visitor
+from tests.support.server.world import QUICK, World, service_in, serving
+
+MESSY = b"person,note,age,pay\n1,x,34,12\n2,y,NA,many\n3,z,51,9\n"
+HERE = "/console/register/upload"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def registry(tmp_path: Path, data: Path) -> Iterator[World]:
+    with serving(service_in(tmp_path, replace(QUICK, folders=(data,), uploads=SMALL))) as running:
+        yield with_passwords(running)
+
+
+def body(fields: Mapping[str, str], name: str, content: bytes, boundary: str = "----x") -> bytes:
+    """Return a form as browsers write it."""
+    parts = [
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n'.encode()
+        for key, value in fields.items()
+    ]
+    head = f'--{boundary}\r\nContent-Disposition: form-data; name="upload"; filename="{name}"\r\n'
+    file = head.encode() + b"Content-Type: text/csv\r\n\r\n" + content
+    return b"".join(parts) + file + f"\r\n--{boundary}--\r\n".encode()
+
+
+def upload(who: Visitor, name: str, content: bytes = MESSY, secret: str | None = None, **headers: str) -> Shown:
+    fields = {FIELD: who.secret() if secret is None else secret}
+    sent = {"Content-Type": "multipart/form-data; boundary=----x", **headers}
+    return who._sent("POST", HERE, body(fields, name, content), sent, follow=True)
+
+
+def test_an_upload_leads_to_what_was_found(registry: World, data: Path) -> None:
+    carol = visitor(registry, "carol")
+    page = carol.go("/console/register")
+    assert page.form("/register/upload").fields == {FIELD: carol.secret(), "upload": ""}
+    found = upload(carol, "../My visits.CSV")
+    assert found.status == 200
+    assert "Lapwing found 3 rows and 4 columns." in found.text
+    assert kept(data) == ["My visits.csv"]
+    fields = found.form("/register/file").fields
+    assert (fields["file"], fields["type-2"], fields["missing-2"]) == ("My visits.csv", "integer", "NA")
+    assert not any("3 rows" in link or "rows=" in link for link in found.page.links)
+
+    typed = {"unit": "person", "rows": "1", "out-1": "on", "unreadable": "on", "type-3": "integer", "missing-2": "NA"}
+    drafted = carol.submit(found, "/register/file", **typed)
+    catalog = drafted.form("/console/register").fields["catalog"]
+    assert "note" not in catalog
+    assert 'unreadable = "null"' in catalog
+    assert 'missing = ["NA"]' in catalog
+    checked = carol.post("/console/register/check", drafted.form("/console/register").fields)
+    assert "This data would be accepted" in checked.text
+
+
+@pytest.mark.long
+def test_a_refused_file_is_said_at_the_field(registry: World, data: Path) -> None:
+    carol = visitor(registry, "carol")
+    for name, content, status in (("a.exe", MESSY, 422), ("a.csv", b"a,b\n1\n", 422), ("", b"", 422)):
+        refused = upload(carol, name, content)
+        (marked,) = faults(refused).fields
+        assert (refused.status, marked["name"]) == (status, "upload")
+    assert upload(carol, "a.csv").status == 200
+    again = upload(carol, "a.csv")
+    assert (again.status, faults(again).fields[0]["name"]) == (409, "upload")
+    assert kept(data) == ["a.csv"]
+
+
+def test_no_form_from_elsewhere_and_of_nobody_else_is_taken(registry: World, data: Path) -> None:
+    carol, alice, audrey = (visitor(registry, name) for name in ("carol", "alice", "audrey"))
+    foreign = [
+        upload(carol, "a.csv", secret=""),
+        upload(carol, "a.csv", secret=alice.secret()),
+        upload(carol, "a.csv", Origin="https://elsewhere.example"),
+        upload(carol, "a.csv", Sec_Fetch_Site="cross-site"),
+        upload(alice, "a.csv"),
+        upload(audrey, "a.csv"),
+    ]
+    assert [shown.status for shown in foreign] == [403] * 6
+    assert upload(Visitor(registry), "a.csv", secret="x").path.startswith("/console/sign-in")
+    assert kept(data) == []
+
+
+# ---- the form, as it arrives ---------------------------------------------------------------------------------------
+
+
+def read(content: bytes, step: int = 1) -> tuple[dict[str, str], str | None, bytes]:
+    """Return fields, the name of the file and its content, of a form that arrives in pieces of some size."""
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for place in range(0, len(content), step):
+            yield content[place : place + step]
+
+    async def all_of() -> tuple[dict[str, str], str | None, bytes]:
+        fields, file = await FormReader(b"----x", chunks()).form()
+        if file is None:
+            return fields, None, b""
+        return fields, file.name, b"".join([chunk async for chunk in file.chunks])
+
+    return asyncio.run(all_of())
+
+
+HARD = b"\r\n--x\r\n------\r\n----\r\n------y\r\n\r\n"
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 64, 10_000])
+@pytest.mark.parametrize("content", [b"", HARD, b"\r\n", b"a,b\r\n1,2\r\n" * 9])
+def test_a_form_is_read_whatever_the_pieces(content: bytes, step: int) -> None:
+    assert read(body({"a": "1", "b": "ü"}, "x.csv", content), step) == ({"a": "1", "b": "ü"}, "x.csv", content)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"------x",
+        b"------x\r\nContent-Disposition: form-data\r\n\r\n1\r\n------x--\r\n",
+        body({"a": "1"}, "x.csv", b"1,2")[:-10],
+        body({"a": "1" * (MOST_VALUE + 1)}, "x.csv", b""),
+        body({"a" * MOST_HEAD: "1"}, "x.csv", b""),
+        body({str(number): "1" for number in range(30)}, "x.csv", b""),
+        body({"a": "1"}, "x.csv", b"")[:-4] + b"\r\n" + body({"a": "2"}, "y.csv", b""),
+        b"x" * 100_000,
+    ],
+)
+def test_a_form_that_is_none_is_refused(content: bytes) -> None:
+    with pytest.raises(UploadRefused) as refused:
+        read(content, 1000)
+    assert refused.value.cause is UploadCause.FORM
+
+
+def test_a_form_holds_no_more_than_a_piece_of_its_file() -> None:
+    """The reader holds what has not been handed on: less than a delimiter, and the piece that came last."""
+
+    async def largest() -> int:
+        async def chunks() -> AsyncIterator[bytes]:
+            yield body({}, "x.csv", b"")[:-11]
+            for _ in range(500):
+                yield b"\r\n--" * 250
+            yield b"\r\n------x--\r\n"
+
+        reader = FormReader(b"----x", chunks())
+        _, file = await reader.form()
+        assert file is not None
+        return max([len(reader._held) async for _ in file.chunks])
+
+    assert asyncio.run(largest()) < 3000
