@@ -68,8 +68,7 @@ def functions(tree: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     def walk(node: ast.AST, around: str) -> Iterator[tuple[str, ast.AST]]:
         for child in ast.iter_child_nodes(node):
             yield around, child
-            named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
-            yield from walk(child, child.name if named else around)
+            yield from walk(child, child.name if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else around)
 
     yield from walk(tree, "")
 

@@ -20,7 +20,6 @@ from lapwing.documents import budget_document
 from lapwing.guarantee import sections
 from lapwing.server.batch_prices import TOO_DEAR, explain_together
 from lapwing.server.bodies import BatchBody
-from lapwing.server.console import batch
 from tests.support.effort import one_in
 
 KEYS = Fraction(1, 10**6)
@@ -147,4 +146,3 @@ def test_a_batch_is_refused_for_its_delta(session: lw.Session) -> None:
         session, BatchBody.model_validate({"questions": [{"sql": texts[0]}], "epsilon": "0.2", "delta": "0.0000003"})
     )
     assert (priced["delta"], priced["delta_remaining"]) == ("0.0000003", "0.0000004")
-    assert batch._share(priced) == pytest.approx(0.75)
