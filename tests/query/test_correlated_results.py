@@ -99,6 +99,13 @@ def test_it_is_a_join_of_groups(text: str, joined: str, session: lw.Session) -> 
     assert answer.rows() == session.sql(text, epsilon=1).rows()
 
 
+def test_a_number_without_a_name_is_called_what_it_is(session: lw.Session) -> None:
+    """Its column had a name with a NUL, which tells the sources of a result apart."""
+    total = "(SELECT COUNT(*) FROM visits)"
+    answer = session.sql(f"SELECT code, {total}, {total}, {total} AS n FROM codes", epsilon=1)
+    assert list(answer.rows()[0]) == ["code", "count", "count_2", "n"]
+
+
 @pytest.mark.parametrize(("text", "code"), REFUSED.items())
 def test_what_is_no_group_is_refused(text: str, code: str, session: lw.Session) -> None:
     with refused_as(code):

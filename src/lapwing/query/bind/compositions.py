@@ -479,7 +479,11 @@ class _Composer:
                 )
             names.make_optional([place])
             (name,) = names.columns[place]
-            node.replace(written((place, name)))
+            column = written((place, name))
+            if node.parent is select and node.arg_key == "expressions":
+                shown = free_name(name, {item.alias_or_name.casefold() for item in select.expressions})
+                column = exp.Alias(this=column, alias=exp.Identifier(this=shown, quoted=True))
+            node.replace(column)
             yield SourceJoin(kind="left")
 
     def _is_one_row(self, query: exp.Expression, visible: Sequence[exp.Expression]) -> bool:
