@@ -65,7 +65,7 @@ def _rows(question: Question) -> str:
     """Return the FROM and WHERE clauses of a question: the rows that have its keys."""
     selection, keys = question.selection, have_keys(question.keys)
     if isinstance(selection.relation, ProtectedRows):
-        return f"FROM {kept_name(selection.relation.table)}{where_clause(selection.where, keys)}"
+        return f"FROM {kept_name(selection.relation.table)}{where_clause(selection.where, keys, quick=True)}"
     return relations.selected(selection, keys)
 
 

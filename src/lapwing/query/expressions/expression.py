@@ -130,8 +130,7 @@ def columns_of(expression: Expression | None) -> frozenset[str]:
 
 def written_in(expression: Expression | None) -> frozenset[str]:
     """Return the names of the columns that an expression reads, as the question writes them."""
-    named = (node for node in walk(expression) if isinstance(node, ColumnReference))
-    return frozenset(node.written or (node.cleaned or node).name for node in named)
+    return frozenset(n.written or (n.cleaned or n).name for n in walk(expression) if isinstance(n, ColumnReference))
 
 
 def is_number(kind: Type) -> bool:

@@ -42,6 +42,7 @@ class Speed:
         part: Each part of a plan (`parts`), to bind, print and plan it.
         plan: To plan a question without any of these parts, where its plan is not handed over.
         compared: Each step of a plain question over a row (`deadline.plain`); 0 if that is not known, and the model's.
+        known: See `compared`.
         null: See `compared`.
         branched: See `compared`.
         summed: See `compared`.
@@ -56,6 +57,7 @@ class Speed:
     part: float = 0.0
     plan: float = 0.0
     compared: float = 0.0
+    known: float = 0.0
     null: float = 0.0
     branched: float = 0.0
     summed: float = 0.0

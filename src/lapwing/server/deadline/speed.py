@@ -242,7 +242,7 @@ class Found:
     def _steps(self) -> dict[str, float]:
         """Return the figures of the steps of plain questions, as far as any were measured."""
         each = seconds_of(self.steps) if self.steps else {}
-        times = {"compared": FROM_MEMORY, "summed": FROM_MEMORY}
+        times = dict.fromkeys(("compared", "known", "summed"), FROM_MEMORY)
         return {name: times.get(name, MORE) * max(LEAST_STEP, took) for name, took in each.items()}
 
 
