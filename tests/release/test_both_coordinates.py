@@ -116,7 +116,7 @@ def test_what_is_spent_is_shown_with_its_delta(session: lw.Session) -> None:
     session.sql(PRIVATE, epsilon=Fraction(1, 10), delta=KEYS / 2)
     view = session.budget()
     shown = shown_of(view)
-    spent = re.search(r" so far (.*?) shares of ", shown)
+    spent = re.search(r" so far (.*?) (?:shares of|groups) ", shown)
     assert spent is not None, shown
     assert spent[1].count("epsilon ") == spent[1].count("delta ") == 1, shown  # the total's own stands above
     said = sections._spent(view, 1).paragraphs[1]
