@@ -121,7 +121,7 @@ def test_printed_it_is_a_table(session: lw.Session) -> None:
     assert lines[2].split()[1:4] == ["9", "±0", "11.25"]
     assert lines[4].split()[-1] == "–"
     assert lines[5:] == ["cost ε = 100,000; intervals at 95 %"]
-    assert str(ask(session, question)).splitlines()[-1] == "free: bought before; intervals at 95 %"
+    assert str(ask(session, question)).splitlines()[-1] == "free: it was bought before; intervals at 95 %"
 
 
 def test_a_margin_is_never_shown_smaller_than_it_is(session: lw.Session) -> None:

@@ -46,7 +46,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 def test_a_budget_reads_no_history(session: lw.Session, reads: list[object]) -> None:
     view = session.budget()
     assert float(view.share_spent) > 0
-    assert str(view).endswith("3 answers")  # counted, and not read
+    assert str(view).endswith("3 results")  # counted, and not read
     assert len(view.history) == 3
     assert reads == []
     assert len([row.sequence for row in view.history]) == 3

@@ -235,6 +235,8 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("GET", "/v1/datasets/{dataset}/versions/{number}"): ("/v1/datasets/open/versions/1", None, curates(MISSING)),
     ("POST", "/v1/datasets/{dataset}/versions/next"): ("/v1/datasets/open/versions/next", None, curates(OK)),
     ("GET", "/v1/files"): ("/v1/files", None, curates(OK)),
+    ("GET", "/v1/uploads"): ("/v1/uploads", None, curates(OK)),
+    ("PUT", "/v1/files"): ("/v1/files?name=x.csv", None, curates(UNPROCESSABLE)),  # without a folder for data
     ("POST", "/v1/files/columns"): ("/v1/files/columns", {"file": "x.csv"}, curates(UNPROCESSABLE)),
     ("POST", "/v1/catalogs/draft"): (
         "/v1/catalogs/draft",

@@ -362,7 +362,7 @@ def table(tmp_path: Path, columns: dict[str, Any], **how: Any) -> bytes:
 
 
 def refused_by(path: Path, inside: int = 1 << 20) -> str:
-    with pytest.raises(reader.Refused) as refused:
+    with pytest.raises(reader.FileRefused) as refused:
         reader.read(path, 1000, inside)
     return refused.value.cause
 

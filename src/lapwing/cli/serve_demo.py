@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
@@ -20,6 +19,7 @@ import typer
 from lapwing.cli.console import print_text
 from lapwing.datasets import rand_hie_catalog, rand_hie_data
 from lapwing.errors import InvalidParameter
+from lapwing.machine.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from lapwing.server.service import Service
@@ -76,8 +76,8 @@ class DemoOptions:
             yield _filled(_made(self.keep))
             return
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # also before the service listens
-        with TemporaryDirectory(prefix="lapwing-demo-") as name:
-            yield _filled(Path(name))
+        with temporary_folder("lapwing-demo-") as folder:
+            yield _filled(folder)
 
 
 def introduce(service: "Service", address: str) -> None:

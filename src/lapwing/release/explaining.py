@@ -262,7 +262,8 @@ def _paid_before(buying: _Buying, access: Access) -> Loss | None:
     lookup = buying.lookup
     if isinstance(lookup, Release) or lookup.refinement is None or len(buying.quotes) > 1:
         return None
-    return sum_of([stored.loss for stored in access.ledger.answers(lookup.key)])
+    kept = access.ledger.answers(lookup.key)  # none where what becomes more exact was bought under an earlier plan
+    return sum_of([stored.loss for stored in kept]) if kept else None
 
 
 def _composed_column(

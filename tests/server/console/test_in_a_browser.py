@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -20,10 +21,15 @@ def page() -> Iterator[Page]:
 
 
 def typed(page: Page, into: str, text: str) -> None:
-    """Type into a field, as a hand does."""
+    """Type into a field, as a hand does: once more where the editor had not heard of the selection yet."""
     field = "document.querySelector('.cm-content')" if into == "sql" else f"document.getElementById({json.dumps(into)})"
-    page.run(f"{field}.focus(); document.execCommand('selectAll')")
-    page.ask("Input.insertText", {"text": text})
+    there = f"document.getElementById({json.dumps(into)}).value === {json.dumps(text)}"
+    for seconds in (2, 5, 20):
+        page.run(f"{field}.focus(); document.execCommand('selectAll')")
+        page.ask("Input.insertText", {"text": text})
+        with suppress(AssertionError):
+            return page.wait(there, seconds)
+    raise AssertionError(f"not typed into {into}: {text}")
 
 
 def sign_in(page: Page, world: World, name: str) -> None:

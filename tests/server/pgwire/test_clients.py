@@ -100,7 +100,7 @@ def test_a_query_is_answered_as_over_http_and_its_repetition_is_free(wired: Wire
     assert said[0].startswith("cost ε = 0.5; n ±")
     assert re.search(r"; \d\d\.?\d* % of the budget is left$", said[0])
     assert "left" not in said[3]
-    assert any(text.startswith("free: bought before") for text in said[1:])
+    assert any(text.startswith("free: it was bought before") for text in said[1:])
 
 
 def test_only_public_tables_are_read_without_a_price(wired: Wired) -> None:

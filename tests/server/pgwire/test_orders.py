@@ -91,7 +91,8 @@ def service_of(ledger: Ledger) -> Any:
     caller = SimpleNamespace(name="alice", may=lambda _: False)
     output = SimpleNamespace(name="n", value=SimpleNamespace(shape="integer"))
     column = SimpleNamespace(name="n", half_width=2.0)
-    preview = SimpleNamespace(stored=False, sharpens=False, epsilon=0.1, price=PureDP(0.1), columns=[column], notes=[])
+    costs = {"epsilon": 0.1, "price": PureDP(0.1), "part_of_budget": "10 % of the budget", "refusal": None}
+    preview = SimpleNamespace(stored=False, sharpens=False, columns=[column], notes=[], **costs)
     asking = SimpleNamespace(plan=lambda *_, **__: SimpleNamespace(outputs=[output]), explain=lambda *_, **__: preview)
     catalog = loads(CATALOG, file="open.toml", folder=Path())
     held = SimpleNamespace(catalog=catalog, public_tables={})

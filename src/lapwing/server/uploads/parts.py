@@ -24,7 +24,7 @@ FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
 @final
-class Part:
+class PartialFile:
     """A file under way, for its owner alone.
 
     Args:

@@ -29,7 +29,7 @@ BATCH: Final = 1 << 14
 
 
 @final
-class Refused(Exception):
+class FileRefused(Exception):
     """Why a file is refused: a value of `UploadCause`, and a sentence."""
 
     def __init__(self, cause: str, detail: str) -> None:
@@ -44,7 +44,7 @@ def main() -> None:
     try:
         rows, columns = read(Path(said["path"]), said["columns"], said["inside"])
         found: dict[str, object] = {"rows": rows, "columns": columns}
-    except Refused as refused:
+    except FileRefused as refused:
         found = {"cause": refused.cause, "detail": refused.detail}
     except MemoryError:
         os._exit(1)  # whoever started it says what that means
@@ -59,7 +59,7 @@ def read(path: Path, columns: int, inside: int) -> tuple[int, int]:
         inside: Bytes at most, once decompressed.
 
     Raises:
-        Refused: If it is not what its name says, or exceeds a limit.
+        FileRefused: If it is not what its name says, or exceeds a limit.
     """
     return _text(path, columns, inside) if is_text(path) else _parquet(path, columns, inside)
 
@@ -73,12 +73,12 @@ def _limit(seconds: int, memory: int) -> None:
 
 def _require_names(names: list[str], most: int) -> None:
     if len(names) > most:
-        raise Refused("too_many_columns", f"The file has {len(names):,} columns. At most {most:,} are allowed.")
+        raise FileRefused("too_many_columns", f"The file has {len(names):,} columns. At most {most:,} are allowed.")
     for place, name in enumerate(names, start=1):
         if len(name) > LONGEST_NAME:
-            raise Refused("column_name", f"The name of column {place:,} has more than {LONGEST_NAME} characters.")
+            raise FileRefused("column_name", f"The name of column {place:,} has more than {LONGEST_NAME} characters.")
         if not spelling.storable(name) or any(not letter.isprintable() for letter in name):
-            raise Refused("column_name", f"The name of column {place:,} has a character that cannot be shown.")
+            raise FileRefused("column_name", f"The name of column {place:,} has a character that cannot be shown.")
 
 
 # ---- CSV ---------------------------------------------------------------------------------------------------------
@@ -98,11 +98,13 @@ class _Lines:
             self.row += len(line)
             self._left -= len(line)
             if len(line) > LONGEST_LINE or self.row > LONGEST_ROW:
-                raise Refused("long_row", f"The row at line {self.number:,} is too long, or a quote is not closed.")
+                raise FileRefused("long_row", f"The row at line {self.number:,} is too long, or a quote is not closed.")
             if self._left < 0:
-                raise Refused("expands_too_far", "The file holds more text than allowed, once decompressed.")
+                raise FileRefused("expands_too_far", "The file holds more text than allowed, once decompressed.")
             if "\0" in line:
-                raise Refused("nul", f"Line {self.number:,} has the character NUL (U+0000). The file is no plain text.")
+                raise FileRefused(
+                    "nul", f"Line {self.number:,} has the character NUL (U+0000). The file is no plain text."
+                )
             yield line
 
 
@@ -116,33 +118,33 @@ def _text(path: Path, columns: int, inside: int) -> tuple[int, int]:
             return _rows(lines, written, columns)
     except UnicodeError:
         where = f" near line {lines.number + 1:,}" if lines is not None else ""
-        raise Refused("encoding", f"The file is not in UTF-8{where}. In Excel, save it as “CSV UTF-8”.") from None
+        raise FileRefused("encoding", f"The file is not in UTF-8{where}. In Excel, save it as “CSV UTF-8”.") from None
     except csv.Error:
         near = lines.number if lines is not None else 1
-        raise Refused(
+        raise FileRefused(
             "damaged", f"Line {near:,} is not {kind[1:]}: a quote is not closed, text follows it, or a field is long."
         ) from None
     except OSError:
-        raise Refused("damaged", f"The file cannot be decompressed as {kind[1:]}.") from None
+        raise FileRefused("damaged", f"The file cannot be decompressed as {kind[1:]}.") from None
 
 
 def _rows(lines: _Lines, written: TextFormat, columns: int) -> tuple[int, int]:
     rows_read = lines_of(iter(lines), written)  # type: ignore[arg-type]
     names = next(rows_read, [])
     if not names or not any(names):
-        raise Refused("empty", "The file has no first line with the names of its columns.")
+        raise FileRefused("empty", "The file has no first line with the names of its columns.")
     _require_names(names, columns)
     rows, width = 0, len(names)
     for row in rows_read:
         lines.row = 0
         if row and (len(row) < width or any(row[width:])):
-            raise Refused(
+            raise FileRefused(
                 "uneven_rows",
                 f"The row that ends at line {lines.number:,} has {len(row):,} fields, and the first line {width:,}.",
             )
         rows += bool(row) or width == 1
     if not rows:
-        raise Refused("no_rows", "The file has names of columns and no row.")
+        raise FileRefused("no_rows", "The file has names of columns and no row.")
     return rows, width
 
 
@@ -160,7 +162,7 @@ def _parquet(path: Path, columns: int, inside: int) -> tuple[int, int]:
         with parquet.ParquetFile(path, thrift_string_size_limit=MOST_FOOTER, page_checksum_verification=True) as file:
             metadata = file.metadata
             if metadata.num_columns > columns:
-                raise Refused(
+                raise FileRefused(
                     "too_many_columns",
                     f"The file has {metadata.num_columns:,} columns. At most {columns:,} are allowed.",
                 )
@@ -170,7 +172,7 @@ def _parquet(path: Path, columns: int, inside: int) -> tuple[int, int]:
     except (pa.ArrowMemoryError, MemoryError):
         raise MemoryError from None
     except (pa.ArrowException, OSError, ValueError, OverflowError):
-        raise Refused("damaged", "The file cannot be read as parquet: it is damaged or cut off.") from None
+        raise FileRefused("damaged", "The file cannot be read as parquet: it is damaged or cut off.") from None
 
 
 def _require_footer(path: Path) -> None:
@@ -180,23 +182,23 @@ def _require_footer(path: Path) -> None:
         file.seek(max(0, size - 8))
         last = file.read(8)
     if first != b"PAR1" or last[-4:] != b"PAR1" or size < 12:
-        raise Refused("wrong_kind", "The file is not parquet: it does not begin and end like one.")
+        raise FileRefused("wrong_kind", "The file is not parquet: it does not begin and end like one.")
     footer = int.from_bytes(last[:4], "little")
     if footer > size - 12 or footer > MOST_FOOTER:
-        raise Refused("metadata", f"The metadata of the file have {footer:,} bytes. That is too many.")
+        raise FileRefused("metadata", f"The metadata of the file have {footer:,} bytes. That is too many.")
 
 
 def _require_groups(metadata: Any, inside: int) -> None:
     groups = metadata.num_row_groups
     if metadata.num_rows < 1:
-        raise Refused("no_rows", "The file has no row.")
+        raise FileRefused("no_rows", "The file has no row.")
     if groups > MOST_GROUPS or groups > metadata.num_rows:
-        raise Refused("metadata", f"The file has {groups:,} row groups. That is too many.")
+        raise FileRefused("metadata", f"The file has {groups:,} row groups. That is too many.")
     sizes = [metadata.row_group(place).total_byte_size for place in range(groups)]
     if any(size < 0 for size in sizes):
-        raise Refused("metadata", "The metadata of the file state a negative size.")
+        raise FileRefused("metadata", "The metadata of the file state a negative size.")
     if sum(sizes) > inside:
-        raise Refused("expands_too_far", "The file holds more data than allowed, once decompressed.")
+        raise FileRefused("expands_too_far", "The file holds more data than allowed, once decompressed.")
 
 
 def _batches(file: Any, stated: int, inside: int) -> int:
@@ -205,9 +207,9 @@ def _batches(file: Any, stated: int, inside: int) -> int:
         rows += batch.num_rows
         size += batch.nbytes
         if size > inside:
-            raise Refused("expands_too_far", "The file holds more data than allowed, once decompressed.")
+            raise FileRefused("expands_too_far", "The file holds more data than allowed, once decompressed.")
     if rows != stated:
-        raise Refused("damaged", "The file has another number of rows than it states.")
+        raise FileRefused("damaged", "The file has another number of rows than it states.")
     return rows
 
 

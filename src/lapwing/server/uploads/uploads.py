@@ -32,7 +32,7 @@ from lapwing.server.store import ServiceStore
 from lapwing.server.uploads.inspection import inspected
 from lapwing.server.uploads.limits import UploadLimits
 from lapwing.server.uploads.names import KINDS, is_same_name, stored_name
-from lapwing.server.uploads.parts import PREFIX, SUFFIX, Part, exists, part_path, remove_stale
+from lapwing.server.uploads.parts import PREFIX, SUFFIX, PartialFile, exists, part_path, remove_stale
 from lapwing.server.uploads.refused import UploadCause, UploadRefused
 
 LOCK: Final = "uploading a file"
@@ -111,7 +111,7 @@ class Uploads:
                 )
             target = self._free(target)
             self.require_quota(caller, target, size or 0)
-            part = Part(base, caller.name, size, self.limits.reserve)
+            part = PartialFile(base, caller.name, size, self.limits.reserve)
         return Upload(uploads=self, caller=caller, target=target, part=part)
 
     def require_size(self, size: int) -> None:
@@ -150,7 +150,7 @@ class Uploads:
                     "operator to remove files, or for a larger quota.",
                 )
 
-    def store(self, caller: Caller, target: UploadTarget, part: Part) -> UploadDocument:
+    def store(self, caller: Caller, target: UploadTarget, part: PartialFile) -> UploadDocument:
         """Check what has arrived, and put it into its place.
 
         Raises:
@@ -230,7 +230,7 @@ class Upload:
     uploads: Uploads
     caller: Caller
     target: UploadTarget
-    part: Part
+    part: PartialFile
     _counted: int = field(default=0)
 
     def write(self, chunk: bytes) -> None:
