@@ -164,6 +164,7 @@ def test_answers_as_files(reader: Visitor) -> None:
     assert table.column_names == ["plan", "n", "n_low", "n_high"]
     assert table.equals(pa.ipc.open_stream(reader.go(f"{answer}/file.arrow").content).read_all())
     assert json.loads(reader.go(f"{answer}/file.json").content) == document
+    assert reader.go(f"{answer}/file.xlsx").content.startswith(b"PK")
     chart = reader.go(f"{answer}/file.svg")
     assert chart.headers["content-disposition"].startswith("attachment")
     assert "sandbox" in chart.headers["content-security-policy"]

@@ -17,6 +17,7 @@ from lapwing.server.console.answer.files import (
     with_labels_for_codes,
     with_texts,
 )
+from lapwing.server.console.answer.workbook import KIND, can_write, workbook_of
 from lapwing.server.console.answer_table import cells_of, ordered
 from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.charts.answer_chart import chart_of, columns_of
@@ -57,6 +58,7 @@ async def show(visit: PageRequest) -> Response:
         request=request,
         bought=bought,
         dashboards=[one for one in saved if "tiles" in one and one["person"] == visit.caller.name],
+        workbooks=can_write(),
         pictures=find_spec("vl_convert") is not None,
         question=question_of(request) if "sql" in request else None,
         cells=cells_of(shown, places[(page - 1) * ROWS : page * ROWS], document if consistent else None),
@@ -79,10 +81,10 @@ async def export(visit: PageRequest) -> Response:
     id_, form = visit.part("answer"), visit.part("form")
     name = f"answer-{id_[:8]}.{form}"
     document = await visit.api.get("answers", id_)
-    if form in TABLES:
+    if form in TABLES or form == "xlsx":
         reply = await visit.api.send("GET", "answers", id_, headers={"accept": ARROW})
         described = await with_labels(visit, document)
-        kind, written = TABLES[form]
+        kind, written = TABLES.get(form, (KIND, lambda table: workbook_of(table, document)))
 
         def file_content() -> bytes:
             table = with_texts(table_of(reply.content), described)
