@@ -17,7 +17,7 @@ from lapwing.errors import CatalogError, DataFault
 from lapwing.opening import refresh_data
 from lapwing.query.bind.bind import bind
 from tests.support.engines import spark
-from tests.support.sources import rows
+from tests.support.sources import delta_log, rows
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFileContent
@@ -67,16 +67,28 @@ def test_a_version_of_a_delta_table_is_its_files(cluster: Cluster, tmp_path: Pat
     assert not list(tmp_path.glob("*snapshot*"))
 
 
-def test_a_delta_table_that_is_more_than_its_files_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("last", ["vacuumProtocolCheck", "deletionVectors"])
+def test_features_that_hide_nothing_are_read_in_a_folder_of_any_name(
+    cluster: Cluster, last: str, tmp_path: Path
+) -> None:
+    address = rows.fill_delta(tmp_path / "my é 50% lake", SOME)
+    delta_log.require(tmp_path / "my é 50% lake", "timestampNtz", "variantType", "v2Checkpoint", last)
+    assert counted(over(tmp_path, address)) == {("a",): (2,), ("b",): (1,)}
+
+
+@pytest.mark.parametrize("feature", ["deletionVectors", "columnMapping", "typeWidening", "fancyRead", "reader 4"])
+def test_a_feature_that_hides_something_is_refused_by_its_name(feature: str, tmp_path: Path) -> None:
     address = rows.fill_delta(tmp_path / "lake", SOME)
-    (log,) = (tmp_path / "lake" / "_delta_log").glob("*.json")
-    for reader in (2, 3):
-        known = log.read_text().replace('"minReaderVersion":1', f'"minReaderVersion":{reader}')
-        features = ',"readerFeatures":["deletionVectors"],"writerFeatures":["deletionVectors"]' if reader == 3 else ""
-        log.write_text(known.replace('"minWriterVersion":2', f'"minWriterVersion":7{features}'))
-        catalog = over(tmp_path, address)
-        with pytest.raises(DataFault, match=r"needs a reader|cannot be opened"):
-            Spark(catalog).rows(catalog.tables[0])
+    catalog = over(tmp_path, address)
+    if feature == "reader 4":
+        delta_log.require(tmp_path / "lake", reader=4)
+    else:
+        delta_log.require(tmp_path / "lake", feature)
+    if feature == "deletionVectors":
+        assert Spark(catalog).rows(catalog.tables[0]) == 3, "nothing is deleted yet"
+        delta_log.delete(tmp_path / "lake", {1})
+    with pytest.raises(DataFault, match=feature.replace("reader", "reader version")):
+        Spark(catalog).rows(catalog.tables[0])
 
 
 def test_a_snapshot_of_an_iceberg_table_is_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ from lapwing.catalog.file_columns import FileColumn, columns_of_arrow
 from lapwing.catalog.source_address import SourceAddress
 from lapwing.errors import DataFault
 from lapwing.sources.credentials import credentials_of
+from lapwing.sources.delta_features import HARMLESS, SCANNED, located, opened
+from lapwing.sources.delta_scan import DeltaScan
 from lapwing.sources.restricting import expression
 from lapwing.sources.source import Names, Where
 
@@ -27,14 +29,13 @@ VERSION: Final = "version"
 @contextmanager
 def state(address: SourceAddress, folder: Path) -> "Iterator[SourceState]":
     """Open a version of a table."""
-    place = address.place.removeprefix("delta:")
-    where = place if "://" in place else str((folder / place).absolute())
+    where = located(address.place.removeprefix("delta:"), folder)
     options = {name: value for name, value in address.options if name != VERSION} | credentials_of(address)
     try:
-        table = DeltaTable(where, version=_pinned(address), storage_options=options or None)
+        table, features = opened(where, _pinned(address), options, HARMLESS | SCANNED)
     except (DeltaError, OSError, ValueError):
         raise _fault() from None
-    yield DeltaState(table)
+    yield DeltaScan(table, _fault()) if features & SCANNED else DeltaState(table)
 
 
 def _pinned(address: SourceAddress) -> int | None:
@@ -113,6 +114,5 @@ def _batches(data: ds.Dataset, columns: Sequence[str], where: Where) -> pa.Recor
 def _fault() -> DataFault:
     return DataFault(
         "The Delta table of the data is missing, has no such version, or cannot be read to its end. Check the place, "
-        "the version (vacuum removes old ones) and the credentials. The table may also use features that its reader "
-        "lacks"
+        "the version (vacuum removes old ones) and the credentials"
     )

@@ -2,15 +2,16 @@
 
 Delta Lake and Iceberg are read as lists of Parquet files, by `deltalake` and `pyiceberg`: no JVM package is needed.
 That is all of the table only where nothing beside the files says which of their rows and columns there are. So a table
-with deletion vectors or delete files is refused, and so is one whose columns were renamed or mapped. Columns that stand
-in the names of folders are in no file, and are missing.
+with deleted rows or delete files is refused, and so is one whose columns were renamed or mapped. Columns that stand in
+the names of folders are in no file, and are missing.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, final
-from urllib.parse import unquote, urlsplit
+from typing import Any, Final, final
+from urllib.parse import unquote
 
 from lapwing.catalog.model import Table
 from lapwing.catalog.patterns import files_of, folder_of, is_pattern
@@ -51,23 +52,40 @@ def listed(table: Table, folder: Path) -> Listing:
 
 
 def _of_delta(table: Table, folder: Path) -> tuple[list[str], str]:
-    from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
+    from lapwing.sources.delta_features import (
+        CHECKPOINTS,
+        DELETIONS,
+        HARMLESS,
+        VACUUM,
+        located,
+        opened,
+        require_understood,
+    )
+
     address = read_address(table.source)
-    place, version = address.place.removeprefix("delta:"), address.option("version")
-    where = place if "://" in place else str((folder / place).absolute())
+    where, version = located(address.place.removeprefix("delta:"), folder), address.option("version")
+    understood = HARMLESS | {CHECKPOINTS, DELETIONS, VACUUM}
     try:
-        opened = DeltaTable(where, version=None if version is None else int(version))
-        files, reader = list(opened.file_uris()), opened.protocol().min_reader_version
+        lake, features = opened(where, None if version is None else int(version), None, understood)
+        files: list[str] = _column(lake.get_add_actions(), "path")
+        if DELETIONS in features:  # the client does not tell deleted rows of a table that also needs the other
+            require_understood(features, understood - {VACUUM})
+        deletions = DELETIONS in features and any(_column(lake.deletion_vectors(), "filepath"))
     except (DeltaError, OSError, ValueError):
         raise _unreadable(table) from None
-    if reader > 1:  # column mapping comes with 2, deletion vectors with 3
-        raise DataFault(
-            f"The Delta table {table.name} needs a reader of version {reader}, which may hide rows of its files or "
-            f"map columns; {_SNAPSHOT}"
-        )
-    return files, where
+    if deletions:
+        require_understood(features, understood - {DELETIONS})
+    # The log has addresses, which are quoted once: the folder zone=east%27s is zone=east%2527s there.
+    root = where if "://" not in where else unquote(where)
+    return [unquote(file) if "://" in file else f"{root}/{unquote(file)}" for file in files], root
+
+
+def _column(table: Any, name: str) -> list[Any]:
+    import pyarrow as pa
+
+    return pa.table(table).column(name).to_pylist()  # type: ignore[no-any-return]
 
 
 def _of_iceberg(table: Table, folder: Path) -> tuple[list[str], str]:
@@ -90,15 +108,15 @@ def _of_iceberg(table: Table, folder: Path) -> tuple[list[str], str]:
 
 
 def _local(places: Iterable[str], table: Table) -> tuple[Path, ...]:
-    """Return places as paths of this machine."""
+    """Return places as paths of this machine, which they hold as they are: nothing is unquoted here."""
     paths = []
     for place in places:
-        parts = urlsplit(place)
-        if parts.scheme not in ("", "file"):
+        path = re.sub("^file:(//)?(?=/)", "", place)
+        if "://" in path:
             raise DataFault(
                 f"The files of table {table.name} are not on a file system that this machine has; {_SNAPSHOT}"
             )
-        paths.append(Path(unquote(parts.path) if parts.scheme else place))
+        paths.append(Path(path))
     return tuple(sorted(paths))
 
 
