@@ -48,8 +48,8 @@ ABOUT: Final = (
 BEARER: Final = {"bearer": {"type": "http", "scheme": "bearer"}}
 PAGES: Final = "/console"
 """Where the pages for people are; all else is for programs."""
-STREAMED: Final = (("PUT", upload_routes.PATH), ("POST", f"{PAGES}/register/upload"))
-"""Requests that carry a file and read it in pieces."""
+STREAMED: Final = {("PUT", upload_routes.PATH): "", ("POST", f"{PAGES}/register/upload"): "multipart/form-data"}
+"""Requests that carry a file and read it in pieces; of a form, only one that can hold a file."""
 ROUTES: Final = (
     question_routes,
     job_routes,

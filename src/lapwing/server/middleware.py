@@ -15,7 +15,8 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, final
 
 from lapwing.guarantee.rendering import OWN_STYLE
@@ -60,6 +61,7 @@ class RequestMiddleware:
         seconds: Until it has arrived.
         encrypted: Whether this process speaks TLS.
         streamed: Methods and paths of requests whose bodies the application reads itself, within limits of its own.
+            Each has the one media type of which that is true, or none if it is true of all.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class RequestMiddleware:
         most_bytes: int,
         seconds: float,
         encrypted: bool = False,
-        streamed: Collection[tuple[str, str]] = (),
+        streamed: Mapping[tuple[str, str], str] = MappingProxyType({}),
     ) -> None:
         self._inner, self._metrics = inner, metrics
         self._more_headers = ENCRYPTED_ONLY if encrypted else ()
@@ -118,7 +120,8 @@ class RequestMiddleware:
         if ambiguous:
             detail = f"The request can be read in two ways, by its {ambiguous}."
             return await refused("invalid_request", 400, detail, Connection="close")
-        if (scope["method"], scope["path"]) in self._streamed:
+        kind = self._streamed.get((scope["method"], scope["path"]))
+        if kind is not None and kind in ("", media_type_of(scope["headers"])):
             return await self._serve_streamed(scope, receive, send, refused)
         try:
             async with asyncio.timeout(self._seconds):
@@ -200,6 +203,12 @@ def size_of(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
     """Return how many bytes a body has by its header; None if there is no such header."""
     said = next((value for name, value in headers if name == b"content-length"), b"")
     return int(said) if _DIGITS.fullmatch(said) else None
+
+
+def media_type_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """Return the media type of a body by its header, without parameters; empty if there is no such header."""
+    said = next((value for name, value in headers if name == b"content-type"), b"")
+    return said.decode("latin-1").partition(";")[0].strip().lower()
 
 
 def _coding(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> str:

@@ -1,9 +1,12 @@
 """A curator uploads a file in the console: the form, what was found, and what forms from elsewhere come to."""
 
 import asyncio
+import http.client
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -98,6 +101,27 @@ def test_no_form_from_elsewhere_and_of_nobody_else_is_taken(registry: World, dat
     assert [shown.status for shown in foreign] == [403] * 6
     assert upload(Visitor(registry), "a.csv", secret="x").path.startswith("/console/sign-in")
     assert kept(data) == []
+
+
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", ""])
+def test_only_a_form_that_can_hold_a_file_may_be_large(kind: str, registry: World) -> None:
+    """Anybody who is signed in could let the service hold any other body, of any size, before it was refused."""
+    alice, sent = visitor(registry, "alice"), 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(64):
+            sent += 1 << 16
+            yield b"a" * (1 << 16)
+
+    headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in alice.cookies.items())}
+    headers |= {"Content-Type": kind} if kind else {}
+    with closing(http.client.HTTPConnection(urlsplit(registry.address).netloc, timeout=60)) as connection:
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.request("POST", HERE, pieces(), headers, encode_chunked=True)
+        reply = connection.getresponse()
+        assert reply.status == 413
+    assert sent > QUICK.most_bytes
 
 
 # ---- the form, as it arrives ---------------------------------------------------------------------------------------

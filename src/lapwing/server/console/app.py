@@ -33,7 +33,6 @@ from lapwing.server.console.sign_in.invites import INVITE, InvitePages
 from lapwing.server.console.templates import STATIC, all_templates
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.log import log
-from lapwing.server.middleware import size_of
 from lapwing.server.problems import Problem, internal, place_of, problem, problem_of
 from lapwing.server.service import Service
 from lapwing.server.uploads.refused import UploadRefused
@@ -226,12 +225,8 @@ class Console:
 
     async def _form(self, request: Request, page: ConsolePage) -> tuple[Mapping[str, str], SentFile | None]:
         """Return the fields of a form; of one that uploads a file, those before the file, which is not read yet."""
-        if not page.streamed:
-            return await form_of(request), None
-        if is_multipart(request):
+        if page.streamed and is_multipart(request):
             return await upload_of(request, self._service.settings.uploads)
-        if (size_of(request.scope["headers"]) or 0) > self._service.settings.most_bytes:
-            raise ApiRefusal(problem("request_too_large", 413, "The form is too large. It has no file."))
         return await form_of(request), None
 
     def _visited(self, page: ConsolePage) -> Endpoint:

@@ -11,6 +11,7 @@ from typing import Final, NoReturn, final
 
 from starlette.requests import ClientDisconnect, Request
 
+from lapwing.server.middleware import media_type_of
 from lapwing.server.uploads.arriving import in_time
 from lapwing.server.uploads.limits import UploadLimits
 from lapwing.server.uploads.refused import UploadCause, UploadRefused
@@ -37,7 +38,7 @@ class SentFile:
 
 def is_multipart(request: Request) -> bool:
     """Tell whether a request is a form that may hold a file."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == KIND
+    return media_type_of(request.scope["headers"]) == KIND
 
 
 async def upload_of(request: Request, limits: UploadLimits) -> tuple[Mapping[str, str], SentFile | None]:
