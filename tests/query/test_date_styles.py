@@ -29,6 +29,7 @@ SAME = [
 REFUSED = [
     ("CONVERT(VARCHAR, seen, 121) = 'x'", "invalid_format"),
     ("CONVERT(VARCHAR, seen, 99) = 'x'", "invalid_format"),
+    ("CONVERT(VARCHAR, seen, 120.5) = 'x'", "invalid_format"),
     ("CONVERT(VARCHAR(3), seen, 120) = 'x'", "invalid_format"),
     ("CONVERT(CHAR(20), seen, 120) = 'x'", "invalid_format"),
     ("CONVERT(VARCHAR, born, 108) = 'x'", "invalid_format"),
@@ -38,6 +39,10 @@ REFUSED = [
     ("CONVERT(DATE, note, 1) = born", "invalid_format"),
     ("CONVERT(DATE, '31.02.2019', 104) = born", "invalid_date"),
     ("CONVERT(VARCHAR, seen, age) = 'x'", "syntax_error"),
+    *(
+        (f"\"CONVERT WITH STYLE\"({of}) = 'x'", "function_not_supported")  # a name in quotes may have blanks
+        for of in ("", "seen", "seen, age, note", "seen, 120, note", "seen, 120, 'DATE', 1")
+    ),
     ("CONVERT(VARCHAR, seen, 1, 2) = 'x'", "syntax_error"),
 ]
 

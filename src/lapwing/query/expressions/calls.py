@@ -493,12 +493,12 @@ def _anonymous(node: exp.Expression, rows: RowScope) -> Expression:
             return part
         if (read := bind_by_format(node, rows)) is not None:
             return read
-    if name == STYLED:
+    if name == STYLED and [type(part) for part in node.expressions[1:]] == [exp.Literal, exp.Literal]:
         from lapwing.query.expressions.date_styles import styled  # here: few queries have one
 
         value, style, target = node.expressions
         with rows.pointing(node):
-            return styled(bind_expression(value, rows), int(exact_number(style.name, style, rows)), target.name)
+            return styled(bind_expression(value, rows), exact_number(style.name, style, rows), target.name)
     if name in ANONYMOUS:
         rule, words, counts = ANONYMOUS[name]
         parts = node.expressions

@@ -7,9 +7,11 @@ a format, too. A DATE has no time of day: its text ends before it.
 
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Final
 
 from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.privacy.amounts import written
 from lapwing.query.expressions import conversion, instants, temporal
 from lapwing.query.expressions.expression import Expression, Literal
 from lapwing.query.expressions.types import DATE, TEXT, TIMESTAMP, Plain, is_temporal
@@ -32,15 +34,19 @@ _USUAL: Final = 30
 """Characters that VARCHAR has in CONVERT where it does not say how many."""
 
 
-def styled(value: Expression, style: int, target: str) -> Expression:
+def styled(value: Expression, number: Fraction, target: str) -> Expression:
     """Convert a date or timestamp to a text by a style, or a text to a date.
 
     Args:
+        number: Of the style.
         target: The type as the query writes it: VARCHAR(7), DATE.
     """
-    if style not in STYLES:
+    style = int(number)
+    if style != number or style not in STYLES:
         remedy = f"Use {', '.join(str(known) for known in STYLES if known > 100)}, or STRFTIME(x, '%Y-%m-%d')."
-        raise QueryRefused(f"The style {style} is not answered", cause=RefusalCause.INVALID_FORMAT, remedy=remedy)
+        raise QueryRefused(
+            f"The style {written(number)} is not answered", cause=RefusalCause.INVALID_FORMAT, remedy=remedy
+        )
     kind, text = _MOMENTS.get(target), _TEXTS.fullmatch(target)
     if kind is not None:
         return _read(value, style, kind)
