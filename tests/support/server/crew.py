@@ -82,6 +82,17 @@ class Crew:
         """The processes of all workers that ever were, in order."""
         return [line["process"] for line in self.told("worker started")]
 
+    @property
+    def living(self) -> list[int]:
+        """The workers that run. The number of one that has ended may be that of a stranger by now."""
+        ours = f"TMPDIR={self.log.parent}".encode()
+        found = []
+        for process in self.workers:
+            with suppress(OSError):
+                if ours in Path(f"/proc/{process}/environ").read_bytes().split(b"\0"):
+                    found.append(process)
+        return found
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
@@ -141,7 +152,7 @@ def crew(folder: Path, *arguments: str, planted: str = "", number: int = 4, padd
         if parent.poll() is None:
             parent.kill()
         parent.wait()
-        for process in running.workers:
+        for process in running.living:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 

@@ -252,8 +252,7 @@ def _limited(process: int) -> Iterator[None]:
 
 
 def _fronts(running: Crew) -> list[int]:
-    processes = running.workers or [running.parent.pid]  # where there is one worker, it has no parent
-    return [process for process in processes if Path(f"/proc/{process}").exists()]
+    return running.living if running.workers else [running.parent.pid]  # where there is one worker, it has no parent
 
 
 def _questions(running: Crew) -> list[int]:
