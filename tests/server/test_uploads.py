@@ -118,6 +118,21 @@ def test_a_file_is_replaced_only_if_that_is_said(registry: World, data: Path) ->
     assert (data / "a.csv").read_bytes() == b"x,y\n1,2\n"
 
 
+def test_of_two_files_that_differ_by_case_the_named_one_is_replaced(registry: World, data: Path) -> None:
+    """Whichever of them the folder lists first."""
+    names = ["a.csv", "A.csv", "a.CSV"]
+    for name in names:
+        (data / name).write_bytes(ROWS)
+    if len(kept(data)) < len(names):
+        pytest.skip("the file system knows no case")
+    for name in ("a.csv", "A.csv"):
+        content = f"id,name\n1,{name}\n".encode()
+        assert send(registry, name, content, more="&replace=true").document["file"] == name
+        assert (data / name).read_bytes() == content
+    assert (data / "a.CSV").read_bytes() == ROWS
+    assert cause(send(registry, "A.csv")) == (409, "file_exists")
+
+
 def test_a_link_and_a_folder_are_not_replaced(registry: World, data: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside.csv"
     outside.write_bytes(b"secret\n1\n")

@@ -189,7 +189,7 @@ class Uploads:
         }
 
     def _free(self, target: UploadTarget) -> UploadTarget:
-        """Return the file that is written: one of the same name but for case is that file.
+        """Return the file that is written: one of this name, or else one of the same name but for case.
 
         Raises:
             UploadRefused: If the name is taken, and nobody said that the file is to be replaced.
@@ -197,9 +197,10 @@ class Uploads:
         alike = [path for path in target.folder.iterdir() if is_same_name(path.name, target.name)]
         if not alike:
             return target
-        if not target.replace or not alike[0].is_file() or alike[0].is_symlink():
-            raise exists(alike[0].name)
-        return UploadTarget(folder=target.folder, name=alike[0].name, replace=True)
+        there = target.path if target.path in alike else alike[0]
+        if not target.replace or not there.is_file() or there.is_symlink():
+            raise exists(there.name)
+        return UploadTarget(folder=target.folder, name=there.name, replace=True)
 
     def _reading(self, path: Path) -> Iterator[str]:
         """Yield the data sets that read a file, or whose pattern is about its folder."""
