@@ -1,11 +1,13 @@
 """Charts and tables of answers: which is chosen, where things are, and that nothing is shown smaller than it is."""
 
+import re
 from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from lapwing.server.console import templates
 from lapwing.server.console.answer_table import cells_of, ordered
 from lapwing.server.console.budget.spending import by_day, projection
 from lapwing.server.console.charts.answer_chart import MOST_BARS, NARROW, chart_of, columns_of
@@ -49,6 +51,23 @@ def test_a_chart_is_drawn_a_second_time_for_phones(keys: dict[str, tuple[str, li
         if chart.kind in ("bars", "line"):  # texts on the axis of a phone do not touch each other
             for before, after in pairwise(chart.across):
                 assert after.at - before.at > 3.5 * (len(before.text) + len(after.text))
+
+
+@pytest.mark.parametrize("length", [1, 9, 30])
+@pytest.mark.parametrize("keys", [("plan",), ("plan", "health")])
+def test_charts_cut_long_labels(keys: tuple[str, ...], length: int) -> None:
+    """A heat map once cut a label of its second key at a fraction of a character, which failed the page."""
+    labels = [letter * length for letter in "abcd"]
+    chart = chart_of(document(dict.fromkeys(keys, ("text", labels)), list(range(4))))
+    assert chart is not None
+    assert chart.narrow is not None
+    for drawn in (chart, chart.narrow):
+        picture = templates.Templates().render("charts/chart.svg.html", chart=drawn, alone=True)
+        shown = re.findall(r"<text[^>]*>([a-d]+…?)</text>", picture)
+        assert len(shown) >= len(labels)
+        for text in shown:
+            assert text in labels or any(label.startswith(text.removesuffix("…")) for label in labels)
+            assert text in labels or len(text) < length
 
 
 def test_labels_are_shown_and_codes_stay_beside_them() -> None:
