@@ -1,6 +1,7 @@
 """The line from a front to its question process, which is started anew if it dies."""
 
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ from multiprocessing.context import SpawnProcess
 from queue import SimpleQueue
 from typing import Any, Final, final
 
-from lapwing.errors import LapwingError, ServiceFault
+from lapwing.errors import InvalidParameter, LapwingError, ServiceFault
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import BatchBody, QueryBody
 from lapwing.server.deadline.cost import Cost, Speed
@@ -117,6 +118,8 @@ class Opened:
     indexed: Mapping[str, bool]
 
 
+LONGEST_TEMPORARY: Final = 107 - len("/pymp-12345678/listener-12345678")
+"""Bytes of the path of the folder for temporary files: engines are started through a socket in it."""
 Sent = Order | Say | Move
 Heard = Reach | OrderOutcome | Opened
 
@@ -175,8 +178,15 @@ class QuestionProcess:
             died: That nothing will come of those that were sent.
 
         Raises:
+            InvalidParameter: If the folder for temporary files has too long a path.
             ServiceFault: If it does not get ready; its log says why.
         """
+        temporary = tempfile.gettempdir()
+        if (length := len(os.fsencode(temporary))) > LONGEST_TEMPORARY:
+            raise InvalidParameter(
+                f"The path of the folder for temporary files has {length} bytes, and at most {LONGEST_TEMPORARY} are "
+                f"possible: {temporary}. Set TMPDIR to a shorter one."
+            )
         # Set before the process begins, which may say something at once.
         self._told, self._died = told, died
         self._spawn()
