@@ -10,7 +10,6 @@ from contextlib import nullcontext, suppress
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
@@ -20,7 +19,7 @@ from lapwing.release.request import Timing
 from lapwing.server.deadline import engines as engines_module
 from lapwing.server.deadline.engines import Engines, InPlace, wait_for_end
 from lapwing.server.deadline.pace import AskedEngine
-from lapwing.server.deadline.process import LONGEST_TEMPORARY, ProcessorShare, QuestionProcess
+from lapwing.server.deadline.process import LONGEST_TEMPORARY, require_short
 from lapwing.session import Session
 from tests.support.server.queueing import until
 from tests.support.server.world import data_set
@@ -169,15 +168,14 @@ def test_the_end_of_a_line_is_heard_and_no_question() -> None:
     assert not thread.is_alive()
 
 
-def test_a_folder_whose_path_is_too_long_for_sockets_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_whose_path_is_too_long_for_sockets_is_refused_in_words() -> None:
     """Long ones are those of test runners and of some clusters; without this the service said only that it failed."""
     with tempfile.TemporaryDirectory() as short:
-        monkeypatch.setattr(tempfile, "tempdir", short.ljust(LONGEST_TEMPORARY + 1, "x"))
-        questions = QuestionProcess(Mock(), (), ProcessorShare(None, 1))
-        with pytest.raises(InvalidParameter, match="TMPDIR"):
-            questions.start(Mock(), Mock())
         for length, possible in ((LONGEST_TEMPORARY, True), (LONGEST_TEMPORARY + 1, False)):
-            inner = Path(f"{short}/".ljust(length, "x")) / "pymp-12345678"
+            folder = f"{short}/".ljust(length, "x")
+            with nullcontext() if possible else pytest.raises(InvalidParameter, match="TMPDIR"):
+                require_short(folder)
+            inner = Path(folder) / "pymp-12345678"
             inner.mkdir(parents=True)
             bound = nullcontext() if possible else pytest.raises(OSError, match="too long")
             with socket.socket(socket.AF_UNIX) as listener, bound:

@@ -148,6 +148,19 @@ def shares(worker: int, workers: int) -> tuple[ProcessorShare, frozenset[int] | 
     return ProcessorShare(frozenset({all_[-1 - worker % own]}), -(-workers // own)), frozenset(all_[:-own])
 
 
+def require_short(temporary: str) -> None:
+    """Refuse a folder for temporary files in which engines could not be started.
+
+    Raises:
+        InvalidParameter: If its path is too long.
+    """
+    if (length := len(os.fsencode(temporary))) > LONGEST_TEMPORARY:
+        raise InvalidParameter(
+            f"The path of the folder for temporary files has {length} bytes, and at most {LONGEST_TEMPORARY} are "
+            f"possible: {temporary}. Set TMPDIR to a shorter one."
+        )
+
+
 @final
 class QuestionProcess:
     """A process that asks what was admitted.
@@ -181,12 +194,7 @@ class QuestionProcess:
             InvalidParameter: If the folder for temporary files has too long a path.
             ServiceFault: If it does not get ready; its log says why.
         """
-        temporary = tempfile.gettempdir()
-        if (length := len(os.fsencode(temporary))) > LONGEST_TEMPORARY:
-            raise InvalidParameter(
-                f"The path of the folder for temporary files has {length} bytes, and at most {LONGEST_TEMPORARY} are "
-                f"possible: {temporary}. Set TMPDIR to a shorter one."
-            )
+        require_short(tempfile.gettempdir())
         # Set before the process begins, which may say something at once.
         self._told, self._died = told, died
         self._spawn()
