@@ -71,6 +71,7 @@ class Caller:
         scopes: What it allows.
         datasets: The roles of data sets.
         everywhere: The role, if `role` is one of a data set.
+        team: The team that they are in, with which they can share.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Caller:
     scopes: frozenset[Right] = frozenset()
     datasets: tuple[tuple[str, DatasetRole], ...] = ()
     everywhere: Role | None = None
+    team: str | None = None
 
     def may(self, right: Right) -> bool:
         """Tell whether the request has a right."""
@@ -506,17 +508,20 @@ class People:
 
     def _caller(self, column: str, value: str) -> Caller:
         rows = self._store.look(
-            "SELECT tokens.id, people.name, people.role, scopes, dataset, dataset_roles.role FROM tokens"
+            "SELECT tokens.id, people.name, people.role, scopes,"
+            " (SELECT team FROM memberships WHERE person = people.name AND current = 1),"
+            " dataset, dataset_roles.role FROM tokens"
             " JOIN people ON tokens.person = people.name LEFT JOIN dataset_roles ON dataset_roles.person = people.name"
             f" WHERE {column} = ? AND revoked = 0 AND tokens.expires > ? AND {ACTIVE_PERSON_SQL}",
             (value, time.time(), time.time()),
         )
         if not rows:
             raise NotAuthorised(UNKNOWN)
-        id_, name, role, kept, _, _ = rows[0]
+        id_, name, role, kept, team, *_ = rows[0]
         scopes = frozenset(right for right in RIGHTS if right in kept.split())
         there = tuple((dataset, given) for *_, dataset, given in rows if given is not None)
-        return Caller(name=name, role=role, rights=RIGHTS_OF[role] & scopes, token=id_, scopes=scopes, datasets=there)
+        rights = RIGHTS_OF[role] & scopes
+        return Caller(name=name, role=role, rights=rights, token=id_, scopes=scopes, datasets=there, team=team)
 
 
 def hash_of_new_password(password: str, name: str) -> str:

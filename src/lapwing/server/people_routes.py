@@ -114,6 +114,7 @@ class Me(BaseModel):
     rights: list[Right]
     token: str
     datasets: dict[str, DatasetRole]
+    team: str | None
 
 
 router: Final = new_router(prefix="/v1")
@@ -141,7 +142,7 @@ def me(caller: Caller = ANYBODY) -> Me:
     """Say who one is, and what one may do."""
     rights = [right for right in RIGHTS if caller.may(right)]
     there = dict(caller.datasets)
-    return Me(name=caller.name, role=caller.role, rights=rights, token=caller.token, datasets=there)
+    return Me(name=caller.name, role=caller.role, rights=rights, token=caller.token, datasets=there, team=caller.team)
 
 
 @router.post("/me/password", tags=["people"], status_code=204, openapi_extra=may_raise(InvalidParameter))

@@ -119,7 +119,7 @@ def test_a_draft_that_cannot_run_is_saved_and_replaced(browser: Browser, place: 
     shows(alice, "SELECT COUNT(* FROM visits")
     alice.writes(TYPED)
     alice.presses("Save query")
-    alice.reads("share with my team")
+    alice.page.wait("document.querySelector('details[open] form #title')")
     alice.page.run("document.querySelector('details[open] form').requestSubmit()")
     alice.reads("Replaced your query “not yet”.")
     alice.reads(TYPED)

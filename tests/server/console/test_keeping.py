@@ -74,6 +74,20 @@ def test_who_has_no_team_is_told(settled: World) -> None:
     assert "You are in no team" in told.text
 
 
+def test_only_who_has_a_team_is_offered_to_share(place: World) -> None:
+    def offers(name: str) -> list[bool]:
+        person = visitor(place, name)
+        at_query = "share with my team" in priced(person).text
+        saved = person.submit(priced(person), "/saved", title="by plan")
+        return [at_query, "Share with my team" in saved.text]
+
+    assert offers("carol") == [False, False]
+    assert place.ask("GET", "/v1/me", "carol").document["team"] is None
+    place.service.people.change("alice", team="nurses", by="carol")
+    assert offers("alice") == [True, True]
+    assert place.ask("GET", "/v1/me", "alice").document["team"] == "nurses"
+
+
 @pytest.mark.long
 def test_an_answer_is_passed_on_within_a_team(team: tuple[Visitor, Visitor]) -> None:
     alice, bob = team

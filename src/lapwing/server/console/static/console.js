@@ -159,10 +159,12 @@ const swap = (shown) => {  // the page that answers stands in the place of this 
   history.replaceState({ ...history.state, before: true }, "");
   history.pushState({ answer: true }, "");
   document.title = shown.title;
-  document.querySelector("main").replaceWith(document.adoptNode(shown.querySelector("main")));
+  const main = document.adoptNode(shown.querySelector("main")), first = main.querySelector("[autofocus]");
+  first?.removeAttribute("autofocus");  // a browser complains about it where something has the focus already
+  document.querySelector("main").replaceWith(main);
   prepare();
   scrollTo(0, 0);
-  (document.querySelector("main [autofocus]") ?? document.querySelector("main")).focus();
+  (first ?? main).focus();
 };
 addEventListener("popstate", (event) => { if (event.state?.before) location.reload(); });
 

@@ -48,7 +48,7 @@
   };
   const show = (restored, others) => {
     const box = document.createElement("div");
-    box.className = "notice stack";
+    box.className = "notice row apart";
     box.id = "drafts";
     if (restored) {
       const line = document.createElement("p"), text = document.createElement("span");
