@@ -167,6 +167,16 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
         {"id": "1"},
         curates(MISSING),
     ),
+    ("PUT", "/v1/datasets/{dataset}/monitors/{monitor}/dismissal"): (
+        "/v1/datasets/open/monitors/none/dismissal",
+        None,
+        curates(MISSING),
+    ),
+    ("DELETE", "/v1/datasets/{dataset}/monitors/{monitor}/dismissal"): (
+        "/v1/datasets/open/monitors/none/dismissal",
+        None,
+        curates(MISSING),
+    ),
     ("GET", "/v1/datasets/{dataset}/monitors/{monitor}/alerts"): (
         "/v1/datasets/open/monitors/none/alerts",
         None,

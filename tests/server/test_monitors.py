@@ -31,6 +31,26 @@ def numbers(ticks: Any) -> list[Any]:
     return [[row["n"] for row in tick["answer"]["rows"]] for tick in ticks]
 
 
+def test_a_finished_monitor_is_dismissed_and_brought_back(world: World, monitor: Monitor) -> None:
+    path = f"{PATH}/m/dismissal"
+    early = world.ask("PUT", path, "carol")
+    assert (early.status, early.document["code"]) == (422, "invalid_parameter")
+    for _ in monitor.run(replay=True):
+        pass
+    results = world.ask("GET", f"{PATH}/m/ticks", "alice").content
+    for _ in range(2):  # the second time changes nothing
+        assert world.ask("PUT", path, "carol").document["dismissed"] is True
+    (shown,) = world.ask("GET", PATH, "alice").document
+    assert (shown["dismissed"], shown["status"]) == (True, "over")
+    assert world.ask("GET", f"{PATH}/m/ticks", "alice").content == results
+    for _ in range(2):
+        assert world.ask("DELETE", path, "carol").status == 204
+    assert world.ask("GET", f"{PATH}/m", "alice").document["dismissed"] is False
+    lines = map(json.loads, world.ask("GET", "/v1/audit", "audrey").content.splitlines())
+    log = [line for line in lines if line["subject"] == "m"]
+    assert sorted(line["act"] for line in log) == ["monitor dismissed", "monitor restored"]
+
+
 @pytest.mark.long
 def test_events_are_sent_and_ticks_are_read(world: World, monitor: Monitor) -> None:
     lines = "\n".join([event("1", 1), event("2", 2), "", event("1", 1)]).encode()

@@ -23,6 +23,7 @@ from lapwing.monitors.describing import described
 from lapwing.monitors.monitor import Monitor, MonitorStatus, list_monitors, open_monitor, system_clock
 from lapwing.monitors.tick import Tick
 from lapwing.server.bodies import Body
+from lapwing.server.dismissed_monitors import ENDED, DismissedMonitors
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import LINES, described_by, json_response
@@ -58,7 +59,7 @@ class Fact(TypedDict):
 
 
 class MonitorDocument(TypedDict):
-    """A monitor, and how it stands."""
+    """A monitor, and how it stands; pages and notices leave out a `dismissed` one."""
 
     name: str
     state: str
@@ -67,6 +68,7 @@ class MonitorDocument(TypedDict):
     ticks: int
     released: int
     facts: list[Fact]
+    dismissed: bool
 
 
 class TickDocument(TypedDict):
@@ -154,19 +156,36 @@ def _opened(service: Service, caller: Caller, dataset: str, monitor: str) -> Ite
 @router.get("", responses=described_by(list[MonitorDocument]))
 def list_all(service: OfService, dataset: str, caller: Caller = READER) -> Response:
     """List the monitors of a data set; not those whose table is another one since the catalog was changed."""
-    catalog = service.datasets.visible(caller, dataset).session.catalog
+    served = service.datasets.visible(caller, dataset)
+    catalog, dismissed = served.session.catalog, DismissedMonitors(service.store).of(served.name)
     documents = []
     for name in list_monitors(catalog):
         with suppress(CatalogMismatch), open_monitor(catalog, name) as found:
-            documents.append(_document(found))
+            documents.append(_document(found, dismissed))
     return json_response(documents)
 
 
 @router.get("/{monitor}", responses=described_by(MonitorDocument))
 def show(service: OfService, dataset: str, monitor: str, caller: Caller = READER) -> Response:
     """Show what a monitor asks and promises, and how it stands."""
-    with _opened(service, caller, dataset, monitor) as found:
-        return json_response(_document(found))
+    return json_response(_shown(service, caller, dataset, monitor))
+
+
+@router.put("/{monitor}/dismissal", responses=described_by(MonitorDocument), openapi_extra=may_raise(InvalidParameter))
+def dismiss(service: OfService, dataset: str, monitor: str, caller: Caller = CURATOR) -> Response:
+    """Put a finished monitor out of sight. Its results stay, and pages show it no more until it is restored."""
+    shown = _shown(service, caller, dataset, monitor)
+    if shown["status"] not in ENDED:
+        raise InvalidParameter("This monitor has not finished. You can dismiss it after its last tick.")
+    DismissedMonitors(service.store).dismiss(service.datasets.visible(caller, dataset).name, monitor, by=caller.name)
+    return json_response({**shown, "dismissed": True})
+
+
+@router.delete("/{monitor}/dismissal", status_code=204)
+def restore(service: OfService, dataset: str, monitor: str, caller: Caller = CURATOR) -> None:
+    """Bring a dismissed monitor back into sight."""
+    _shown(service, caller, dataset, monitor)
+    DismissedMonitors(service.store).restore(service.datasets.visible(caller, dataset).name, monitor, by=caller.name)
 
 
 @router.get(
@@ -299,16 +318,24 @@ def _events(body: bytes) -> list[dict[str, Any]]:
         ) from None
 
 
-def _document(found: Monitor) -> MonitorDocument:
+def _shown(service: Service, caller: Caller, dataset: str, monitor: str) -> MonitorDocument:
+    dismissed = DismissedMonitors(service.store).of(service.datasets.visible(caller, dataset).name)
+    with _opened(service, caller, dataset, monitor) as found:
+        return _document(found, dismissed)
+
+
+def _document(found: Monitor, dismissed: frozenset[str]) -> MonitorDocument:
     now = system_clock()
+    status = found.status(now)
     return {
         "name": found.name,
         "state": found.state(now),
-        "status": found.status(now),
+        "status": status,
         "question": found.definition.text,
         "ticks": found.schedule.ticks,
         "released": found.released,
         "facts": [{"about": about, "fact": fact} for about, fact in described(found)],
+        "dismissed": found.name in dismissed and status in ENDED,
     }
 
 

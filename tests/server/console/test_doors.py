@@ -79,6 +79,11 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
         {"name": "Ward"},
         {**SEES, "alice": THERE, "audrey": FORBIDDEN, "carol": THERE},
     ),
+    ("POST", f"{DATA}/dashboards/dismissal"): (
+        "/console/data/open/dashboards/dismissal",
+        {"monitor": "none", "what": "dismiss"},
+        {**CURATES, "bob": MISSING, "carol": MISSING},
+    ),
     ("GET", "/console/dashboards/{dashboard}"): ("/console/dashboards/BOARD", {}, HERS),
     ("POST", "/console/dashboards/{dashboard}/change"): (
         "/console/dashboards/BOARD/change",

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
 
-from lapwing.server.console.acting import renamed
+from lapwing.server.console.acting import act, renamed
 from lapwing.server.console.ask.question import single
-from lapwing.server.console.dashboards.monitors import monitors_of
+from lapwing.server.console.dashboards.monitors import all_monitors_of, monitors_of
 from lapwing.server.console.dashboards.tiles import newest_of, tile_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.saved import shared_toast
@@ -46,10 +46,23 @@ async def show_all(visit: PageRequest, refused: Problem | None = None) -> Respon
     dataset = visit.part("dataset")
     belongs, path = (lambda one: "tiles" in one), ("datasets", dataset, "saved")
     found = await listed(visit, *path, texts=_texts, most=LISTED, belongs=belongs)
-    monitors = await monitors_of(visit, dataset)
+    everyone = await all_monitors_of(visit, dataset)
+    monitors, dismissed = ([one for one in everyone if one.dismissed is out] for out in (False, True))
     status = refused["status"] if refused else 200
     facts = {"dataset": dataset, "items": found.items, "found": found, "monitors": monitors, "refused": refused}
-    return visit.show("dashboards/list.html", status, **facts)
+    return visit.show("dashboards/list.html", status, dismissed=dismissed, **facts)
+
+
+async def dismiss(visit: PageRequest) -> Response:
+    """Put a finished monitor out of sight, or bring it back."""
+    dataset, monitor = visit.part("dataset"), visit.form.get("monitor", "")
+    back = visit.form.get("what") == "restore"
+    here = f"/console/data/{segment(dataset)}/dashboards"
+    path = ("datasets", dataset, "monitors", monitor, "dismissal")
+    change = visit.api.send("DELETE" if back else "PUT", *path)
+    undo = {"monitor": monitor, "what": "dismiss" if back else "restore"}
+    text = f"{'Brought back' if back else 'Dismissed'} the monitor {named(monitor)}."
+    return await act(visit, change, Toast(at=here, text=text, action=f"{here}/dismissal", fields=undo), show_all)
 
 
 def _texts(item: Any) -> tuple[object, ...]:
@@ -195,6 +208,7 @@ async def _dashboard(visit: PageRequest) -> dict[str, Any]:
 PAGES: Final = (
     ConsolePage(method="GET", path=LIST, handle=show_all, query=("after", SEARCH)),
     ConsolePage(method="POST", path=f"{LIST}/add", handle=add),
+    ConsolePage(method="POST", path=f"{LIST}/dismissal", handle=dismiss),
     ConsolePage(method="GET", path=HERE, handle=show),
     ConsolePage(method="POST", path=f"{HERE}/change", handle=change),
     ConsolePage(method="GET", path=f"{HERE}/events", handle=events),

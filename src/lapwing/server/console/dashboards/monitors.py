@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from lapwing.server.console.visits import PageRequest
+from lapwing.server.dismissed_monitors import ENDED
 
 WORDS: Final[Mapping[str, tuple[str, str, str, str]]] = {
     "over": (
@@ -24,7 +25,6 @@ WORDS: Final[Mapping[str, tuple[str, str, str, str]]] = {
     "on_time": ("live", "good", "", ""),
 }
 """Of each status: its name and tone, what happened, and what a curator can do."""
-ENDED: Final = ("over", "stopped")
 TROUBLED: Final = ("stopped", "waiting", "behind")
 SHOWN: Final = ("monitor", "question")
 """Facts that a page shows elsewhere."""
@@ -44,6 +44,12 @@ class MonitorShown:
     question: str
     progress: str
     facts: tuple[tuple[str, str], ...]
+    dismissed: bool = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether it releases nothing more, so that a curator may dismiss it."""
+        return self.code in ENDED
 
 
 def monitor_shown(document: Mapping[str, Any], *, curates: bool) -> MonitorShown:
@@ -61,10 +67,16 @@ def monitor_shown(document: Mapping[str, Any], *, curates: bool) -> MonitorShown
         question=document["question"],
         progress=f"{released} of {ticks} ticks",
         facts=tuple((fact["about"], fact["fact"]) for fact in document["facts"] if fact["about"] not in SHOWN),
+        dismissed=document.get("dismissed", False),
     )
 
 
 async def monitors_of(visit: PageRequest, dataset: str) -> list[MonitorShown]:
-    """Return the monitors of a data set."""
+    """Return the monitors of a data set that nobody dismissed."""
+    return [one for one in await all_monitors_of(visit, dataset) if not one.dismissed]
+
+
+async def all_monitors_of(visit: PageRequest, dataset: str) -> list[MonitorShown]:
+    """Return the monitors of a data set, dismissed ones too."""
     curates = visit.caller.at(dataset).may("admin")
     return [monitor_shown(one, curates=curates) for one in await visit.api.get("datasets", dataset, "monitors")]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, final
 
-from lapwing.server.console.dashboards.monitors import ENDED, TROUBLED, MonitorShown
+from lapwing.server.console.dashboards.monitors import TROUBLED, MonitorShown
 from lapwing.server.console.standing import DatasetState
 from lapwing.server.console.templates import clip, percent, segment
 
@@ -61,7 +61,7 @@ def of_dataset(name: str, budget: Mapping[str, Any], state: DatasetState) -> Ite
 def of_monitors(name: str, monitors: Sequence[MonitorShown]) -> Iterator[Notice]:
     """Yield a notice for each monitor that has ended, or waits for somebody."""
     for one in monitors:
-        if one.code in ENDED or one.code in TROUBLED:
+        if one.ended or one.code in TROUBLED:
             yield Notice(
                 code=f"monitor_{one.code}",
                 about=name,
