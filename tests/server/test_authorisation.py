@@ -122,6 +122,17 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ),
     ("DELETE", "/v1/datasets/{dataset}/grants/{name}"): ("/v1/datasets/open/grants/dora", None, curates(EMPTY)),
     ("PUT", "/v1/datasets/{dataset}/teams/{team}"): ("/v1/datasets/open/teams/nurses", {"share": 1}, curates(EMPTY)),
+    ("GET", "/v1/datasets/{dataset}/publishing"): ("/v1/datasets/open/publishing", None, SEES),
+    ("PUT", "/v1/datasets/{dataset}/publishing"): ("/v1/datasets/open/publishing", {"allowed": True}, curates(OK)),
+    ("GET", "/v1/datasets/{dataset}/published"): ("/v1/datasets/open/published", None, SEES),
+    ("POST", "/v1/datasets/{dataset}/published"): (
+        "/v1/datasets/open/published",
+        {"title": "Visits", "answers": ["ANSWER"]},
+        {**SEES, "alice": MISSING, "audrey": FORBIDDEN, "carol": MISSING},  # the matrix fills in addresses only
+    ),
+    ("GET", "/v1/published/{page_id}"): ("/v1/published/none", None, NONE),
+    ("GET", "/v1/published/{page_id}/page"): ("/v1/published/none/page", None, NONE),
+    ("DELETE", "/v1/published/{page_id}"): ("/v1/published/none", None, NONE),
     ("GET", "/v1/listed"): ("/v1/listed", None, OWN),
     ("GET", "/v1/datasets/{dataset}/listed"): ("/v1/datasets/open/listed", None, curates(OK)),
     ("PUT", "/v1/datasets/{dataset}/listed"): ("/v1/datasets/open/listed", {"listed": False}, curates(OK)),

@@ -139,6 +139,20 @@ class AnswerStore:
         rows = self._store.look(f"SELECT {_COLUMNS} FROM answers WHERE id = ?", (id_,))
         return self._record(rows[0]) if rows else None
 
+    def bought_first(
+        self, record: AnswerRecord, same: Callable[[AnswerRecord, AnswerRecord], bool]
+    ) -> AnswerRecord | None:
+        """Return the kept answer that paid for one which was bought before: of its data set, and `same`, the oldest."""
+        charged = (
+            f"SELECT {_COLUMNS} FROM answers WHERE dataset = ? AND dropped = 0 AND created <= ? ORDER BY created, rowid"
+        )
+        with self._store.reading() as connection:
+            for row in connection.execute(charged, (record.dataset, record.created)):
+                first = self._record(row)
+                if not first.dropped and not first.document["stored"] and same(first, record):
+                    return first
+        return None
+
     def is_kept(self, record: AnswerRecord) -> bool:
         """Tell whether an answer has not been dropped since it was read."""
         return not record.dropped and record.created >= self.kept_since

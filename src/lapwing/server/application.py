@@ -24,6 +24,7 @@ from lapwing.server import (
     people_routes,
     preparation_routes,
     problems,
+    published_routes,
     question_routes,
     saved_routes,
     simulation_routes,
@@ -33,6 +34,7 @@ from lapwing.server import (
 from lapwing.server.direct_questions import DirectQuestions
 from lapwing.server.execution import RepeatedProblem
 from lapwing.server.middleware import Application, RequestMiddleware
+from lapwing.server.public_pages import PREFIX, PublicPages
 from lapwing.server.routing import build
 from lapwing.server.service import Service
 from lapwing.server.uploads.refused import UploadRefused
@@ -64,6 +66,7 @@ ROUTES: Final = (
     monitor_routes,
     holdout_routes,
     saved_routes,
+    published_routes,
     simulation_routes,
     synthesis_routes,
     upload_routes,
@@ -74,17 +77,24 @@ OPEN: Final = ("/v1/login", "/v1/invites/accept", "/healthz", "/readyz")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DividedApplication:
-    """The requests of programs, of which `questions` answers what it can, and the pages for people, which are made
-    when the first is asked for."""  # noqa: D205, D209
+    """The requests of programs, of which `questions` answers what it can, and the pages for people.
+
+    The console is made with the first request for it. Anybody may read `public`.
+    """
 
     programs: FastAPI
     questions: Application
     people: "Callable[[], Console]"
+    public: PublicPages
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         """Serve one request."""
         path = scope.get("path", "")
-        inner = self.people() if path == PAGES or path.startswith(f"{PAGES}/") else self.questions
+        inner: Application = self.questions
+        if path == PAGES or path.startswith(f"{PAGES}/"):
+            inner = self.people()
+        elif path.startswith(f"{PREFIX}/"):
+            inner = self.public
         await inner(scope, receive, send)
 
 
@@ -147,7 +157,9 @@ def application(
         return Console(service, app, address, secure=address.startswith("https://"))
 
     return RequestMiddleware(
-        DividedApplication(programs=app, questions=DirectQuestions(service, app), people=console),
+        DividedApplication(
+            programs=app, questions=DirectQuestions(service, app), people=console, public=PublicPages(service)
+        ),
         service.metrics,
         most_bytes=settings.most_bytes,
         seconds=settings.request_seconds,

@@ -32,6 +32,7 @@ from lapwing.server.openid.settings import OpenIdSettings
 from lapwing.server.people import People
 from lapwing.server.policies import Policies
 from lapwing.server.preparation import DatasetPreparation
+from lapwing.server.published_pages import PublishedPages
 from lapwing.server.readiness import Readiness
 from lapwing.server.refreshing import SourceRefresher
 from lapwing.server.registration import DatasetRegistry, registered_sessions
@@ -127,7 +128,7 @@ class Service:
         self.default_costs = DefaultCosts(self.store)
         self.answers = AnswerStore(self.store, settings.keep_answers)
         self.holdouts = HoldoutStore(self.store, lambda: self.answers.kept_since)
-        self.saved = SavedItems(self.store)
+        self.saved, self.published = SavedItems(self.store), PublishedPages(self.store)
         self.metrics = Metrics(answering=count is None)
         counted = count or self._count
         self.callers = Callers(self.people, settings.rate, settings.strangers, settings.workers)

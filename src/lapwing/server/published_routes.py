@@ -1,0 +1,221 @@
+"""Routes of published pages: what a curator allows, and results that people publish, list, export and withdraw."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+
+from fastapi import Request, Response
+from fastapi.responses import HTMLResponse
+from pydantic import Field, StrictBool
+
+from lapwing.documents.published_document import PublishedDocument, PublishingDocument
+from lapwing.errors import AnswerDropped, InvalidParameter, NotAuthorised
+from lapwing.server.answer_store import AnswerRecord
+from lapwing.server.bodies import Body, Text
+from lapwing.server.execution import dropped
+from lapwing.server.faulty_field import at_field
+from lapwing.server.listing import PageOf, cut
+from lapwing.server.people import Caller, missing
+from lapwing.server.problems import may_raise
+from lapwing.server.published_pages import NOT_ALLOWED, PAGE, PublishedPage, PublishingRule, time_of
+from lapwing.server.responses import HTML, described_by
+from lapwing.server.routing import ASKER, CURATOR, READER, OfService, new_router
+from lapwing.server.saved_routes import LONGEST_TITLE, MOST_TILES
+from lapwing.server.service import Service
+from lapwing.server.snapshots import ResultToShow, label_of, same_release, snapshot_of
+
+Id = Annotated[Text, Field(min_length=1, max_length=64)]
+Title = Annotated[Text, Field(min_length=1, max_length=LONGEST_TITLE)]
+PATH: Final = "/published/"
+
+
+class PublishingBody(Body):
+    """Whether results may be published; `origins` are those whose pages may show them in a frame."""
+
+    allowed: StrictBool
+    origins: Annotated[list[Annotated[Text, Field(max_length=300)]], Field(max_length=100, default_factory=list)]
+
+
+class PublishBody(Body):
+    """Results to publish, or a dashboard; with a public `name`, or at an address of random bits."""
+
+    title: Title
+    answers: Annotated[list[Id], Field(min_length=1, max_length=MOST_TILES)] | None = None
+    dashboard: Id | None = None
+    author: Annotated[Text, Field(max_length=LONGEST_TITLE)] | None = None
+    name: Annotated[Text, Field(min_length=1, max_length=LONGEST_TITLE)] | None = None
+    show_query: StrictBool = False
+
+
+router: Final = new_router(prefix="/v1", tags=["published"])
+
+
+@router.get("/datasets/{dataset}/publishing")
+def publishing(service: OfService, dataset: str, caller: Caller = READER) -> PublishingDocument:
+    """Tell whether results of a data set may be published."""
+    return _rule(service.published.rule(service.datasets.visible(caller, dataset).name))
+
+
+@router.put("/datasets/{dataset}/publishing", openapi_extra=may_raise(InvalidParameter))
+def set_publishing(
+    service: OfService, dataset: str, body: PublishingBody, caller: Caller = CURATOR
+) -> PublishingDocument:
+    """Let people publish results, or turn it off, which withdraws all published pages of the data set for ever."""
+    name = service.datasets.visible(caller, dataset).name
+    if body.allowed:
+        return _rule(service.published.allow(name, body.origins, by=caller.name))
+    if body.origins:
+        raise InvalidParameter("Origins are of pages that may be published. Leave them out to turn publishing off.")
+    service.published.forbid(name, by=caller.name)
+    return _rule(PublishingRule(allowed=False))
+
+
+@router.get("/datasets/{dataset}/published")
+def list_published(
+    service: OfService, dataset: str, request: Request, response: Response, page: PageOf, caller: Caller = READER
+) -> list[PublishedDocument]:
+    """List one's own published pages, the newest first; curators see the pages of everybody."""
+    name = service.datasets.visible(caller, dataset).name
+    pages = service.published.of(name, None if caller.at(name).may("admin") else caller.name)
+    shown, headers = cut(request, page.limit, page.start(pages, lambda one: one.id), lambda one: one.id)
+    response.headers.update(headers)
+    return [_document(one) for one in shown]
+
+
+@router.post(
+    "/datasets/{dataset}/published",
+    status_code=201,
+    openapi_extra=may_raise(InvalidParameter, NotAuthorised, AnswerDropped),
+)
+def publish(service: OfService, dataset: str, body: PublishBody, caller: Caller = ASKER) -> PublishedDocument:
+    """Publish results that one may open as a page for everybody. It is a snapshot: it never changes."""
+    served = service.datasets.visible(caller, dataset)
+    if not service.published.rule(served.name).allowed:
+        raise NotAuthorised(NOT_ALLOWED)
+    tiles, left_out = _tiles(service, caller, served.name, body)
+    content = snapshot_of(
+        served.session.catalog,
+        [_result(service, caller, served.name, tile) for tile in tiles],
+        title=_title(body.title),
+        author=_line(body.author or "") or None,
+        show_query=body.show_query,
+    )
+    last, made = service.published.publish(
+        served.name, caller.name, content["title"], content, name=body.name and body.name.strip()
+    )
+    return {**_document(made), "address": PATH + last, "left_out": left_out}
+
+
+@router.get("/published/{page_id}")
+def show(service: OfService, page_id: str, caller: Caller = READER) -> PublishedDocument:
+    """Describe a published page: one's own, or one of a data set that one looks after."""
+    return _document(_of_caller(service, caller, page_id)[0])
+
+
+@router.get("/published/{page_id}/page", responses=described_by(str, "The page.", HTML))
+def export(service: OfService, page_id: str, caller: Caller = READER) -> Response:
+    """Return a published page as one HTML file, which needs nothing else."""
+    from lapwing.server.console.published.public import page_of  # here: few services publish
+
+    found, content = _of_caller(service, caller, page_id)
+    if content is None:
+        raise missing(PAGE)
+    file = f'attachment; filename="page-{found.id[:8]}.html"'
+    return HTMLResponse(page_of(content), headers={"Content-Disposition": file})
+
+
+@router.delete("/published/{page_id}", status_code=204)
+def withdraw(service: OfService, page_id: str, caller: Caller = READER) -> None:
+    """Withdraw a published page at once and for ever: one's own, or one of a data set that one looks after."""
+    _of_caller(service, caller, page_id)
+    service.published.withdraw(page_id, by=caller.name)
+
+
+def _of_caller(service: Service, caller: Caller, page_id: str) -> tuple[PublishedPage, str | None]:
+    """Return a page of one's own, also of a data set that one may not see any more, or that one looks after."""
+    found, content = service.published.find(page_id)
+    if found.person != caller.name and not caller.at(found.dataset).may("admin"):
+        raise missing(PAGE)
+    return found, content
+
+
+def _tiles(
+    service: Service, caller: Caller, dataset: str, body: PublishBody
+) -> tuple[Sequence[Mapping[str, Any]], int]:
+    """Return the results to publish as tiles of a dashboard, and how many of its tiles are no results."""
+    if (body.answers is None) == (body.dashboard is None):
+        raise InvalidParameter("Give either answers or a dashboard.")
+    if body.answers is not None:
+        return [{"answer": answer} for answer in dict.fromkeys(body.answers)], 0
+    item = service.saved.find(body.dashboard or "", caller.name)
+    if item.dataset != dataset or "tiles" not in item.content:
+        raise missing("dashboard of this data set")
+    every = item.content["tiles"]
+    tiles = [tile for tile in every if tile.get("answer")]
+    if not tiles:
+        raise InvalidParameter("The dashboard has no results. Add a result, and publish it then.")
+    return tiles, len(every) - len(tiles)
+
+
+def _result(service: Service, caller: Caller, dataset: str, tile: Mapping[str, Any]) -> ResultToShow:
+    """Return a result that somebody may open: it was released, or it would not be in the store.
+
+    Raises:
+        NotFound: If there is no such object for who asks.
+        AnswerDropped: If it is kept no more.
+        InvalidParameter: If its cost is not known.
+    """
+    id_ = tile["answer"]
+    record = service.answers.find(id_)
+    if record is None or record.dataset != dataset or not _may_publish(service, caller, record):
+        raise missing("answer")
+    if record.dropped:
+        raise dropped()
+    title = _line(tile.get("title") or label_of(record) or "")
+    return ResultToShow(record=record, cost=_cost(service, record), title=title, column=tile.get("column"))
+
+
+def _may_publish(service: Service, caller: Caller, record: AnswerRecord) -> bool:
+    own = record.person == caller.name or caller.at(record.dataset).may("admin")
+    return own or service.saved.may_open(record.id, caller.name)
+
+
+def _cost(service: Service, record: AnswerRecord) -> Mapping[str, str]:
+    """Return what was charged for a result; of one that was bought before, what was charged then."""
+    if record.document["stored"]:
+        first = service.answers.bought_first(record, same_release)
+        if first is None:
+            text = "Lapwing no longer stores the first copy of this result, so its cost is unknown. Use another one."
+            raise InvalidParameter(text)
+        record = first
+    cost: Mapping[str, str] = record.document["cost"]
+    return cost
+
+
+def _line(text: str) -> str:
+    """Return a text without line breaks and characters that nobody sees."""
+    return "".join(one for one in " ".join(text.split()) if one.isprintable())
+
+
+def _title(text: str) -> str:
+    title = _line(text)
+    if not title:
+        raise at_field("title", InvalidParameter("A page needs a title that people can see."))
+    return title
+
+
+def _rule(rule: PublishingRule) -> PublishingDocument:
+    return {"allowed": rule.allowed, "origins": list(rule.origins)}
+
+
+def _document(one: PublishedPage) -> PublishedDocument:
+    document: PublishedDocument = {
+        "id": one.id,
+        "dataset": one.dataset,
+        "person": one.person,
+        "title": one.title,
+        "name": one.name,
+        "created": time_of(one.created) or "",
+        "withdrawn": time_of(one.withdrawn),
+        "withdrawn_by": one.withdrawn_by,
+    }
+    return document if one.name is None or one.withdrawn else {**document, "address": PATH + one.name}

@@ -1,0 +1,197 @@
+"""The snapshot of a published page: what of released results everybody may see, as one JSON document.
+
+Guarantee:
+    A snapshot is a function of results that were released and recorded (`AnswerRecord`), of the catalog, which is
+    public, and of what its publisher typed. So publishing it is post-processing and costs nothing. Every part is
+    copied by name (`_SHOWN`): what a later version adds to an answer's document is not in it. It has no budget, no
+    text of a query unless the publisher wants that, and nobody's name but the author that the publisher typed.
+
+The ε of a result is computed of what was charged for it. A ledger adds up losses of its measure. Each
+implies (ε, δ) at the δ that the catalog has beside the δ for private keys. The δ of a page is the δ of the catalog: all
+private keys together take no more than their part of that.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any, Final, final
+
+from lapwing.catalog.model import Budget, Catalog
+from lapwing.catalog.protection import bound_of, units_of
+from lapwing.errors import InvalidParameter
+from lapwing.guarantee.meaning import odds_change_up
+from lapwing.guarantee.sections import WONDERED
+from lapwing.privacy import figures
+from lapwing.privacy.additive import Loss
+from lapwing.privacy.additive_loss import from_record
+from lapwing.server.answer_store import AnswerRecord
+
+FORMAT: Final = 1
+MOST_ROWS: Final = 5_000
+"""Rows of all results of a page."""
+_SHOWN: Final = ("columns", "rows", "types", "keys", "confidence", "intervals")
+"""The parts of an answer's document that a page shows."""
+_PUBLIC: Final = ("title", "licence", "contact")
+"""The texts of the data set that a page shows."""
+_ENORMOUS: Final = 1e6
+"""A factor from which on its figure says nothing."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultToShow:
+    """A result of a page.
+
+    Args:
+        cost: The record of its charge.
+        title: Given by people; never the text of the query.
+        column: That is drawn, the first unless given.
+    """
+
+    record: AnswerRecord
+    cost: Mapping[str, str]
+    title: str
+    column: str | None = None
+
+
+def snapshot_of(
+    catalog: Catalog,
+    results: Sequence[ResultToShow],
+    *,
+    title: str,
+    author: str | None,
+    show_query: bool,
+    now: datetime | None = None,
+) -> dict[str, Any]:
+    """Return what a page shows of released results.
+
+    Raises:
+        InvalidParameter: If they have too many rows.
+    """
+    rows = sum(len(one.record.document["rows"]) for one in results)
+    if rows > MOST_ROWS:
+        raise InvalidParameter(f"The results have {rows:,} rows. A page shows at most {MOST_ROWS:,}.")
+    facts = catalog.dictionary.dataset.facts
+    losses = [from_record(one.cost) for one in results]
+    return {
+        "format": FORMAT,
+        "title": title,
+        "author": author,
+        "published": (now or datetime.now(UTC)).date().isoformat(),
+        "dataset": {"name": catalog.name} | {name: facts[name] for name in _PUBLIC if name in facts},
+        "protects": _protection(catalog),
+        "together": meaning(catalog.budget, _sum(losses), len(losses)) if len(losses) > 1 else None,
+        "results": [
+            _result(catalog, one, loss, show_query=show_query) for one, loss in zip(results, losses, strict=True)
+        ],
+    }
+
+
+def _result(catalog: Catalog, one: ResultToShow, loss: Loss, *, show_query: bool) -> dict[str, Any]:
+    document = one.record.document
+    return {
+        "title": one.title,
+        "released": one.record.created[:10],
+        **{name: document[name] for name in _SHOWN},
+        "labels": _labels(catalog, document),
+        "column": one.column if one.column in document["intervals"] else None,
+        "noise": _noise(document),
+        "meaning": meaning(catalog.budget, loss, 1),
+        "query": _asked(one.record).get("sql") if show_query else None,
+    }
+
+
+def _asked(record: AnswerRecord) -> Mapping[str, Any]:
+    """Return the query of a result: of several that were asked together, its own."""
+    request = record.request
+    queries: Sequence[Mapping[str, Any]] | None = request.get("questions")
+    return request if queries is None else queries[request["place"]]
+
+
+def label_of(record: AnswerRecord) -> str | None:
+    """Return the label that its owner gave a result."""
+    label: str | None = _asked(record).get("label")
+    return label
+
+
+def _labels(catalog: Catalog, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the labels of listed values, by the names of keys."""
+    found = {}
+    for name, place in (document.get("key_columns") or {}).items():
+        labels = catalog.dictionary.column(place["table"], place["column"]).document.get("labels")
+        if labels:
+            found[name] = labels
+    return found
+
+
+def _noise(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the mechanisms of each noisy column, with the scale of their noise."""
+    return [
+        {
+            "column": fact["name"],
+            "mechanisms": [[one["mechanism"], figures.size(float(one["scale"]))] for one in fact["measures"]],
+        }
+        for fact in document.get("facts", ())
+        if fact["measures"]
+    ]
+
+
+def _protection(catalog: Catalog) -> str:
+    """Say whom the noise protects, and how many of their rows queries use."""
+    units, bound = units_of(catalog.tables), bound_of(catalog.tables)
+    wondered = WONDERED[catalog.budget.neighbouring]
+    return (
+        f"Lapwing added random noise to these results. The noise protects {units}. Queries use {bound}. "
+        f"{wondered} The limits on this page hold even against somebody who knows everything else."
+    )
+
+
+def _sum(losses: Sequence[Loss]) -> Loss:
+    total = losses[0]
+    for loss in losses[1:]:
+        total = total + loss
+    return total
+
+
+def meaning(budget: Budget, loss: Loss, count: int) -> dict[str, str]:
+    """Say what a loss promises: ε and δ, and how far results change the odds of a guess about one unit.
+
+    `odds_change_up` has the proof. All figures are rounded up.
+    """
+    if not loss.amount:
+        return {"epsilon": "0", "delta": "0", "words": "This result uses public data only. It says nothing of anybody."}
+    delta = budget.delta
+    epsilon = loss.to_epsilon(delta=delta - budget.delta_keys)
+    factor, chance = odds_change_up(Fraction(epsilon), delta)
+    subject = "This result changes" if count == 1 else f"The {count} results of this page together change"
+    if factor > _ENORMOUS:
+        words = f"{subject} the odds of a guess about one unit by a factor that may be above a million."
+    else:
+        words = f"{subject} the odds of a guess about one unit by a factor of at most {figures.epsilon(factor)}."
+    if chance:
+        words = f"{words[:-1]}, except with a probability of less than {figures.delta(chance)}."
+    return {"epsilon": figures.epsilon(epsilon), "delta": figures.delta(delta), "words": words}
+
+
+def same_release(one: AnswerRecord, other: AnswerRecord) -> bool:
+    """Tell whether two answers show the same released numbers with the same noise; without numbers, the same query.
+
+    >>> def answer(scale):
+    ...     fact = {"name": "n", "measures": [{"mechanism": "Laplace", "scale": scale, "price_share": 1.0}]}
+    ...     document = {"columns": ["n"], "rows": [{"n": 4}], "facts": [fact]}
+    ...     return AnswerRecord(id="1", person="", dataset="", created="", request={}, document=document,
+    ...                         arrow=b"", dropped=False)
+    >>> same_release(answer(2.0), answer(2.0)), same_release(answer(2.0), answer(3.0))
+    (True, False)
+    """
+    if not (one.document["rows"] or _asked(one).get("sql") == _asked(other).get("sql")):
+        return False
+    return _released(one.document) == _released(other.document)
+
+
+def _released(document: Mapping[str, Any]) -> str:
+    """Return what was released, whatever its columns are named."""
+    noise = [[(one["mechanism"], one["scale"]) for one in fact["measures"]] for fact in document.get("facts", ())]
+    return json.dumps([[list(row.values()) for row in document["rows"]], noise])

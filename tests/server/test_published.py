@@ -1,0 +1,471 @@
+"""Published pages: who may publish and withdraw, and that a page shows its snapshot and nothing else."""
+
+import json
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from lapwing.catalog.dictionary import Dictionary, Texts
+from lapwing.errors import InvalidParameter
+from lapwing.server import public_pages
+from lapwing.server.console.published import public
+from lapwing.server.published_pages import PublishedPages, checked_origins
+from lapwing.server.sqlite_store import SqliteStore
+from tests.support.server.world import QUESTION, Reply, World, on_both, service_in, serving
+
+CREATED, EMPTY, FORBIDDEN, MISSING, REFUSED = 201, 204, 403, 404, 422
+ORIGIN: Final = "https://news.example.org"
+SQL: Final = "SELECT plan, COUNT(*) AS n FROM visits WHERE town <> 'Smithville' GROUP BY plan"
+ALIASED: Final = """SELECT plan AS "<b>&'", COUNT(*) AS n FROM visits GROUP BY plan"""
+HOSTILE: Final = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "{{ 7*7 }}{% raw %}",
+    "</style><style>*{background:url(https://evil.example/)}",
+    "right\u202eleft",
+    "x" * 120,
+)
+
+
+def allow(world: World, *origins: str, dataset: str = "open") -> None:
+    body = {"allowed": True, "origins": list(origins)}
+    assert world.ask("PUT", f"/v1/datasets/{dataset}/publishing", "carol", body).status == 200
+
+
+def forbid(world: World) -> None:
+    assert world.ask("PUT", "/v1/datasets/open/publishing", "carol", {"allowed": False}).status == 200
+
+
+def publish(world: World, who: str = "alice", dataset: str = "open", **body: Any) -> Reply:
+    return world.ask("POST", f"/v1/datasets/{dataset}/published", who, {"title": "Visits by plan", **body})
+
+
+def bought(world: World, **body: Any) -> str:
+    return str(world.query("alice", {**QUESTION, **body}).document["id"])
+
+
+def published(world: World, **body: Any) -> dict[str, Any]:
+    """Publish a result of alice, in a world where that is allowed."""
+    allow(world)
+    made = publish(world, answers=[bought(world, sql=SQL)], **body)
+    assert made.status == CREATED, made.content
+    document: dict[str, Any] = made.document
+    return document
+
+
+def read(world: World, page: Mapping[str, Any]) -> Reply:
+    return world.ask("GET", page["address"])
+
+
+# ---- Who may ----
+
+
+@on_both
+def test_a_result_is_published_where_the_curator_allows_it_and_withdrawn(world: World) -> None:
+    answer = bought(world)
+    assert world.ask("GET", "/v1/datasets/open/publishing", "alice").document == {"allowed": False, "origins": []}
+    assert publish(world, answers=[answer]).status == FORBIDDEN
+    allow(world, ORIGIN)
+    made = publish(world, answers=[answer], name="visits-by-plan").document
+    assert made["address"] == "/published/visits-by-plan"
+    assert read(world, made).status == 200
+    assert publish(world, answers=[answer], name="visits-by-plan").status == REFUSED  # the name is taken
+    (listed,) = world.ask("GET", "/v1/datasets/open/published", "carol").document
+    assert (listed["person"], listed["address"], listed["withdrawn"]) == ("alice", made["address"], None)
+    assert world.ask("DELETE", f"/v1/published/{made['id']}", "alice").status == EMPTY
+    assert read(world, made).status == MISSING
+    assert world.ask("DELETE", f"/v1/published/{made['id']}", "alice").status == MISSING
+    assert publish(world, answers=[answer], name="visits-by-plan").status == CREATED
+    acts = [json.loads(line)["act"] for line in world.ask("GET", "/v1/audit", "carol").content.splitlines()]
+    assert acts[-4:] == ["publishing allowed", "page published", "page withdrawn", "page published"]
+
+
+def test_only_publisher_and_curator_see_and_withdraw_a_page(world: World) -> None:
+    page = published(world)
+    for method, path in (("GET", ""), ("GET", "/page"), ("DELETE", "")):
+        for who in ("bob", "audrey"):
+            assert world.ask(method, f"/v1/published/{page['id']}{path}", who).status == MISSING
+        assert world.ask(method, f"/v1/published/{page['id']}{path}").status == 401
+    assert world.ask("GET", "/v1/datasets/open/published", "audrey").document == []
+    shown = world.ask("GET", f"/v1/published/{page['id']}", "carol").document
+    assert "address" not in shown  # a curator can withdraw it, and needs no token for that
+    assert world.ask("DELETE", f"/v1/published/{page['id']}", "carol").status == EMPTY
+    assert read(world, page).status == MISSING
+
+
+def test_nobody_publishes_a_result_that_they_may_not_open(world: World) -> None:
+    allow(world)
+    allow(world, dataset="closed")
+    answer = bought(world)
+    assert publish(world, "bob", answers=[answer]).status == MISSING
+    assert publish(world, "bob", "closed", answers=[answer]).status == MISSING
+    assert publish(world, "carol", "closed", answers=[answer]).status == MISSING  # of another data set
+    assert publish(world, "audrey", answers=[answer]).status == FORBIDDEN
+    assert publish(world, "alice", answers=["none"]).status == MISSING
+    assert publish(world, "alice").status == REFUSED
+    assert publish(world, "carol", answers=[answer]).status == CREATED
+
+
+@pytest.mark.parametrize("name", ["ab", "-abc", "abc-", "Abc", "a b c", "a/b", "lapwing_x", "ünder", "a" * 61, "a.b.c"])
+def test_a_public_name_is_plain(world: World, name: str) -> None:
+    allow(world)
+    assert publish(world, answers=[bought(world)], name=name).status == REFUSED
+
+
+# ---- What a page says ----
+
+
+class Tags(HTMLParser):
+    """Reads what of a page could load, run or send something."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.active: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if tag in ("script", "form", "input", "button", "img", "iframe", "object", "embed", "base", "link", "image"):
+            self.active.append(tag)
+        self.active += [name for name, _ in attributes if name in ("style", "src", "srcset") or name.startswith("on")]
+
+
+def leaks(page: str, title: str = "") -> list[str]:
+    """Return what is on a page that may not be."""
+    found = Tags(page).active
+    found += [word for word in ("Smithville", "alice", "carol", "Budget", "budget") if word in page]
+    found += re.findall(r"url\(|@import|/v1/|/console", page.replace(title, ""))
+    return found
+
+
+def test_a_page_shows_the_result_its_noise_and_its_price_and_nothing_else(world: World) -> None:
+    texts = Texts(title="Ward visits", licence="CC BY 4.0", contact="data@example.org", owner="Dr Owner")
+    object.__setattr__(world.session().catalog, "dictionary", Dictionary(dataset=texts))
+    page = published(world, author="Office for Wards")
+    text = read(world, page).content.decode()
+    for part in (
+        "Visits by plan",
+        "Office for Wards",
+        "Ward visits",
+        "CC BY 4.0",
+        "data@example.org",
+        "rounded Gaussian",
+    ):
+        assert part in text
+    for part in ("ε = 0.5", "δ = 0.001", "each person", "95 %", "at most 2 rows", "<svg", "<table"):
+        assert part in text, part
+    assert "Dr Owner" not in text
+    assert leaks(text) == []
+
+
+def test_twin_a_page_with_its_query_has_the_constant(world: World) -> None:
+    page = published(world, show_query=True)
+    assert leaks(read(world, page).content.decode()) == ["Smithville"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_stay_texts(world: World, text: str) -> None:
+    allow(world)
+    answer = bought(
+        world,
+        label=text[:80].replace("\u202e", ""),
+        sql=ALIASED,
+    )
+    page = publish(world, answers=[answer, bought(world)], title=text, author=text).document
+    reply = read(world, page)
+    assert Tags(reply.content.decode()).active == []
+    assert "\u202e" not in reply.content.decode()
+    assert reply.content.decode().count("<style") == 1
+
+
+def test_twin_a_page_that_does_not_escape_is_caught() -> None:
+    assert Tags(HOSTILE[0]).active == ["script"]
+    assert Tags(HOSTILE[1]).active == ["img", "src", "onerror"]
+
+
+def test_a_result_that_was_bought_before_says_what_was_charged_then(world: World) -> None:
+    allow(world)
+    first = bought(world)
+    again = bought(world)
+    assert first != again
+    pages = [publish(world, answers=[answer]).document for answer in (first, again)]
+    assert all("ε = 0.5" in read(world, page).content.decode() for page in pages)
+
+
+def test_several_results_say_what_they_promise_together(world: World) -> None:
+    allow(world)
+    page = publish(world, answers=[bought(world), bought(world, sql="SELECT COUNT(*) AS n FROM visits")]).document
+    text = read(world, page).content.decode()
+    (together,) = re.findall(r"together: ε = ([0-9.]+)", text)
+    assert 0.5 < float(together) <= 1
+    assert "The 2 results of this page together change" in text
+
+
+def test_a_dashboard_is_published_with_its_results_alone(world: World) -> None:
+    allow(world)
+    tiles = [{"answer": bought(world), "title": "By plan"}, {"monitor": "arrivals"}]
+    path = "/v1/datasets/open/saved"
+    board = world.ask("POST", path, "alice", {"title": "Ward", "tiles": tiles}).document["id"]
+    question = world.ask("POST", path, "alice", {"title": "Q", "question": {"sql": SQL}}).document["id"]
+    page = publish(world, dashboard=board).document
+    assert page["left_out"] == 1
+    assert "By plan" in read(world, page).content.decode()
+    assert publish(world, dashboard=question).status == MISSING
+    assert publish(world, "carol", dashboard=board).status == MISSING
+
+
+# ---- What happens later adds nothing ----
+
+
+def stopped(world: World, _page: Mapping[str, Any]) -> None:
+    assert world.ask(
+        "PUT", "/v1/datasets/open/policy", "carol", {"division": "share", "most_epsilon": None, "stopped": True}
+    )
+
+
+def asked_more(world: World, _page: Mapping[str, Any]) -> None:
+    assert world.query("alice", {"sql": "SELECT COUNT(*) AS other FROM visits", "epsilon": 0.25}).status == 200
+
+
+def refused(world: World, _page: Mapping[str, Any]) -> None:
+    assert world.query("alice", {"sql": "SELECT town FROM visits", "epsilon": 0.25}).status == REFUSED
+
+
+def retitled(world: World, _page: Mapping[str, Any]) -> None:
+    texts = Texts(title="A new title", licence="Another licence")
+    object.__setattr__(world.session().catalog, "dictionary", Dictionary(dataset=texts))
+
+
+def disabled(world: World, _page: Mapping[str, Any]) -> None:
+    world.service.people.change("alice", active=False, by="carol")
+
+
+def without_grant(world: World, _page: Mapping[str, Any]) -> None:
+    world.service.policies.withdraw("open", "alice", by="carol")
+
+
+def framed_by_others(world: World, _page: Mapping[str, Any]) -> None:
+    allow(world, "https://other.example")
+
+
+LATER: Final = (stopped, asked_more, refused, retitled, disabled, without_grant, framed_by_others)
+
+
+def changed_by(world: World, page: Mapping[str, Any], event: Callable[[World, Mapping[str, Any]], None]) -> bool:
+    """Tell whether something that happens later changes what a page says."""
+    before = read(world, page).content
+    event(world, page)
+    public.page_of.cache_clear()
+    after = read(world, page)
+    return after.status != 200 or after.content != before
+
+
+@pytest.mark.parametrize("event", LATER)
+def test_a_page_stays_as_it_was_published(world: World, event: Callable[[World, Mapping[str, Any]], None]) -> None:
+    page = published(world)
+    assert not changed_by(world, page, event)
+
+
+def made_again(world: World, page: Mapping[str, Any]) -> None:
+    """Do as a page would that is made of the newest answer and of the catalog when it is read."""
+    asked_more(world, page)
+    retitled(world, page)
+    newest = world.service.answers.find(str(world.service.answers.of("alice", "open", 1)[0]["id"]))
+    assert newest is not None
+    content = json.loads(world.service.published.find(page["id"])[1] or "")
+    content["dataset"] |= world.session().catalog.dictionary.dataset.facts
+    content["results"][0] |= newest.document
+    with world.service.store.transaction() as connection:
+        connection.execute("UPDATE published SET content = ?", (json.dumps(content),))
+
+
+def test_twin_a_page_that_is_made_when_it_is_read_is_caught(world: World) -> None:
+    assert changed_by(world, published(world), made_again)
+
+
+def shown_after_withdrawal(world: World, withdraw: Callable[[World, Mapping[str, Any]], None]) -> bool:
+    """Tell whether a page can be read, here or by its exported file, after it was withdrawn."""
+    page = published(world)
+    assert read(world, page).status == 200
+    withdraw(world, page)
+    allow(world)  # turning it on again brings no page back
+    file = world.ask("GET", f"/v1/published/{page['id']}/page", "carol")
+    return read(world, page).status != MISSING or file.status != MISSING
+
+
+def by_publisher(world: World, page: Mapping[str, Any]) -> None:
+    assert world.ask("DELETE", f"/v1/published/{page['id']}", "alice").status == EMPTY
+
+
+def by_the_switch(world: World, _page: Mapping[str, Any]) -> None:
+    forbid(world)
+
+
+@pytest.mark.parametrize("withdraw", [by_publisher, by_the_switch])
+def test_a_withdrawn_page_is_gone_at_once(world: World, withdraw: Callable[[World, Mapping[str, Any]], None]) -> None:
+    assert not shown_after_withdrawal(world, withdraw)
+    assert world.service.store.look("SELECT COUNT(*) FROM published WHERE content IS NOT NULL")[0][0] == 0
+
+
+def test_twin_a_switch_that_only_hides_pages_is_caught(world: World) -> None:
+    def hidden(world: World, _page: Mapping[str, Any]) -> None:
+        with world.service.store.transaction() as connection:
+            connection.execute("DELETE FROM publishing WHERE dataset = 'open'")
+
+    assert shown_after_withdrawal(world, hidden)
+
+
+def test_a_publisher_without_access_can_withdraw(world: World) -> None:
+    page = published(world)
+    without_grant(world, page)
+    by_publisher(world, page)
+    assert read(world, page).status == MISSING
+
+
+# ---- What it tells a browser ----
+
+
+def lax(reply: Reply, origins: str = "'none'") -> list[str]:
+    """Return what the headers of a page allow that they should not."""
+    headers = {name.lower(): value for name, value in reply.headers.items()}
+    policy = headers.get("content-security-policy", "")
+    wanted = {
+        "cookie": "set-cookie" not in headers,
+        "frame": f"frame-ancestors {origins}" in policy.split("; "),
+        "policy": "default-src 'none'" in policy and "unsafe" not in policy and "form-action 'none'" in policy,
+        "referrer": headers.get("referrer-policy") == "no-referrer",
+        "sniff": headers.get("x-content-type-options") == "nosniff",
+    }
+    return [name for name, holds in wanted.items() if not holds]
+
+
+def test_headers_let_in_named_origins_and_nothing_else(world: World) -> None:
+    page = published(world)
+    named = publish(world, answers=[bought(world)], name="by-plan").document
+    for one, kept in ((page, "private, max-age=60"), (named, "public, max-age=60")):
+        reply = read(world, one)
+        assert lax(reply) == []
+        assert reply.headers["cache-control"] == kept
+        assert ("x-robots-tag" in reply.headers) == (one is page)
+        assert reply.headers["cross-origin-resource-policy"] == "same-origin"
+    allow(world, ORIGIN, "https://a.example:8443")
+    reply = read(world, page)
+    assert lax(reply, f"{ORIGIN} https://a.example:8443") == []
+    assert reply.headers["cross-origin-resource-policy"] == "cross-origin"
+    style = re.findall(r"<style>(.*?)</style>", reply.content.decode(), re.DOTALL)
+    assert [public.style()] == style
+
+
+def test_origins_frame_no_other_page(world: World) -> None:
+    page = published(world)
+    allow(world, ORIGIN)
+    others = [
+        "/",
+        "/docs",
+        "/v1/datasets",
+        "/console",
+        "/console/sign-in",
+        "/published",
+        "/published/",
+        "/published/none",
+    ]
+    others += ["/published/none/more", f"{page['address']}/", "/publishedx"]
+    for path in others:
+        assert lax(replace(world.ask("GET", path), headers=_framing(world.ask("GET", path)))) == [], path
+    assert "frame" in lax(read(world, page))  # the twin: of the page itself they are others
+
+
+def _framing(reply: Reply) -> dict[str, str]:
+    """Return the headers that say who may frame a page, beside those of a good one."""
+    policy = next((v for k, v in reply.headers.items() if k.lower() == "content-security-policy"), "")
+    frame = next((part for part in policy.split("; ") if part.startswith("frame-ancestors")), "")
+    strict = "default-src 'none'; form-action 'none'"
+    good = {"referrer-policy": "no-referrer", "x-content-type-options": "nosniff"}
+    return {**good, "content-security-policy": f"{strict}; {frame}"}
+
+
+@pytest.mark.parametrize("fault", [{"Set-Cookie": "a=b"}, {"Content-Security-Policy": "frame-ancestors *"}])
+def test_twin_a_cookie_or_another_frame_is_caught(world: World, fault: dict[str, str]) -> None:
+    good = read(world, published(world))
+    assert lax(replace(good, headers={**good.headers, **{name.lower(): value for name, value in fault.items()}}))
+
+
+def test_unknown_and_withdrawn_addresses_are_answered_alike(world: World) -> None:
+    page = published(world)
+    by_publisher(world, page)
+
+    def told(path: str) -> tuple[object, ...]:
+        reply = world.ask("GET", path)
+        headers = {k: v for k, v in reply.headers.items() if k.lower() not in ("date", "x-request-id")}
+        return reply.status, headers, reply.content
+
+    assert told(page["address"]) == told("/published/none") == told(f"/published/{'x' * 500}")
+
+
+def test_no_other_method_is_answered_and_no_token_is_looked_at(world: World) -> None:
+    page = published(world)
+    assert world.ask("POST", page["address"], "carol", {}).status == 405
+    shown = world.ask("GET", page["address"], None, headers={"Authorization": "Bearer wrong", "Cookie": "lapwing=x"})
+    assert shown.status == 200
+    assert lax(shown) == []
+
+
+def test_no_log_has_an_address(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    page = published(world)
+    read(world, page)
+    while '"/published/{address}"' not in caplog.text:  # the line follows the response
+        time.sleep(0.01)
+    assert page["address"].rpartition("/")[2] not in caplog.text
+    kept = world.service.store.look("SELECT address FROM published")[0][0]
+    assert kept not in page["address"]
+    assert len(kept) == 64
+
+
+def test_reading_is_limited_by_address(tmp_path: Path) -> None:
+    service = service_in(tmp_path, replace(service_in_settings(), strangers=0.1))
+    with serving(service) as world:
+        page = published(world)
+        assert [read(world, page).status for _ in range(30)].count(429) > 0
+
+
+def service_in_settings() -> Any:
+    from tests.support.server.world import QUICK
+
+    return QUICK
+
+
+# ---- Origins ----
+
+BAD_ORIGINS: Final = (
+    "http://a.example", "https://*.example", "*", "https://a.example/", "https://a.example/x", "a.example", "https://",
+    "https://a.example; script-src *", "https://a.example 'unsafe-inline'", "https://u@a.example", "https://a.example:0",
+    "https://a_b.example", "https://ä.example", "https://a.example:99999999", "'self'", "https:", "https://a..example",
+    "https://a.example\nx", "null", "data:",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("origin", BAD_ORIGINS)
+def test_an_origin_is_https_and_a_host(origin: str) -> None:
+    with pytest.raises(InvalidParameter):
+        checked_origins([origin])
+
+
+def test_origins_are_few(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "people.db")) as store, pytest.raises(InvalidParameter):
+        PublishedPages(store).allow("open", [f"https://a{n}.example" for n in range(21)], by="carol")
+
+
+def test_an_exported_page_is_the_page(world: World) -> None:
+    page = published(world)
+    file = world.ask("GET", f"/v1/published/{page['id']}/page", "alice")
+    assert file.content == read(world, page).content
+    assert "attachment" in file.headers["content-disposition"]
+    assert public_pages.PREFIX not in file.content.decode()
