@@ -251,6 +251,20 @@ def test_every_link_and_form_of_every_page_leads_to_a_page(alice: Visitor) -> No
     }
 
 
+def test_a_result_says_the_cost_that_its_button_said(alice: Visitor) -> None:
+    """The page once said the ε of the request for a refined result, and the ledger's unit for a cost from an error."""
+    alice.submit(priced(alice, epsilon="0.25"), "/ask/answer")
+    refining = priced(alice, epsilon="0.5")
+    by_error = priced(alice, "SELECT COUNT(*) AS n FROM visits", by="error", error="20")
+    for price, refined in ((refining, True), (by_error, False)):
+        (cost,) = re.findall(r"Run query · (ε = [0-9.]+)", price.text)
+        assert cost != "ε = 0.5"
+        bought = alice.submit(price, "/ask/answer")
+        assert f"Charged {cost}" in bought.text
+        assert ("added to the cost of an earlier result" in bought.text) == refined
+        assert "μ²" not in bought.text
+
+
 @pytest.mark.long
 def test_a_decimal_comma_is_a_point(alice: Visitor) -> None:
     assert "Cost: ε = 0.5" in priced(alice, epsilon="0,5").text

@@ -2,12 +2,17 @@
 
 import json
 import math
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from lapwing.answer.notes import REFINED
+from lapwing.documents.answer_document import codes_of, notes_in
+from lapwing.privacy.amounts import read
+from lapwing.privacy.measures import from_record
 from lapwing.server.console.answer.files import (
     TABLES,
     notebook_of,
@@ -43,7 +48,7 @@ async def show(visit: PageRequest) -> Response:
         shown = {**document, "rows": changed["rows"], "intervals": {}}
     bought = await visit.api.get("answers", id_, "request")
     request = single(bought["request"])
-    dataset = document["dataset"]
+    dataset, refined = document["dataset"], REFINED in codes_of(notes_in(document))
     saved = await visit.api.get("datasets", dataset, "saved", limit=1000)
     sort, falling = visit.asked("sort") or None, visit.asked("order") == "falling"
     places = ordered(shown, sort, falling=falling)
@@ -57,6 +62,8 @@ async def show(visit: PageRequest) -> Response:
         answer=document,
         request=request,
         bought=bought,
+        refined=refined,
+        charged=await _charged(visit, document) if refined or request.get("epsilon") is None else None,
         dashboards=[one for one in saved if "tiles" in one and one["person"] == visit.caller.name],
         workbooks=can_write(),
         pictures=find_spec("vl_convert") is not None,
@@ -74,6 +81,16 @@ async def show(visit: PageRequest) -> Response:
         alone=False,
         snippets=snippets(visit.address, dataset, request) if "sql" in request else [],
     )
+
+
+async def _charged(visit: PageRequest, document: Mapping[str, Any]) -> float | None:
+    """Return what an answer was charged, as the ε of its preview; None without a view of the budget."""
+    try:
+        budget = await visit.api.get("datasets", document["dataset"], "budget")
+    except ApiRefusal:
+        return None
+    delta = read(budget["guarantee"]["delta"], "delta") - read(budget["delta_keys"], "delta_keys")
+    return from_record(document["cost"]).to_epsilon(delta=delta)
 
 
 async def export(visit: PageRequest) -> Response:
