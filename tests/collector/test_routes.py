@@ -1,17 +1,22 @@
 """The collector over HTTP: what it takes, what it refuses, and what it says in its headers."""
 
+import html
 import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from lapwing.collector import routes
 from lapwing.collector.collector import MOST_LINES, Collector
 from lapwing.collector.rates import RequestRates
+from lapwing.collector.task_list import task_list
+from lapwing.languages import language_for
 from lapwing.local import client
 from tests.collector.tasks import COIN, SKETCH, WAYS, body, reports
 from tests.support.browser.collectors import collecting
@@ -58,6 +63,30 @@ def test_a_client_needs_the_task_and_no_more(address: str) -> None:
     assert (status, found["reports"], found["confidence"], found["whom"]) == (200, 100, 0.9, "population")
     assert [row["value"] for row in found["estimates"]] == list("abcde")
     assert ask(f"{address}/{WAYS.id}/status")[2]["rejected"]["the id was seen before"] == 1
+
+
+def test_a_browser_gets_the_list_of_questions_as_a_page(address: str) -> None:
+    request = urllib.request.Request(f"{address}/", headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    with urllib.request.urlopen(request, timeout=30) as response:
+        policy, page = response.headers["content-security-policy"], response.read().decode()
+    assert "default-src 'none'" in policy
+    assert "<script" not in page
+    for task in (COIN, WAYS, SKETCH):
+        assert f'<a href="{task.id}/">{html.escape(task.question)}</a>' in page
+        percent = float(task.promise.partition("at most ")[2].partition(" %")[0])
+        assert f"at most {percent:g} % sure" in page
+        assert task.ratio <= Fraction(str(percent)) / (100 - Fraction(str(percent)))  # rounded up, never down
+    assert "ε = 1." in page
+    assert ask(f"{address}/")[2]["tasks"]  # programs get JSON
+
+
+def test_a_hostile_question_stays_a_text() -> None:
+    class Asked:
+        task, closed = replace(COIN, question="<script>alert(1)</script>{x}"), False
+
+    page = task_list("{tasks}", [cast(Collector, Asked)], language_for("en"))
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;{x}" in page
 
 
 def test_what_is_wrong_is_refused_with_a_reason(address: str) -> None:

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from lapwing.collector.collector import Collector
 from lapwing.collector.rates import RequestRates
 from lapwing.collector.survey_page import survey_page, texts_of
+from lapwing.collector.task_list import task_list
 from lapwing.errors import Fault, InvalidParameter, LapwingError, NotFound, QueryRefused, TooManyRequests
 from lapwing.languages import language_for
 
@@ -50,6 +51,7 @@ def collector_routes(collectors: Mapping[str, Collector], rates: RequestRates, b
     """Return the routes of collectors, by the ids of their tasks."""
     static = {name: (_text(package, path), kind) for name, (package, path, kind) in FILES.items()}
     page, texts = _text("lapwing.collector", "pages/survey.html"), texts_of(static["survey.mjs"][0])
+    listing = _text("lapwing.collector", "pages/tasks.html")
 
     def collector(request: Request) -> Collector:
         found = collectors.get(request.path_params["task"])
@@ -57,7 +59,10 @@ def collector_routes(collectors: Mapping[str, Collector], rates: RequestRates, b
             raise NotFound("There is no such task here.")
         return found
 
-    async def tasks(_: Request) -> Response:
+    async def tasks(request: Request) -> Response:
+        if "text/html" in request.headers.get("accept", ""):  # a browser; programs that ask for anything get JSON
+            language = language_for(request.headers.get("accept-language", ""))
+            return _response(task_list(listing, collectors.values(), language), "text/html")
         each = [{"id": one.task.id, "question": one.task.question, "closed": one.closed} for one in collectors.values()]
         return _json({"tasks": each})
 

@@ -11,7 +11,7 @@ from lapwing.server.console.dashboards.monitors import ASK, WORDS, monitor_shown
 from lapwing.server.console.forms import FIELD
 from tests.server.test_monitors import QUESTION
 from tests.support.server.browsing import visitor
-from tests.support.server.world import World
+from tests.support.server.world import World, on_both
 
 LIST = "/console/data/open/dashboards"
 
@@ -55,6 +55,7 @@ def test_a_stopped_monitor_says_that_its_results_stay() -> None:
     assert "stay free" in monitor_shown(document, curates=False).text
 
 
+@on_both
 def test_a_dismissed_monitor_is_out_of_sight_and_comes_back(place: World) -> None:
     alice, carol = (visitor(place, name) for name in ("alice", "carol"))
     with create_monitor(place.session().catalog, "m", QUESTION, epsilon=1, time="seen", most=3, source="service") as m:
