@@ -76,7 +76,7 @@ def test_features_that_hide_nothing_are_read_in_a_folder_of_any_name(
     assert counted(over(tmp_path, address)) == {("a",): (2,), ("b",): (1,)}
 
 
-@pytest.mark.parametrize("feature", ["deletionVectors", "columnMapping", "typeWidening", "fancyRead", "reader 4"])
+@pytest.mark.parametrize("feature", ["typeWidening", "fancyRead", "reader 4"])
 def test_a_feature_that_hides_something_is_refused_by_its_name(feature: str, tmp_path: Path) -> None:
     address = rows.fill_delta(tmp_path / "lake", SOME)
     catalog = over(tmp_path, address)
@@ -84,9 +84,6 @@ def test_a_feature_that_hides_something_is_refused_by_its_name(feature: str, tmp
         delta_log.require(tmp_path / "lake", reader=4)
     else:
         delta_log.require(tmp_path / "lake", feature)
-    if feature == "deletionVectors":
-        assert Spark(catalog).rows(catalog.tables[0]) == 3, "nothing is deleted yet"
-        delta_log.delete(tmp_path / "lake", {1})
     with pytest.raises(DataFault, match=feature.replace("reader", "reader version")):
         Spark(catalog).rows(catalog.tables[0])
 

@@ -32,6 +32,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 from uuid import uuid4
 
+from lapwing.engines.spark.beside import Beside, rows_of
 from lapwing.engines.spark.settings import CLOSED, LEAN, SETTINGS, foreign, shut_logger
 from lapwing.errors import CatalogError, Fault
 from lapwing.machine.interrupts import deferred
@@ -123,13 +124,14 @@ class Cluster:
         """Return the columns of a query."""
         return self._run(lambda session: session.sql(query).toArrow())
 
-    def read(self, paths: Sequence[str], schema: str) -> str:
+    def read(self, paths: Sequence[str], schema: str, beside: Beside | None = None) -> str:
         """Return the name of a view of Parquet files; no row is read.
 
         Args:
             schema: Columns and types, as DDL.
+            beside: Values and deleted rows that stand beside them.
         """
-        return self._run(lambda session: self._view(session.read.schema(schema).parquet(*paths)))
+        return self._run(lambda session: self._view(rows_of(session, paths, schema, beside)))
 
     def load(self, table: "pa.Table") -> str:
         """Return the name of a view of public rows, which are sent to the cluster."""

@@ -182,7 +182,7 @@ class Spark:
         with self._lock:
             known = self._sources.get(named)
         if known is None:
-            known = self._cluster.read(found.paths, files.schema_of(found.types))
+            known = self._cluster.read(found.paths, files.schema_of(found.stored), found.beside)
             with self._lock:
                 self._sources[named] = known
         return known
@@ -208,7 +208,7 @@ class Spark:
         stamp = files.stamp_of(listing, table)
         with self._lock:
             known = self._described.get(table.name)
-        if known is None or known.stamp != stamp:
+        if known is None or (known.mark, known.stamp) != (listing.mark, stamp):
             known = files.described(listing, table)
             with self._lock:
                 self._described[table.name] = known

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, final
 from lapwing.catalog.model import Table
 from lapwing.engines.duckdb.stamps import Stamp
 from lapwing.engines.duckdb.unreadable import unreadable
+from lapwing.engines.spark.beside import Beside
 from lapwing.engines.spark.cleaned import INTEGERS, READABLE, readable
+from lapwing.engines.spark.columns import Columns, columns_of, needed
 from lapwing.engines.spark.listing import Listing
 from lapwing.errors import DataFault
 
@@ -49,13 +51,19 @@ class Files:
         rows: Of all together, by their footers.
         types: Of the columns that are needed, as Spark reads them.
         digest: Of the version that they are.
+        mark: Of the version of their lake.
+        stored: The types of the columns that are read from the files, by their names there.
+        beside: Values and deleted rows that stand beside them, if there are any.
     """
 
     stamp: Stamp
+    mark: str
     paths: tuple[str, ...]
     rows: int
     types: Mapping[str, str]
     digest: str
+    stored: Mapping[str, str]
+    beside: Beside | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +71,7 @@ class _Footer:
     digest: str
     rows: int
     types: Mapping[str, str | None]
+    numbers: Mapping[str, int | None]
 
 
 def stamp_of(listing: Listing, table: Table) -> Stamp:
@@ -84,25 +93,41 @@ def described(listing: Listing, table: Table) -> Files:
         DataFault: If they are missing, are not Parquet, or have not the declared columns, in types that Spark reads as
             they are declared; or not all the same types of these.
     """
-    stamp, files = stamp_of(listing, table), listing.files
+    stamp, files, columns = stamp_of(listing, table), listing.files, columns_of(listing, table)
     with ThreadPoolExecutor(_READERS) as pool:
-        footers = list(pool.map(lambda file: _footer(file, table), files))
+        footers = list(pool.map(lambda file: _footer(file, table, columns), files))
+    deleted = columns.deleted()
     if stamp_of(listing, table) != stamp:
         raise DataFault(f"The files {table.source} of table {table.name} changed while they were read; try again")
-    if any(footer.types != footers[0].types for footer in footers):
-        raise DataFault(f"The files {table.source} of table {table.name} do not have the same columns and types")
-    _require_readable(table, footers[0].types)
+    types = columns.types([footer.types for footer in footers], [footer.numbers for footer in footers], table)
+    _require_readable(table, types)
+    read = {name: kind for name, kind in types.items() if kind is not None}
+    beside = Beside(
+        names={name: stored for name, stored in columns.names.items() if name in read},
+        kinds={name: read[name] for name in columns.parts},
+        values=columns.values(files, table),
+        deleted=deleted,
+    )
     known = [
-        [file.relative_to(listing.folder).as_posix(), size, changed, footer.digest]
+        [_name(file, listing.folder), size, changed, footer.digest]
         for file, (_, size, changed, *_), footer in zip(files, stamp.files, footers, strict=True)
     ]
+    said = {"beside": beside.described(files)} if beside.is_needed else {}
     return Files(
         stamp=stamp,
+        mark=listing.mark,
         paths=tuple(str(file) for file in files),
-        rows=sum(footer.rows for footer in footers),
-        types={name: kind for name, kind in footers[0].types.items() if kind is not None},
-        digest=hashlib.sha256(json.dumps(known).encode()).hexdigest(),
+        rows=sum(footer.rows for footer in footers) - sum(map(len, deleted.values())),
+        types=read,
+        digest=hashlib.sha256(json.dumps([*known, said] if said else known).encode()).hexdigest(),
+        stored={stored: read[name] for name, stored in columns.names.items() if name in read},
+        beside=beside if said else None,
     )
+
+
+def _name(file: Path, folder: Path) -> str:
+    """Return how a file is called in its folder. A shallow copy of a Delta table has files elsewhere."""
+    return (file.relative_to(folder) if file.is_relative_to(folder) else file).as_posix()
 
 
 def _some(listing: Listing, table: Table) -> tuple[Path, ...]:
@@ -115,15 +140,7 @@ def _missing(table: Table) -> DataFault:
     return DataFault(f"The file {table.source} of table {table.name} is missing")
 
 
-def needed(table: Table) -> list[str]:
-    """Return the columns of the files that a table takes: those that are declared, and the unit's."""
-    names = [column.name for column in table.columns]
-    if table.link is None and not table.unit_is_row and table.unit_column not in names:
-        names.append(table.unit_column)
-    return names
-
-
-def _footer(file: Path, table: Table) -> _Footer:
+def _footer(file: Path, table: Table, wanted: Columns) -> _Footer:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -136,10 +153,16 @@ def _footer(file: Path, table: Table) -> _Footer:
         metadata = pq.read_metadata(file)
     except (pa.ArrowException, OSError, struct.error):
         raise unreadable(table) from None
-    wanted = set(needed(table))
-    columns = [metadata.schema.column(place) for place in range(len(metadata.schema))]
-    types = {column.path: _type_of(column) for column in columns if column.path in wanted}
-    return _Footer(digest=digest, rows=metadata.num_rows, types=types)
+    columns, names = [metadata.schema.column(place) for place in range(len(metadata.schema))], wanted.names.values()
+    types = {column.path: _type_of(column) for column in columns if column.path in names}
+    fields = metadata.schema.to_arrow_schema() if wanted.are_numbered else ()
+    numbers = {field.name: _number(field) for field in fields}
+    return _Footer(digest=digest, rows=metadata.num_rows, types=types, numbers=numbers)
+
+
+def _number(field: Any) -> int | None:
+    number = (field.metadata or {}).get(b"PARQUET:field_id")
+    return None if number is None else int(number)
 
 
 def _type_of(column: "pq.ColumnSchema") -> str | None:
