@@ -91,6 +91,30 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
         {**HERS, "alice": THERE},
     ),
     ("GET", "/console/dashboards/{dashboard}/events"): ("/console/dashboards/BOARD/events", {}, HERS),
+    ("GET", f"{DATA}/published"): ("/console/data/open/published", {}, SEES),
+    ("POST", f"{DATA}/published"): ("/console/data/open/published", {"allowed": "yes"}, DOES),
+    ("GET", "/console/answers/{answer}/publish"): ("/console/answers/ANSWER/publish", {}, SEES),
+    ("POST", "/console/answers/{answer}/publish"): (
+        "/console/answers/ANSWER/publish",
+        {"title": "Visits"},
+        {**SEES, "audrey": FORBIDDEN},
+    ),
+    ("GET", "/console/dashboards/{dashboard}/publish"): ("/console/dashboards/BOARD/publish", {}, HERS),
+    ("POST", "/console/dashboards/{dashboard}/publish"): (
+        "/console/dashboards/BOARD/publish",
+        {"title": "Ward"},
+        {**HERS, "alice": REFUSED},  # it has no results
+    ),
+    ("POST", "/console/published/{page}/withdraw"): (
+        "/console/published/none/withdraw",
+        {},
+        {**dict.fromkeys(SEES, MISSING), "nobody": LED},
+    ),
+    ("GET", "/console/published/{page}/file.html"): (
+        "/console/published/none/file.html",
+        {},
+        {**dict.fromkeys(SEES, MISSING), "nobody": LED},
+    ),
     ("GET", f"{DATA}/history"): ("/console/data/open/history", {}, SEES),
     ("GET", f"{DATA}/charges"): ("/console/data/open/charges", {}, SEES),
     ("GET", "/console/questions"): ("/console/questions", {}, OWN),

@@ -1,0 +1,141 @@
+"""Publish results and dashboards, list published pages, withdraw them, and let people publish."""
+
+from typing import Any, Final
+
+from starlette.responses import HTMLResponse, Response
+
+from lapwing.server.console.acting import act
+from lapwing.server.console.ask.question import single
+from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.templates import segment
+from lapwing.server.console.toasts import Toast
+from lapwing.server.console.visits import ConsolePage, PageRequest
+from lapwing.server.problems import Problem, problem
+
+LIST: Final = "/console/data/{dataset}/published"
+OF_ANSWER: Final = "/console/answers/{answer}/publish"
+OF_DASHBOARD: Final = "/console/dashboards/{dashboard}/publish"
+ONE: Final = "/console/published/{page}"
+MOST: Final = 200
+
+
+async def show(visit: PageRequest, refused: Problem | None = None, made: Any = None) -> Response:
+    """List published pages; a page that was published just now is shown with its address."""
+    dataset = visit.part("dataset") if "dataset" in visit.request.path_params else visit.form.get("dataset", "")
+    return await _listed(visit, dataset, refused, made)
+
+
+async def _listed(visit: PageRequest, dataset: str, refused: Problem | None = None, made: Any = None) -> Response:
+    return visit.show(
+        "published/page.html",
+        refused["status"] if refused else 200,
+        dataset=dataset,
+        rule=await visit.api.get("datasets", dataset, "publishing"),
+        pages=await visit.api.get("datasets", dataset, "published", limit=MOST),
+        typed=visit.form,
+        refused=refused,
+        made=made,
+        address=visit.address,
+    )
+
+
+async def set_rule(visit: PageRequest) -> Response:
+    """Let people publish, name origins, or turn it off."""
+    dataset, allowed = visit.part("dataset"), visit.form.get("allowed") == "yes"
+    body = {"allowed": allowed, "origins": visit.form.get("origins", "").split() if allowed else []}
+    text = "Saved. People can publish results." if allowed else "Turned off. All pages were withdrawn."
+    toast = Toast(at=f"/console/data/{segment(dataset)}/published", text=text)
+    return await act(visit, visit.api.send("PUT", "datasets", dataset, "publishing", body=body), toast, show)
+
+
+async def form_of_answer(visit: PageRequest, refused: Problem | None = None) -> Response:
+    """Show the form that publishes a result."""
+    id_ = visit.part("answer")
+    document = await visit.api.get("answers", id_)
+    request = single((await visit.api.get("answers", id_, "request"))["request"])
+    return await _form(visit, document["dataset"], request.get("label") or "", "result", refused)
+
+
+async def form_of_dashboard(visit: PageRequest, refused: Problem | None = None) -> Response:
+    """Show the form that publishes the results of a dashboard."""
+    item = await visit.api.get("saved", visit.part("dashboard"))
+    if "tiles" not in item:
+        raise ApiRefusal(problem("not_found", 404, "This dashboard does not exist, or you have no access to it."))
+    return await _form(visit, item["dataset"], item["title"], "dashboard", refused)
+
+
+async def _form(visit: PageRequest, dataset: str, title: str, what: str, refused: Problem | None) -> Response:
+    return visit.show(
+        "published/form.html",
+        refused["status"] if refused else 200,
+        dataset=dataset,
+        rule=await visit.api.get("datasets", dataset, "publishing"),
+        title=visit.form.get("title", title),
+        what=what,
+        typed=visit.form,
+        refused=refused,
+        address=visit.address,
+    )
+
+
+async def publish_answer(visit: PageRequest) -> Response:
+    """Publish a result."""
+    id_ = visit.part("answer")
+    dataset = (await visit.api.get("answers", id_))["dataset"]
+    try:
+        made = await _published(visit, dataset, {"answers": [id_]})
+    except ApiRefusal as refusal:
+        return await form_of_answer(visit, refusal.document)
+    return await _listed(visit, dataset, made=made)
+
+
+async def publish_dashboard(visit: PageRequest) -> Response:
+    """Publish the results of a dashboard."""
+    id_ = visit.part("dashboard")
+    dataset = (await visit.api.get("saved", id_))["dataset"]
+    try:
+        made = await _published(visit, dataset, {"dashboard": id_})
+    except ApiRefusal as refusal:
+        return await form_of_dashboard(visit, refusal.document)
+    return await _listed(visit, dataset, made=made)
+
+
+async def _published(visit: PageRequest, dataset: str, body: dict[str, Any]) -> Any:
+    form = visit.form
+    body |= {"title": form.get("title", "").strip(), "show_query": form.get("show_query") == "yes"}
+    body |= {name: form[name].strip() for name in ("author", "name") if form.get(name, "").strip()}
+    return (await visit.api.send("POST", "datasets", dataset, "published", body=body)).document
+
+
+async def withdraw(visit: PageRequest) -> Response:
+    """Withdraw a page."""
+    page = await visit.api.get("published", visit.part("page"))
+
+    async def again(visit: PageRequest, refused: Problem) -> Response:
+        return await _listed(visit, page["dataset"], refused)
+
+    toast = Toast(at=f"/console/data/{segment(page['dataset'])}/published", text="Withdrew the page.")
+    return await act(visit, visit.api.send("DELETE", "published", page["id"]), toast, again)
+
+
+async def export(visit: PageRequest) -> Response:
+    """Return a page as one HTML file."""
+    id_ = visit.part("page")
+    reply = await visit.api.send("GET", "published", id_, "page")
+    headers = {
+        "Content-Disposition": f'attachment; filename="page-{id_[:8]}.html"',
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+    }
+    return HTMLResponse(reply.content, headers=headers)
+
+
+PAGES: Final = (
+    ConsolePage(method="GET", path=LIST, handle=show, query=("done",)),
+    ConsolePage(method="POST", path=LIST, handle=set_rule),
+    ConsolePage(method="GET", path=OF_ANSWER, handle=form_of_answer),
+    ConsolePage(method="POST", path=OF_ANSWER, handle=publish_answer),
+    ConsolePage(method="GET", path=OF_DASHBOARD, handle=form_of_dashboard),
+    ConsolePage(method="POST", path=OF_DASHBOARD, handle=publish_dashboard),
+    ConsolePage(method="POST", path=f"{ONE}/withdraw", handle=withdraw),
+    ConsolePage(method="GET", path=f"{ONE}/file.html", handle=export),
+)
