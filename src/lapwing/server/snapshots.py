@@ -35,6 +35,8 @@ _SHOWN: Final = ("columns", "rows", "types", "keys", "confidence", "intervals")
 """The parts of an answer's document that a page shows."""
 _PUBLIC: Final = ("title", "licence", "contact")
 """The texts of the data set that a page shows."""
+_NAMES: Final = {"measured together": "several noises, added up"}
+"""Names of mechanisms that mean nothing to readers of a page."""
 _ENORMOUS: Final = 1e6
 """A factor from which on its figure says nothing."""
 
@@ -131,7 +133,10 @@ def _noise(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "column": fact["name"],
-            "mechanisms": [[one["mechanism"], figures.size(float(one["scale"]))] for one in fact["measures"]],
+            "mechanisms": [
+                [_NAMES.get(one["mechanism"], one["mechanism"]), figures.size(float(one["scale"]))]
+                for one in fact["measures"]
+            ],
         }
         for fact in document.get("facts", ())
         if fact["measures"]
@@ -143,8 +148,8 @@ def _protection(catalog: Catalog) -> str:
     units, bound = units_of(catalog.tables), bound_of(catalog.tables)
     wondered = WONDERED[catalog.budget.neighbouring]
     return (
-        f"Lapwing added random noise to these results. The noise protects {units}. Queries use {bound}. "
-        f"{wondered} The limits on this page hold even against somebody who knows everything else."
+        f"Lapwing added random noise to these results. The noise protects {units}, a unit on this page. "
+        f"Queries use {bound}. {wondered} The limits on this page hold even against somebody who knows everything else."
     )
 
 
