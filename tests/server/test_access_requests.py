@@ -1,8 +1,10 @@
 """Requests for access or a larger limit: what a listing shows, who may decide, and what stands where."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any, Final
@@ -18,7 +20,7 @@ from lapwing.server.people import DAY, People
 from lapwing.server.sqlite_store import SqliteStore
 from lapwing.server.store import ServiceStore, StoreConnection
 from tests.support.cli.command import Outcome, Run
-from tests.support.server.world import World, on_both
+from tests.support.server.world import QUICK, World, on_both, service_in
 
 REASON: Final = "For the yearly report on wards."
 CREATED, EMPTY, FORBIDDEN, MISSING, REFUSED = 201, 204, 403, 404, 422
@@ -253,8 +255,29 @@ def test_requests_of_a_person_are_limited(kept: ServiceStore) -> None:
     assert len(requests.of("emil", ())) == module.MOST_DAILY + 1
     clock.now += module.KEPT
     requests.withdraw(requests.of("emil", ())[0].id, "one more of the next day", "emil")
-    make("much later")
-    assert {one.state for one in requests.of("emil", ())} == {"open", "withdrawn"}  # what was declined is dropped
+    requests.drop_old()
+    states = [one.state for one in requests.of("emil", ())]
+    assert states == ["open"] * 4 + ["withdrawn"]  # what was decided before is dropped
+
+
+@pytest.mark.parametrize("days", [None, 30])
+def test_reasons_are_dropped_though_nobody_asks_again(days: int | None, tmp_path: Path) -> None:
+    """Whether answers are kept for ever or not: a look of every service drops them, and not the next request."""
+    service = service_in(tmp_path, replace(QUICK, keep_answers=days))
+    with closing(service):
+        clock = service.access_requests._clock = Clock()
+        one = service.access_requests.make("bob", "open", "access", None, REASON)
+        service.access_requests.withdraw(one.id, "open", "bob")
+        clock.now += module.KEPT
+        service.retention.look()
+        assert len(service.access_requests.of("bob", ())) == 1
+        clock.now += 1
+        service.start()
+        try:
+            while service.access_requests.of("bob", ()):
+                time.sleep(0.01)
+        finally:
+            service.retention.rounds.close()
 
 
 @pytest.mark.parametrize("text", HOSTILE)

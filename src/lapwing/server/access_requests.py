@@ -10,7 +10,8 @@ A request changes no right. Only an approval does. It makes a grant by the same 
 ends the request in the same transaction. So of two curators who decide at the same time, one is refused.
 
 People write the reasons, and curators the answers to them. They are in the table `access_requests` only, for `KEPT`
-seconds after the decision. The audit log, the log, the webhook and the metrics have names, shares and counts.
+seconds after the decision; `retention` drops them. The audit log, the log, the webhook and the metrics have names,
+shares and counts.
 """
 
 import time
@@ -96,6 +97,12 @@ class AccessRequests:
 
     # ---- Requests ----
 
+    def drop_old(self) -> None:
+        """Drop requests, and the reasons in them, that were decided long ago."""
+        with self._store.transaction() as connection:
+            old = self._clock() - KEPT
+            connection.execute("DELETE FROM access_requests WHERE state <> 'open' AND decided < ?", (old,))
+
     def make(self, person: str, dataset: str, kind: RequestKind, share: Fraction | None, reason: str) -> AccessRequest:
         """Make a request.
 
@@ -108,7 +115,6 @@ class AccessRequests:
         id_, now = credentials.new_name(), self._clock()
         part = None if share is None else written(share)
         with self._store.transaction() as connection:
-            connection.execute("DELETE FROM access_requests WHERE state <> 'open' AND decided < ?", (now - KEPT,))
             _require_room(connection, person, dataset, now)
             connection.execute(
                 "INSERT INTO access_requests (id, person, dataset, kind, share, reason, created)"

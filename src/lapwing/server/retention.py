@@ -1,12 +1,14 @@
-"""Answers are kept for as long as the operator says; what is older is dropped, some at a time.
+"""Answers are kept for as long as the operator says, and requests for access for a year after they were decided.
 
-An answer counts as dropped from the moment at which it is too old (`answer_store`), so nobody depends on when this
-thread comes round. It only removes what nobody can open any more, soon after the start and then every hour.
+A thread drops what is older, some at a time. An answer counts as dropped from the moment at which it is too old
+(`answer_store`), so nobody depends on when this thread comes round. It only removes what nobody can open any more,
+soon after the start and then every hour.
 """
 
 from typing import Final, final
 
 from lapwing.errors import Fault
+from lapwing.server.access_requests import AccessRequests
 from lapwing.server.answer_store import AnswerStore
 from lapwing.server.holdout_store import HoldoutStore
 from lapwing.server.jobs import JobStore
@@ -21,22 +23,24 @@ BREATH: Final = 0.2
 
 @final
 class Retention:
-    """A thread that removes answers and ended questions of the queue that are kept no longer.
+    """A thread that removes answers, ended questions of the queue, and decided requests that are kept no longer.
 
-    Several processes of a service may have one each. Without a limit (`AnswerStore`) there is none.
+    Several processes of a service may have one each. Answers may be without a limit (`AnswerStore`).
     """
 
-    def __init__(self, answers: AnswerStore, jobs: JobStore, holdouts: HoldoutStore) -> None:
-        self._answers, self._jobs, self._holdouts = answers, jobs, holdouts
+    def __init__(self, answers: AnswerStore, jobs: JobStore, holdouts: HoldoutStore, requests: AccessRequests) -> None:
+        self._answers, self._jobs, self._holdouts, self._requests = answers, jobs, holdouts, requests
         self.rounds = Rounds("retention", BREATH, self._round)
 
     def start(self) -> None:
-        """Begin to look, if answers are not kept for ever."""
-        if self._answers.kept_since:
-            self.rounds.start()
+        """Begin to look."""
+        self.rounds.start()
 
     def look(self) -> None:
         """Remove all that is too old, and log how many answers these were."""
+        self._requests.drop_old()
+        if not self._answers.kept_since:
+            return
         answers = 0
         while dropped := self._answers.drop_old():
             answers += dropped

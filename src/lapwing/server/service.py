@@ -175,7 +175,7 @@ class Service:
             timed=self.executor.holds_answers,
             change=self.data_watch.change,
         )
-        self.retention = Retention(self.answers, self.jobs, self.holdouts)
+        self.retention = Retention(self.answers, self.jobs, self.holdouts, self.access_requests)
         tasks = [self.settler.rounds, self.audit_mark.rounds, self.refresher.rounds, self.retention.rounds]
         tasks += [self.data_watch.rounds, *self.executor.rounds]
         ending = ExpiringAccounts(self.store)
