@@ -230,10 +230,12 @@ class QuestionProcess:
         return True
 
     def close(self) -> None:
-        """Wait for what is under way, and end it."""
+        """Wait for what is under way, and end it; one that was not ready yet is ended at once."""
         self._ending.set()
         with self._sending:
             self._sent.put(None)
+        if self._process is not None and not self._ready.is_set():
+            self._process.kill()  # it has no query under way; it measures this machine, which takes long on a busy one
         if self._thread.is_alive():
             self._thread.join()
         if self._process is not None:
