@@ -558,6 +558,7 @@ def test_an_invite_is_made_for_a_new_name_and_again(do: Do, world: World, name: 
     first = do("people", "invite", name, "--team", "porters")
     second = do("people", "invite", name, "--days", "1")
     assert (first.status, second.status) == (0, 0)
+    assert "/console/invite" in f"{first.out}{first.err}"  # where the person opens it
     sent = [made.out.strip().rpartition("#")[2] for made in (first, second)]
     assert f"{world.address}/console/invite#" in first.out or actor != "carol"
     used = [world.ask("POST", "/v1/invites/accept", None, {"token": one, "password": PASSWORD}) for one in sent]

@@ -35,6 +35,7 @@ _ADDED: Final = (
     "Lapwing charges only the difference to an earlier result of this query. Both together can cost a little more than "
     "one result, because Lapwing rounds their mean once more"
 )
+_BOUGHT: Final = "the ± is for the cost or error that you asked for. The result that was bought may be more exact"
 _ASSUMED = (
     "the ± of an average covers the worst case, which is an average at a bound. The ± of the result may be smaller, "
     "and larger if a group has fewer rows than you assumed"
@@ -101,6 +102,7 @@ def _besides(preview: "Preview") -> list[str]:
     assumed = preview.assuming_count is not None and any(column.half_width is not None for column in preview.columns)
     return [
         *([_ADDED] if preview.epsilon_in_all is not None else []),
+        *([_BOUGHT] if preview.stored and preview.measures else []),
         *([_ASSUMED] if assumed else []),
         *([_TERMS] if preview.measures else []),
     ]

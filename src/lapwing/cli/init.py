@@ -241,7 +241,10 @@ class AccountingOptions:
     neighbouring: Annotated[NeighbouringOption, typer.Option(help=NEIGHBOURING_HELP)] = NeighbouringOption.add_remove
     delta_keys: Annotated[
         Fraction | None,
-        amount(part_of_one("--delta-keys"), "The part of delta for private group keys and reserved lists."),
+        amount(
+            part_of_one("--delta-keys"),
+            "The part of delta for finding groups whose values are not public, and for reserved lists.",
+        ),
     ] = None
 
 

@@ -263,6 +263,8 @@ def test_a_result_says_the_cost_that_its_button_said(alice: Visitor) -> None:
         assert f"Charged {cost}" in bought.text
         assert ("added to the cost of an earlier result" in bought.text) == refined
         assert "μ²" not in bought.text
+        assert "may be more exact" not in price.text
+    assert "may be more exact" in priced(alice, epsilon="0.25").text
 
 
 @pytest.mark.long

@@ -116,9 +116,9 @@ def invite(
             )
         made = administration.invite(name, days)
     print_text(f"{'' if server is None else server.rstrip('/') + '/console/invite#'}{made['token']}\n")
-    note(
-        "next", f"send this to {visible(name)} only; it works once, until {made['expires'][:16].replace('T', ' ')} UTC"
-    )
+    enter = "" if server is not None else "; the person enters it on the page /console/invite of the service"
+    until = f"{made['expires'][:16].replace('T', ' ')} UTC"
+    note("next", f"send this to {visible(name)} only{enter}; it works once, until {until}")
 
 
 @app.command(epilog=options.examples("lapwing people role alice auditor"), short_help="Change the role of a person.")
