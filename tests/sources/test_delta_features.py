@@ -163,6 +163,19 @@ def test_mapped_columns_are_those_of_the_table(mode: str, tmp_path: Path) -> Non
         assert [column.name for column in state.columns(())] == ["person", "tariff", "area", "plan"]
 
 
+def test_a_number_of_a_column_with_another_name_in_a_file_is_refused(tmp_path: Path) -> None:
+    """`deltalake` looks for the name and reads NULL."""
+    config = {"delta.columnMapping.mode": "id", "delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
+    made = lake(tmp_path / "my lake", pa.table({"person": [1], "zone": ["50%"]}), configuration=config)
+
+    def moved(_: dict[str, Any], fields: list[dict[str, Any]]) -> None:
+        fields[1]["metadata"]["delta.columnMapping.physicalName"] = "elsewhere"
+
+    delta_log.describe_anew(made, moved)
+    with pytest.raises(DataFault, match="columnMapping"), delta.state(read_address("delta:my lake"), tmp_path):
+        pass
+
+
 def test_columns_that_were_added_are_null_in_older_files(tmp_path: Path) -> None:
     made = lake(tmp_path / "lake", ROWS.drop_columns(["weight", "day"]))
     write_deltalake(str(made), ROWS, mode="append", schema_mode="merge")

@@ -14,7 +14,7 @@ from lapwing.catalog.file_columns import FileColumn, columns_of_arrow
 from lapwing.catalog.source_address import SourceAddress
 from lapwing.errors import DataFault
 from lapwing.sources.credentials import credentials_of
-from lapwing.sources.delta_features import HARMLESS, SCANNED, located, opened
+from lapwing.sources.delta_features import HARMLESS, SCANNED, located, opened, require_names
 from lapwing.sources.delta_scan import DeltaScan
 from lapwing.sources.restricting import expression
 from lapwing.sources.source import Names, Where
@@ -33,7 +33,8 @@ def state(address: SourceAddress, folder: Path) -> "Iterator[SourceState]":
     options = {name: value for name, value in address.options if name != VERSION} | credentials_of(address)
     try:
         table, features = opened(where, _pinned(address), options, HARMLESS | SCANNED)
-    except (DeltaError, OSError, ValueError):
+        require_names(table, features, options)
+    except (DeltaError, pa.ArrowException, OSError, ValueError):
         raise _fault() from None
     yield DeltaScan(table, _fault()) if features & SCANNED else DeltaState(table)
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.fs as fs
@@ -93,6 +94,32 @@ def require_understood(features: frozenset[str], understood: frozenset[str]) -> 
 _EXPORT: Final = (
     "Write its rows as Parquet files with an engine that reads it, as Spark does by `SELECT * FROM …` and "
     "`write.parquet`, name these files as the source"
+)
+
+
+def require_names(table: DeltaTable, features: frozenset[str], options: Mapping[str, str] | None) -> None:
+    """Refuse a table that finds columns by number, if a file has another name for a number.
+
+    `deltalake` looks for the name, and would read NULL in every row of such a file.
+    """
+    if MAPPING not in features or table.metadata().configuration.get("delta.columnMapping.mode") != "id":
+        return
+    notes = [column["metadata"] for column in json.loads(table.schema().to_json())["fields"]]
+    numbers = {note["delta.columnMapping.physicalName"]: note["delta.columnMapping.id"] for note in notes}
+    system = fs.PyFileSystem(DeltaStorageHandler(table.table_uri, dict(options or {})))
+    for path in pa.table(table.get_add_actions()).column("path").to_pylist():
+        with system.open_input_file(unquote(path)) as file:
+            fields = pq.read_schema(file)
+        there = {field.name: int((field.metadata or {}).get(b"PARQUET:field_id", -1)) for field in fields}
+        if any(there.get(name, number) != number for name, number in numbers.items()) or any(
+            number in numbers.values() and numbers.get(name) != number for name, number in there.items()
+        ):
+            raise DataFault(OTHER_NAMES)
+
+
+OTHER_NAMES: Final = (
+    "The Delta table of the data finds columns by number (columnMapping by id), and a file has another name for a "
+    f"number. Run `{_DROPPED[MAPPING]}` on the table, which writes its files anew, and accept the new version"
 )
 
 

@@ -66,7 +66,7 @@ class Columns:
                 )
             field = None if lake is None else lake.fields[name]
             if field is not None and field.number is not None:
-                _require_numbered(field.number, stored, numbers, table)
+                _require_numbered(field.number, stored, numbers)
             if kinds or field is not None:
                 found[name] = next(iter(kinds)) if kinds or field is None else field.kind
         return found | dict(self.parts)
@@ -138,13 +138,12 @@ def _parts_of(fields: "Mapping[str, Field]") -> list[str]:
     return [name for name, field in fields.items() if field.parts]
 
 
-def _require_numbered(number: int, stored: str, numbers: Sequence[Mapping[str, int | None]], table: Table) -> None:
+def _require_numbered(number: int, stored: str, numbers: Sequence[Mapping[str, int | None]]) -> None:
     """Refuse files that have the number of a column under another name, or the name with another number."""
     for columns in numbers:
         if columns.get(stored, number) != number or any(
             found == number for name, found in columns.items() if name != stored
         ):
-            raise DataFault(
-                f"The Delta table {table.name} finds columns by number (columnMapping by id), and a file has another "
-                'name for a number. Fetch it as a snapshot, with engine = "duckdb"'
-            )
+            from lapwing.sources.delta_features import OTHER_NAMES
+
+            raise DataFault(OTHER_NAMES)
