@@ -1,11 +1,12 @@
 """Routes of what people keep: saved questions and dashboards, and answers that a team shares. All of it is free."""
 
-from typing import Annotated, Any, Final, NotRequired
+from typing import Annotated, Any, Final, Literal, NotRequired
 
 from fastapi import Request, Response
-from pydantic import Field, StrictBool
+from pydantic import Field, StrictBool, StrictFloat, StrictInt
 from typing_extensions import TypedDict
 
+from lapwing.documents.chart_options import ChartOptions
 from lapwing.errors import InvalidParameter
 from lapwing.server.bodies import MOST_SQL, Amount, Body, Name, Text
 from lapwing.server.listing import PageOf, cut
@@ -30,12 +31,18 @@ class SavedQuestion(Body):
 
 
 class Tile(Body):
-    """A part of a dashboard: an answer or a monitor, and which of its columns is drawn; the first unless given."""
+    """A part of a dashboard: an answer or a monitor, and its chart: type, columns, order, log scale, reference line."""
 
     answer: Annotated[Text, Field(min_length=1, max_length=64)] | None = None
     monitor: Name | None = None
     column: Annotated[Text, Field(min_length=1, max_length=1000)] | None = None
     title: Annotated[Text, Field(min_length=1, max_length=LONGEST_TITLE)] | None = None
+    kind: Literal["auto", "bars", "points", "lines", "table"] | None = None
+    x: Annotated[Text, Field(min_length=1, max_length=1000)] | None = None
+    colour: Annotated[Text, Field(min_length=1, max_length=1000)] | None = None
+    arrange: Literal["released", "label", "largest", "smallest"] | None = None
+    log: StrictBool | None = None
+    line: StrictInt | StrictFloat | None = None
 
 
 class SavedBody(Body):
@@ -59,6 +66,8 @@ class SavedBody(Body):
         tiles = self.tiles or []
         if any((tile.answer is None) == (tile.monitor is None) for tile in tiles):
             raise InvalidParameter("A tile is either of an answer or of a monitor.")
+        for tile in tiles:
+            ChartOptions.from_texts(tile.model_dump(mode="json"))  # which refuses what no chart can have
         return {"tiles": [tile.model_dump(mode="json", exclude_none=True) for tile in tiles]}
 
 

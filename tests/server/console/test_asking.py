@@ -235,6 +235,7 @@ def test_every_link_and_form_of_every_page_leads_to_a_page(alice: Visitor) -> No
     answers = [path for path in seen if "confidence=0.99" in path]
     assert len(answers) == 1
     assert {re.sub("[0-9a-f]{32}", "ID", form) for form in forms} == {
+        "/console/answers/ID",
         "/console/answers/ID/rearranged",
         "/console/answers/ID/share",
         "/console/data/open/batch",

@@ -4,15 +4,22 @@ import re
 from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any
+from urllib.parse import parse_qsl
+from xml.etree import ElementTree
 
 import pytest
 
+from lapwing.documents.chart_options import ChartOptions
+from lapwing.errors import InvalidParameter
 from lapwing.server.console import templates
 from lapwing.server.console.answer_table import cells_of, ordered
 from lapwing.server.console.budget.spending import by_day, projection
-from lapwing.server.console.charts.answer_chart import MOST_BARS, NARROW, chart_of, columns_of
-from lapwing.server.console.charts.scales import scale_of
+from lapwing.server.console.charts.answer_chart import chart_of, columns_of
+from lapwing.server.console.charts.chart import NARROW
+from lapwing.server.console.charts.drawings import MOST_BARS
+from lapwing.server.console.charts.scales import log_scale_of, scale_of
 from lapwing.server.console.labels import labels_of
+from lapwing.server.console.templates import all_templates
 
 
 def document(keys: dict[str, tuple[str, list[Any]]], values: list[Any], half: float = 5) -> dict[str, Any]:
@@ -181,3 +188,122 @@ def test_what_was_charged_lately_says_until_when_it_lasts() -> None:
     assert projection([(today - timedelta(days=n), 0.5) for n in (32, 31, 30)], 0.5, today) is None
     assert projection(days[2:], 0.94, today) is None  # of two days nothing is said
     assert projection(days[1:], 0.94, today) is not None
+
+
+TWO_KEYS = {"plan": ("text", ["a", "a", "b", "b"]), "sex": ("text", ["f", "m", "f", "m"])}
+
+
+def test_the_type_the_order_and_the_title_are_chosen() -> None:
+    shown = document({"plan": ("text", ["b", "c", "a"])}, [10, 30, 20])
+    for arrange, labels in (("released", "bca"), ("label", "abc"), ("largest", "cab"), ("smallest", "bac")):
+        chart = chart_of(shown, options=ChartOptions(kind="points", arrange=arrange, title="Of plans"))
+        assert chart is not None
+        assert (chart.kind, chart.title, chart.column) == ("points", "Of plans", "n")
+        assert "".join(mark.label for mark in chart.marks) == labels
+    assert chart_of(shown, options=ChartOptions(kind="table")) is None
+
+
+def test_colours_are_named_and_every_bar_has_its_words() -> None:
+    chart = chart_of(document(TWO_KEYS, [1, 2, 3, 4]), options=ChartOptions(kind="bars", colour="sex"))
+    assert chart is not None
+    assert [entry.text for entry in chart.legend] == ["f", "m"]
+    assert [(mark.label, mark.series) for mark in chart.marks] == [
+        ("a · f", 0),
+        ("a · m", 1),
+        ("b · f", 0),
+        ("b · m", 1),
+    ]
+    lines = chart_of(document(TWO_KEYS, [1, 2, 3, 4]), options=ChartOptions(kind="lines", x="sex"))
+    assert lines is not None
+    assert [(entry.text, entry.series) for entry in lines.legend] == [("a", 0), ("b", 1)]
+    assert len({mark.x for mark in lines.marks}) == 2
+
+
+def test_more_colours_than_can_be_told_apart_are_left_out_and_counted() -> None:
+    keys = {"plan": ("text", [f"p{n}" for n in range(9)]), "sex": ("text", ["f"] * 9)}
+    chart = chart_of(document(keys, list(range(9))), options=ChartOptions(kind="bars", colour="plan"))
+    assert chart is not None
+    assert (len(chart.marks), chart.left_out, len(chart.legend)) == (6, 3, 6)
+
+
+def test_a_log_scale_says_what_is_below_it() -> None:
+    shown = document({"plan": ("text", ["a", "b", "c"])}, [1000, 3, -2], half=5)
+    chart = chart_of({**shown, "confidence": 0.95}, options=ChartOptions(log=True))
+    assert chart is not None
+    assert chart.kind == "points"
+    assert [(mark.value_below, mark.low_below) for mark in chart.marks] == [(False, False), (False, True), (True, True)]
+    assert "2 reach below this log scale" in " ".join(chart.caption)
+    assert chart.narrow is not None
+    assert "2 reach below this log scale" in " ".join(chart.narrow.caption)
+    for one in (chart, chart.narrow):
+        assert all(6.5 * len(text) < one.width for text in one.caption)  # as wide as the texts of a page are drawn
+    drawn = all_templates().render("charts/chart.svg.html", chart=chart, alone=True)
+    assert drawn.count('class="arrow"') == 2
+    assert drawn.count('class="whisker"') == 3
+    negative = chart_of(document({"plan": ("text", ["a"])}, [-2]), options=ChartOptions(log=True))
+    assert negative is not None
+    assert not any(mark.low_below for mark in negative.marks)  # a log scale could show none: it is linear
+
+
+def test_every_number_above_zero_and_its_interval_are_on_a_log_scale() -> None:
+    """The twin of the arrows: an interval that is on the axis has none, at whatever sizes."""
+    for value in (1e-9, 0.5, 7, 1e12):
+        scale = log_scale_of([value, value * 50], [value / 2, value * 60], 0, 100)
+        assert scale is not None
+        assert not scale.is_below(value / 2)
+        assert 0 < scale.at(value / 2) < scale.at(value) < scale.at(value * 60) < 100
+        assert len(scale.ticks(6)) <= 6
+
+
+def test_a_reference_line_is_on_the_axis() -> None:
+    for keys in ({"plan": ("text", ["a", "b"])}, {"day": ("date", ["2026-01-01", "2026-01-02"])}):
+        chart = chart_of(document(keys, [10, 20]), options=ChartOptions(line=500))
+        assert chart is not None
+        assert chart.reference is not None
+        drawn = all_templates().render("charts/chart.svg.html", chart=chart, alone=True)
+        assert 0 < chart.reference.at < chart.width
+        assert "Reference line at 500" in drawn
+        assert "The numbers contain noise." in drawn
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kind": "pie"},
+        {"arrange": "random"},
+        {"title": "x" * 121},
+        {"title": "a\x00b"},
+        {"title": "a\u202eb"},
+        {"title": "a\nb"},
+        {"x": "a", "colour": "a"},
+        {"column": "x" * 1001},
+        {"line": "nan"},
+        {"line": "1e999"},
+        {"line": "high"},
+        {"line": "9" * 41},
+        {"line": "0", "log": "1"},
+    ],
+)
+def test_choices_that_no_chart_can_have_are_refused(fields: dict[str, str]) -> None:
+    with pytest.raises(InvalidParameter):
+        ChartOptions.from_texts(fields)
+
+
+def test_choices_are_the_same_after_a_link() -> None:
+    chosen = ChartOptions(column="n", kind="lines", x="a&b=", colour="<c>", title="=1+1 é", log=True, line=0.1)
+    assert ChartOptions.from_texts(chosen.texts) == chosen
+    fields = dict(parse_qsl(chosen.link))
+    assert ChartOptions.from_texts({**fields, "column": fields["chart"]}) == chosen
+    assert ChartOptions.from_texts({}).link == ""
+
+
+def test_hostile_texts_are_escaped_and_an_unknown_key_is_refused() -> None:
+    hostile = '"><script>alert(1)</script>'
+    shown = document({"plan": ("text", [hostile, "b"]), "sex": ("text", ["f", hostile])}, [1, 2])
+    chart = chart_of(shown, options=ChartOptions(kind="bars", colour="sex", title=hostile))
+    assert chart is not None
+    drawn = all_templates().render("charts/chart.svg.html", chart=chart, alone=True)
+    assert "<script" not in drawn
+    ElementTree.fromstring(drawn)
+    with pytest.raises(InvalidParameter):
+        chart_of(shown, options=ChartOptions(x="no such"))

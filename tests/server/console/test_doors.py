@@ -446,6 +446,7 @@ WORDS: Final = (
     "lapwing.documents.budget_document", "lapwing.ledger.charged_queries",  # what a document of the API says
     "lapwing.privacy.amounts", "lapwing.documents.audit_words", "lapwing.catalog.dictionary",
     "lapwing.server.simulation_routes",
+    "lapwing.documents.chart_options",  # the choices of a chart
     "lapwing.answer.notes", "lapwing.catalog.suggestions",  # codes of notes, and how a name is written: constants
 )  # fmt: skip
 INSIDE_THE_DOOR: Final = {

@@ -11,6 +11,8 @@ from starlette.responses import Response
 
 from lapwing.answer.notes import REFINED
 from lapwing.documents.answer_document import codes_of, notes_in
+from lapwing.documents.chart_options import KINDS, ORDERS, ChartOptions
+from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import read
 from lapwing.privacy.measures import from_record
 from lapwing.server.console.answer.files import (
@@ -26,6 +28,7 @@ from lapwing.server.console.answer.workbook import KIND, can_write, workbook_of
 from lapwing.server.console.answer_table import cells_of, ordered
 from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.charts.answer_chart import chart_of, columns_of
+from lapwing.server.console.charts.chart import Chart
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
 from lapwing.server.console.visits import ConsolePage, PageRequest
@@ -34,7 +37,9 @@ from lapwing.server.responses import ARROW
 
 ROWS: Final = 200
 """Of an answer, on one page."""
-QUERY: Final = ("done", "page", "sort", "order", "confidence", "chart", "view")
+CHART: Final = ("chart", "kind", "x", "colour", "title", "arrange", "log", "line")
+"""Query parameters that choose the chart."""
+QUERY: Final = ("done", "page", "sort", "order", "confidence", "view", *CHART)
 
 
 async def show(visit: PageRequest) -> Response:
@@ -54,7 +59,7 @@ async def show(visit: PageRequest) -> Response:
     places = ordered(shown, sort, falling=falling)
     last = max(1, math.ceil(len(places) / ROWS))
     page = min(max(1, _whole(visit.asked("page", "1"))), last)
-    columns = columns_of(document)
+    columns, options = columns_of(document), _options(visit)
     return visit.show(
         "answer/page.html",
         dataset=dataset,
@@ -71,7 +76,10 @@ async def show(visit: PageRequest) -> Response:
         cells=cells_of(shown, places[(page - 1) * ROWS : page * ROWS], document if consistent else None),
         noisy=set(shown["intervals"]),
         numeric={name for name, kind in shown["types"].items() if kind in ("integer", "decimal", "real")},
-        chart=None if consistent or page > 1 else chart_of(document, visit.asked("chart") or None),
+        chart=None if consistent or page > 1 else _chart_of(document, options),
+        options=options,
+        kinds=KINDS,
+        orders=ORDERS,
         charted=columns,
         consistent=consistent,
         sort=sort,
@@ -116,13 +124,33 @@ async def export(visit: PageRequest) -> Response:
             content = notebook_of(visit.address, document["dataset"], request)
             return _file(content, "application/x-ipynb+json", name)
     drawable = form in ("svg", "png")
-    chart = chart_of(await with_labels(visit, document), visit.asked("chart") or None) if drawable else None
+    chart = _chart_of(await with_labels(visit, document), _options(visit)) if drawable else None
     if chart is None:
         raise ApiRefusal(problem("not_found", 404, "This result has no such file."))
     drawn = visit.render("charts/chart.svg.html", chart=chart, alone=True)
     if form == "svg":
         return _file(drawn.encode(), "image/svg+xml", name)
     return _file(await run_in_threadpool(picture_of, drawn), "image/png", name)
+
+
+def _options(visit: PageRequest) -> ChartOptions:
+    """Read the chart's choices from the address.
+
+    Raises:
+        ApiRefusal: If a value is not allowed.
+    """
+    fields = {name: visit.asked(name) for name in CHART}
+    try:
+        return ChartOptions.from_texts({**fields, "column": fields["chart"]})
+    except InvalidParameter as wrong:
+        raise ApiRefusal(problem("invalid_parameter", 422, str(wrong))) from None
+
+
+def _chart_of(document: Mapping[str, Any], options: ChartOptions) -> Chart | None:
+    try:
+        return chart_of(document, options=options)
+    except InvalidParameter as wrong:
+        raise ApiRefusal(problem("invalid_parameter", 422, str(wrong))) from None
 
 
 def _file(content: bytes, kind: str, name: str) -> Response:
@@ -141,5 +169,5 @@ def _whole(text: str) -> int:
 
 PAGES: Final = (
     ConsolePage(method="GET", path="/console/answers/{answer}", handle=show, query=QUERY),
-    ConsolePage(method="GET", path="/console/answers/{answer}/file.{form}", handle=export, query=("chart", "labels")),
+    ConsolePage(method="GET", path="/console/answers/{answer}/file.{form}", handle=export, query=(*CHART, "labels")),
 )

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
 
+from lapwing.documents.chart_options import NAMES
 from lapwing.server.console.acting import act, renamed
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.dashboards.monitors import all_monitors_of, monitors_of
@@ -37,7 +38,7 @@ ANSWERS: Final = 100
 """The latest of one's own, which a dashboard proposes to put on it."""
 STREAMS: Final = 100
 """At once, of all people: each looks into the files of its monitors."""
-TILE: Final = ("answer", "monitor", "column", "title")
+TILE: Final = ("answer", "monitor", *NAMES)
 _open: Final = [0]
 
 
@@ -135,7 +136,7 @@ async def _changes(visit: PageRequest, item: dict[str, Any]) -> AsyncIterator[st
 async def add(visit: PageRequest) -> Response:
     """Put an answer or a monitor on a dashboard, or make a new one."""
     dataset, form = visit.part("dataset"), visit.form
-    tile = {name: form[name].strip() for name in TILE if form.get(name, "").strip()}
+    tile = _tile(form)
     tiles = [tile] if "answer" in tile or "monitor" in tile else []
     if form.get("dashboard"):
         item = await visit.api.get("saved", form["dashboard"])
@@ -156,9 +157,9 @@ async def change(visit: PageRequest) -> Response:
     at = int(place) if place.isascii() and place.isdigit() and int(place) < len(tiles) else None
     what, said, undo = form.get("what"), "", dict[str, str]()
     if what == "take" and at is not None:
-        said, undo = "Removed the tile.", {"what": "put", "place": str(at), **tiles.pop(at)}
+        said, undo = "Removed the tile.", {"what": "put", "place": str(at), **_texts_of(tiles.pop(at))}
     elif what == "put":
-        tiles.insert(len(tiles) if at is None else at, {name: form[name] for name in TILE if form.get(name)})
+        tiles.insert(len(tiles) if at is None else at, _tile(form))
         said = "The tile is back."
     elif what == "forward" and at:
         tiles[at - 1], tiles[at] = tiles[at], tiles[at - 1]
@@ -170,6 +171,24 @@ async def change(visit: PageRequest) -> Response:
         item = {**item, "team": what == "share"}
         said, undo = "", {"what": "keep" if what == "share" else "share"}
     return await _changed(visit, item, tiles, said, undo)
+
+
+def _tile(form: Mapping[str, str]) -> dict[str, Any]:
+    """Return the tile that a form states."""
+    tile: dict[str, Any] = {name: form[name].strip() for name in TILE if form.get(name, "").strip()}
+    if "log" in tile:
+        tile["log"] = tile["log"] == "1"
+    if "line" in tile:
+        try:
+            tile["line"] = float(tile["line"])
+        except ValueError:
+            raise ApiRefusal(problem("invalid_parameter", 422, "A reference line is at a number.", "line")) from None
+    return tile
+
+
+def _texts_of(tile: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields of a form that states a tile."""
+    return {name: "1" if value is True else "" if value is False else str(value) for name, value in tile.items()}
 
 
 async def _changed(

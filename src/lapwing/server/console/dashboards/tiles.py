@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, final
 
+from lapwing.documents.chart_options import ChartOptions
+from lapwing.errors import InvalidParameter
 from lapwing.privacy.figures import level
 from lapwing.server.console.answer_table import CellText, cells_of
 from lapwing.server.console.ask.question import single
-from lapwing.server.console.charts.answer_chart import Chart, chart_of
+from lapwing.server.console.charts.answer_chart import chart_of
+from lapwing.server.console.charts.chart import Chart
 from lapwing.server.console.dashboards.monitors import MonitorShown, monitor_shown
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
@@ -51,7 +54,7 @@ async def tile_of(visit: PageRequest, dataset: str, place: int, tile: Mapping[st
         if "answer" in tile:
             return await _answer(visit, place, tile)
         return await _monitor(visit, dataset, place, tile)
-    except ApiRefusal as refusal:
+    except (ApiRefusal, InvalidParameter) as refusal:
         title = tile.get("title") or tile.get("monitor") or "Result"
         return TileShown(
             place=place,
@@ -61,7 +64,7 @@ async def tile_of(visit: PageRequest, dataset: str, place: int, tile: Mapping[st
             newest=-1,
             chart=None,
             figures=(),
-            problem=refusal.document["detail"],
+            problem=refusal.document["detail"] if isinstance(refusal, ApiRefusal) else str(refusal),
         )
 
 
@@ -78,14 +81,13 @@ async def newest_of(visit: PageRequest, dataset: str, tile: Mapping[str, Any]) -
 async def _answer(visit: PageRequest, place: int, tile: Mapping[str, Any]) -> TileShown:
     document = await with_labels(visit, await visit.api.get("answers", tile["answer"]))
     request = single((await visit.api.get("answers", tile["answer"], "request"))["request"])
-    column = tile.get("column")
     return TileShown(
         place=place,
         title=tile.get("title") or request.get("label") or " ".join(request.get("sql", "Result").split()),
         link=f"/console/answers/{tile['answer']}",
         about=f"Charged {document['created'][:16].replace('T', ' ')} UTC; ± at {level(document['confidence'])}",
         newest=0,
-        chart=chart_of(document, column),
+        chart=chart_of(document, options=ChartOptions.from_texts(tile)),
         figures=_figures(document),
         problem="" if document["rows"] else "This result has no rows.",
     )
@@ -105,7 +107,7 @@ async def _monitor(visit: PageRequest, dataset: str, place: int, tile: Mapping[s
         if ticks
         else "",
         newest=monitor["released"],
-        chart=None if document is None else chart_of(document, tile.get("column")),
+        chart=None if document is None else chart_of(document, options=ChartOptions.from_texts(tile)),
         figures=() if document is None or document["keys"] else _figures(document),
         problem="" if ticks else "This monitor has released no result yet.",
         monitor=monitor_shown(monitor, curates=visit.caller.at(dataset).may("admin")),
@@ -134,6 +136,7 @@ def over_time(ticks: list[Mapping[str, Any]]) -> dict[str, Any]:
         "types": {**types, "time": "timestamp"},
         "keys": ["time"],
         "intervals": ends,
+        "confidence": last.get("confidence"),
     }
 
 

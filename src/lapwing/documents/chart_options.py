@@ -1,0 +1,127 @@
+"""The choices of a chart: its type, axes, order, scale, reference line and title."""
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Final, final
+from urllib.parse import urlencode
+
+from lapwing.errors import InvalidParameter
+
+KINDS: Final = ("auto", "bars", "points", "lines", "table")
+ORDERS: Final = ("released", "label", "largest", "smallest")
+LONGEST_TITLE, LONGEST_NAME, LONGEST_NUMBER = 120, 1000, 40
+UNSHOWN: Final = ("Cc", "Cs", "Cn", "Co", "Zl", "Zp")
+"""Categories of characters that no picture can have, or that break its lines."""
+TURNING: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of what follows them."""
+NAMES: Final = ("column", "kind", "x", "colour", "title", "arrange", "log", "line")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartOptions:
+    """The choices of a chart, each of which follows from the result unless it is stated.
+
+    Args:
+        column: The noisy numbers.
+        kind: One of `KINDS`.
+        x: The key along the axis.
+        colour: The key that colours tell apart.
+        title: Empty: the name of the column.
+        arrange: The order of bars and points, one of `ORDERS`. Lines follow their axis.
+        log: Whether the axis of the numbers is logarithmic.
+        line: A number at which there is a reference line.
+
+    Raises:
+        InvalidParameter: If a value is not allowed.
+    """
+
+    column: str | None = None
+    kind: str = "auto"
+    x: str | None = None
+    colour: str | None = None
+    title: str = ""
+    arrange: str = "released"
+    log: bool = False
+    line: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, allowed in (("type", self.kind, KINDS), ("order", self.arrange, ORDERS)):
+            if value not in allowed:
+                raise InvalidParameter(f"The {name} of a chart is one of {', '.join(allowed)}.")
+        for text, longest in (
+            (self.title, LONGEST_TITLE),
+            *((name, LONGEST_NAME) for name in (self.column, self.x, self.colour) if name is not None),
+        ):
+            if len(text) > longest:
+                raise InvalidParameter(f"This text of a chart has {len(text):,} characters; at most {longest} fit.")
+        if any(unicodedata.category(sign) in UNSHOWN or sign in TURNING for sign in self.title):
+            raise InvalidParameter("The title of a chart is one line of text, without control characters.")
+        if self.x is not None and self.x == self.colour:
+            raise InvalidParameter("A chart has different columns as x and as colour.")
+        if self.line is not None and not isfinite(self.line):
+            raise InvalidParameter("A reference line is at a finite number.")
+        if self.line is not None and self.log and self.line <= 0:
+            raise InvalidParameter("A log scale has only numbers above 0; move the reference line, or turn it off.")
+
+    @classmethod
+    def from_texts(cls, fields: Mapping[str, object]) -> "ChartOptions":
+        """Read the fields of an address, a form or a tile; an empty field is one that is not stated.
+
+        Raises:
+            InvalidParameter: If a value is not allowed.
+        """
+        texts = {name: "" if fields.get(name) is None else str(fields[name]) for name in NAMES}
+        return cls(
+            column=texts["column"] or None,
+            kind=texts["kind"] or "auto",
+            x=texts["x"] or None,
+            colour=texts["colour"] or None,
+            title=texts["title"].strip(),
+            arrange=texts["arrange"] or "released",
+            log=texts["log"] in ("1", "True"),
+            line=_number(texts["line"].strip()) if texts["line"].strip() else None,
+        )
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The stated fields, for an address or a form.
+
+        >>> dict(ChartOptions(kind="bars", log=True, line=0.5).texts)
+        {'kind': 'bars', 'log': '1', 'line': '0.5'}
+        """
+        fields = {
+            "column": self.column,
+            "kind": None if self.kind == "auto" else self.kind,
+            "x": self.x,
+            "colour": self.colour,
+            "title": self.title or None,
+            "arrange": None if self.arrange == "released" else self.arrange,
+            "log": "1" if self.log else None,
+            "line": None if self.line is None else f"{self.line:.15g}",
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+    @property
+    def link(self) -> str:
+        """The query of an address with these choices."""
+        return urlencode({"chart" if name == "column" else name: text for name, text in self.texts.items()})
+
+    def check_keys(self, keys: Mapping[str, object] | tuple[str, ...]) -> None:
+        """Refuse axes that are no key of a result.
+
+        Raises:
+            InvalidParameter: If there is no such key.
+        """
+        for name in (self.x, self.colour):
+            if name is not None and name not in keys:
+                raise InvalidParameter(f"The result has no key {name!r:.80}; its keys: {', '.join(keys) or 'none'}.")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text) if len(text) <= LONGEST_NUMBER else float("nan")
+    except ValueError:
+        raise InvalidParameter("A reference line is at a number, such as 100.") from None
