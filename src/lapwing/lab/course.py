@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+import lapwing as lw
 from lapwing.errors import BudgetExhausted
 from lapwing.lab.students import EDITORS, GENDERS, LARGEST_SCHOLARSHIP, students
 from lapwing.mechanisms import DiscreteLaplace
-from lapwing.opening import protect
 from lapwing.privacy.amounts import Number
 from lapwing.session import Session
 
@@ -41,7 +41,7 @@ def protected_students(epsilon: Number, table: pa.Table | None = None, **named: 
         file = Path(folder) / "students.parquet"
         pq.write_table(students() if table is None else table, file)
         settings = {"bounds": BOUNDS, "domains": _domains(table), "max_rows_per_unit": 1, **named}
-        with protect(file, privacy_unit="id", epsilon=epsilon, **settings) as session:
+        with lw.protect(file, privacy_unit="id", epsilon=epsilon, **settings) as session:
             yield session
 
 

@@ -43,6 +43,7 @@ from lapwing.query.expressions.conversion import to_real
 from lapwing.query.expressions.expression import ColumnReference, Constant, column_type
 from lapwing.query.expressions.types import Fixed, Real
 from lapwing.query.measures.measures import constant
+from lapwing.query.plan.plan import Plan
 from lapwing.query.relations.public_rows import Combinations, ComparedRange
 
 MEMORY: Final = 1_000_000_000  # bytes
@@ -168,6 +169,12 @@ class PublicData:
                 ((most,),) = self.fetch(read, query)
                 self._overlaps[query] = int(most or 0)
             return self._overlaps[query]
+
+    def shown(self, plan: Plan) -> tuple[tuple[object, ...], ...]:
+        """Return the rows of a plan over only public rows, which asks nothing: its constants are in it."""
+        from lapwing.answer.public_values import public_values  # here: few queries compute something of public rows
+
+        return public_values(plan)
 
     def combinations(self, wanted: Combinations, limit: int) -> tuple[tuple[Constant, ...], ...] | None:
         """Return combinations of public values in order; None if there are more than `limit`."""

@@ -19,17 +19,18 @@ def require_little(plan: Plan) -> None:
     """
     if plans_asked(plan):
         return
-    numbers = _numbers(plan)
+    numbers = numbers_of(plan)
     if numbers > MOST_FREE_NUMBERS:
         reason = f"The result needs up to {numbers:,} values, and a free query computes at most {MOST_FREE_NUMBERS:,}"
         remedy = "Keep fewer rows with WHERE, or show fewer columns."
         raise QueryRefused(reason, cause=RefusalCause.RESULT_TOO_LARGE, remedy=remedy)
 
 
-def _numbers(plan: Plan) -> int:
+def numbers_of(plan: Plan) -> int:
+    """Return how many values a plan over only public rows computes."""
     if plan.composition is None or plan.composition.public:
         return 0
-    return (plan.composition.most_rows or 0) * values_of_row(plan) + sum(map(_numbers, plan.composition.sources))
+    return (plan.composition.most_rows or 0) * values_of_row(plan) + sum(map(numbers_of, plan.composition.sources))
 
 
 def values_of_row(plan: Plan) -> int:

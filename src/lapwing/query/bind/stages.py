@@ -18,6 +18,7 @@ from lapwing.query.bind.free_work import require_little
 from lapwing.query.bind.layers import Outputs, over_answer
 from lapwing.query.bind.pivots import without_pivots
 from lapwing.query.bind.public_keys import without_rows
+from lapwing.query.bind.public_lists import with_public_lists
 from lapwing.query.bind.spines import with_spine
 from lapwing.query.bind.unread_measures import without_unread_measures
 from lapwing.query.classify.inner_select import inside
@@ -100,7 +101,7 @@ class _Stages:
             )
 
     def _read(self, parsed: Parsed) -> Plan:
-        parsed = with_spine(parsed, self._kinds)
+        parsed = with_public_lists(with_spine(parsed, self._kinds), self.whole, self._within)
         parsed = normalised(parsed, self._within)
         kind = kind_of(parsed.select, self._kinds, self._within)
         match kind:

@@ -7,7 +7,8 @@ the SELECTs in one another is the question follows from what they are.
 What FROM takes beside each other, and why:
 
 protected  protected   rows of one unit meet (`unit_joins`), or of several, where aggregates limit each (`shared_joins`)
-protected  public      every row meets rows that everybody may see (`public_joins`)
+protected  public      every row meets rows that everybody may see (`public_joins`), or a list that is computed of them
+                       (`public_lists`)
 protected  released    constants of a query that is asked first, if a row meets one group or none (`released_joins`)
 released   released    post-processing (`compositions`)
 released   public      post-processing (`public_answers`)

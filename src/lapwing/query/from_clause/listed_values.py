@@ -13,7 +13,9 @@ from sqlglot import exp
 from lapwing.query.from_clause.comma_joins import is_listed
 
 MOST_LISTED: Final = 50
-"""How many rows a list has at most."""
+"""How many rows a list has at most, if there is a copy of the table for each."""
+MOST_KEYS: Final = 1_000
+"""A list has so many rows at most, if a row of the table meets one of them or none."""
 Row = tuple[exp.Expression, ...]
 
 
@@ -42,7 +44,9 @@ def with_listed_values(select: exp.Expression) -> exp.Expression | None:
     return select
 
 
-def list_of(item: exp.Expression, *, nulls: bool = False) -> tuple[str, tuple[str, ...], list[Row]] | None:
+def list_of(
+    item: exp.Expression, *, nulls: bool = False, most: int = MOST_LISTED
+) -> tuple[str, tuple[str, ...], list[Row]] | None:
     """Return what a list of constants is called, the names of its columns, and its rows; NULL in it only if wanted."""
     alias, rows = item.args.get("alias"), _rows_of(item)
     if rows is None or alias is None or alias.this is None or not has_only(alias, "this", "columns"):
@@ -52,7 +56,7 @@ def list_of(item: exp.Expression, *, nulls: bool = False) -> tuple[str, tuple[st
         names = (alias.name,)
     values = [value for row in rows for value in row if not (nulls and isinstance(value, exp.Null))]
     alike = all(len(row) == len(names) for row in rows) and all(map(_is_constant, values))
-    return (str(alias.name), names, rows) if names and alike and 0 < len(rows) <= MOST_LISTED else None
+    return (str(alias.name), names, rows) if names and alike and 0 < len(rows) <= most else None
 
 
 def _rows_of(item: exp.Expression) -> list[Row] | None:

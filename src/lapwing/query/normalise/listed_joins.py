@@ -22,7 +22,7 @@ from lapwing.query.classify.kinds import Kinds, RelationKind, visible_in
 from lapwing.query.expressions.rows import is_column, is_star, same_name
 from lapwing.query.from_clause.comma_joins import is_inner, is_listed
 from lapwing.query.from_clause.conditions import conjuncts
-from lapwing.query.from_clause.listed_values import Row, has_only, list_of
+from lapwing.query.from_clause.listed_values import MOST_KEYS, MOST_LISTED, Row, has_only, list_of
 from lapwing.query.from_clause.scope import Scope, protected_table
 
 _NUMBERS: Final = ("integer", "decimal", "float")
@@ -41,9 +41,9 @@ def with_listed_joins(select: exp.Expression, within: Scope) -> exp.Expression |
     kinds = set(Kinds(within).in_from(select, visible_in(select)))
     if RelationKind.PROTECTED not in kinds or RelationKind.RELEASED in kinds:
         return None
-    if list_of(items[0], nulls=True) is not None:
+    if list_of(items[0], nulls=True, most=MOST_KEYS) is not None:
         return _second(select, joins)
-    listed = [list_of(join.this, nulls=True) is not None for join in joins]
+    listed = [list_of(join.this, nulls=True, most=MOST_KEYS) is not None for join in joins]
     place = next((i for i, join in enumerate(joins) if listed[i] and not is_listed(join)), None)
     if place is None or not has_only(joins[place], "this", "on", "using", "side", "kind"):
         return None
@@ -57,6 +57,9 @@ def with_listed_joins(select: exp.Expression, within: Scope) -> exp.Expression |
     if lookup is not None and lookup.names_are_clear(select):
         select.set("joins", [other for other in joins if other is not join])
         return lookup.written(select)
+    if len(join.this.expressions) > MOST_LISTED:
+        reason = f"Rows join a list of at most {MOST_LISTED} rows, or of {MOST_KEYS:,} with one row for each key"
+        raise within.nowhere.refusal(join.this, RefusalCause.RESULT_TOO_LARGE, reason, "Join one row for each key.")
     if (
         join.args.get("side")
         or not all(is_inner(other) for other in joins if other is not join)
@@ -70,7 +73,7 @@ def with_listed_joins(select: exp.Expression, within: Scope) -> exp.Expression |
 
 def _require_clear_names(select: exp.Select, join: exp.Expression, within: Scope) -> None:
     """Refuse a name without its table that a table and the list have both, unless USING makes one column of them."""
-    first, listed = select.args["from_"].this, list_of(join.this, nulls=True)
+    first, listed = select.args["from_"].this, list_of(join.this, nulls=True, most=MOST_KEYS)
     table = protected_table(first.this, within) if isinstance(first, exp.Table) else None
     if listed is None or table is None or any(same_name(first.this, other.alias) for other in visible_in(select)):
         return
@@ -90,7 +93,7 @@ def _require_clear_names(select: exp.Select, join: exp.Expression, within: Scope
 
 def _leave_out_nulls(item: exp.Expression, on: exp.Expression) -> None:
     """Leave out rows of a list that have NULL where ON compares: they meet no row, neither in a LEFT JOIN."""
-    listed = list_of(item, nulls=True)
+    listed = list_of(item, nulls=True, most=MOST_KEYS)
     if listed is None or not isinstance(item, exp.Values):
         return
     called, names, rows = listed
@@ -159,7 +162,7 @@ class _Lookup:
 
     @classmethod
     def of(cls, join: exp.Expression, on: exp.Expression, select: exp.Select, within: Scope) -> "_Lookup | None":
-        item, listed = select.args["from_"].this, list_of(join.this, nulls=True)
+        item, listed = select.args["from_"].this, list_of(join.this, nulls=True, most=MOST_KEYS)
         table = protected_table(item.this, within) if isinstance(item, exp.Table) and item.alias_or_name else None
         if listed is None or table is None or any(same_name(item.this, t.alias) for t in visible_in(select)):
             return None
