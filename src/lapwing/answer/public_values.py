@@ -1,4 +1,4 @@
-"""What a query over only public rows shows: it asks nothing, so that its result is a function of the plan."""
+"""The results of queries over only public rows: they ask nothing, so that each is a function of its plan."""
 
 from lapwing.answer.answer import Answer
 from lapwing.answer.python_values import Cell, cells

@@ -246,7 +246,7 @@ def test_a_log_scale_says_what_is_below_it() -> None:
 
 
 def test_every_number_above_zero_and_its_interval_are_on_a_log_scale() -> None:
-    """The twin of the arrows: an interval that is on the axis has none, at whatever sizes."""
+    """The twin of the arrows: an interval on the axis has none, at any size."""
     for value in (1e-9, 0.5, 7, 1e12):
         scale = log_scale_of([value, value * 50], [value / 2, value * 60], 0, 100)
         assert scale is not None

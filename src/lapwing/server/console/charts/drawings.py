@@ -48,7 +48,7 @@ class Look:
 
 
 def _mark(point: Point, label: str, scale: Scale, **place: Any) -> ChartMark:
-    """Return the mark of a number: whatever of it is below the axis is marked as such."""
+    """Return the mark of a number: arrows stand for parts below the axis."""
     value = point.value or 0
     return ChartMark(
         label=label,
