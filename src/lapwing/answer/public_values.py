@@ -1,4 +1,4 @@
-"""The results of queries over only public rows: they ask nothing, so that each is a function of its plan."""
+"""A query over only public rows asks nothing: what it shows is a function of its plan."""
 
 from lapwing.answer.answer import Answer
 from lapwing.answer.python_values import Cell, cells

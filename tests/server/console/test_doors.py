@@ -452,6 +452,7 @@ WORDS: Final = (
 INSIDE_THE_DOOR: Final = {
     "browser_sessions.py",
     "app.py",
+    "multipart.py",
     "sign_in/__init__.py",
     "sign_in/invites.py",
     "sign_in/steps.py",

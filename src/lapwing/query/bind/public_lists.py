@@ -38,7 +38,7 @@ from lapwing.query.text.parse import Parsed
 from lapwing.query.text.plain import of_query
 
 MOST_VALUES: Final = 1_000
-"""A condition becomes so many constants at most."""
+"""A condition has at most as many constants as this."""
 Rows = Sequence[tuple[object, ...]]
 _COMPUTING: Final = (
     exp.Group,

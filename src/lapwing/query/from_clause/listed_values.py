@@ -15,7 +15,7 @@ from lapwing.query.from_clause.comma_joins import is_listed
 MOST_LISTED: Final = 50
 """How many rows a list has at most, if there is a copy of the table for each."""
 MOST_KEYS: Final = 1_000
-"""A list has so many rows at most, if a row of the table meets one of them or none."""
+"""Rows of a list at most, where each row of the table meets one of them or none."""
 Row = tuple[exp.Expression, ...]
 
 
