@@ -92,7 +92,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ),
     ("GET", "/console/dashboards/{dashboard}/events"): ("/console/dashboards/BOARD/events", {}, HERS),
     ("GET", f"{DATA}/published"): ("/console/data/open/published", {}, SEES),
-    ("POST", f"{DATA}/published"): ("/console/data/open/published", {"allowed": "yes"}, DOES),
+    ("POST", f"{DATA}/published"): ("/console/data/open/published", {"allowed": "yes"}, {**DOES, "bob": MISSING}),
     ("GET", "/console/answers/{answer}/publish"): ("/console/answers/ANSWER/publish", {}, SEES),
     ("POST", "/console/answers/{answer}/publish"): (
         "/console/answers/ANSWER/publish",
