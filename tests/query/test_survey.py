@@ -28,7 +28,6 @@ REFUSED = {
     "arg max",
     "mode per user",
     "median per user",
-    "public aggregate join",
     "order in subquery",
     "count of rows star",
     "any value",

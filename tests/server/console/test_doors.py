@@ -445,7 +445,8 @@ WORDS: Final = (
     "lapwing.errors", "lapwing.ledger", "lapwing.server.audit_log",  # what checks a chain of lines that was sent
     "lapwing.documents.budget_document", "lapwing.ledger.charged_queries",  # what a document of the API says
     "lapwing.privacy.amounts", "lapwing.documents.audit_words", "lapwing.catalog.dictionary",
-    "lapwing.server.simulation_routes",
+    "lapwing.server.simulation_routes", "lapwing.server.dismissed_monitors",
+    "lapwing.documents.answer_document", "lapwing.privacy.measures",  # what a stored document says
     "lapwing.documents.chart_options",  # the choices of a chart
     "lapwing.answer.notes", "lapwing.catalog.suggestions",  # codes of notes, and how a name is written: constants
 )  # fmt: skip
@@ -469,6 +470,9 @@ NARROW: Final = {
     "lapwing.ledger.charged_queries": {"refining"},
     "lapwing.catalog.dictionary": {"OF_COLUMN"},
     "lapwing.server.simulation_routes": {"MOST_ROWS"},
+    "lapwing.server.dismissed_monitors": {"ENDED"},
+    "lapwing.documents.answer_document": {"codes_of", "notes_in"},
+    "lapwing.privacy.measures": {"from_record"},
     "lapwing.server.people": {"Caller"},
     "lapwing.server.audit_log": {"first_broken"},
     "lapwing.ledger": {"exporting", "reading"},

@@ -37,7 +37,7 @@ _WILD: Final = re.compile(r"[\\*?\[\]{}]")
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class FileMetadata:
     """Names, values and deleted rows that stand beside the files of a table.
 
     Args:
@@ -68,13 +68,13 @@ class Beside:
         ]
 
 
-def rows_of(session: Any, paths: Sequence[str], schema: str, beside: Beside | None) -> Any:
+def rows_of(session: Any, paths: Sequence[str], schema: str, beside: FileMetadata | None) -> Any:
     """Return the rows of files as a frame of Spark. Args: schema: columns and types of the files, as DDL."""
     frame = session.read.schema(schema).parquet(*[_WILD.sub(r"\\\g<0>", path) for path in paths])
     return frame if beside is None else _joined(session, frame, paths, beside)
 
 
-def _joined(session: Any, frame: Any, paths: Sequence[str], beside: Beside) -> Any:
+def _joined(session: Any, frame: Any, paths: Sequence[str], beside: FileMetadata) -> Any:
     import pyarrow as pa
     from pyspark.sql import functions
 

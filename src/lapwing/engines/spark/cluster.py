@@ -32,7 +32,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 from uuid import uuid4
 
-from lapwing.engines.spark.beside import Beside, rows_of
+from lapwing.engines.spark.beside import FileMetadata, rows_of
 from lapwing.engines.spark.settings import CLOSED, LEAN, SETTINGS, foreign, shut_logger
 from lapwing.errors import CatalogError, Fault
 from lapwing.machine.interrupts import deferred
@@ -124,7 +124,7 @@ class Cluster:
         """Return the columns of a query."""
         return self._run(lambda session: session.sql(query).toArrow())
 
-    def read(self, paths: Sequence[str], schema: str, beside: Beside | None = None) -> str:
+    def read(self, paths: Sequence[str], schema: str, beside: FileMetadata | None = None) -> str:
         """Return the name of a view of Parquet files; no row is read.
 
         Args:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from lapwing.catalog.model import Table
 from lapwing.engines.duckdb.stamps import Stamp
 from lapwing.engines.duckdb.unreadable import unreadable
-from lapwing.engines.spark.beside import Beside
+from lapwing.engines.spark.beside import FileMetadata
 from lapwing.engines.spark.cleaned import INTEGERS, READABLE, readable
 from lapwing.engines.spark.columns import Columns, columns_of, needed
 from lapwing.engines.spark.listing import Listing
@@ -63,7 +63,7 @@ class Files:
     types: Mapping[str, str]
     digest: str
     stored: Mapping[str, str]
-    beside: Beside | None
+    beside: FileMetadata | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ def described(listing: Listing, table: Table) -> Files:
     types = columns.types([footer.types for footer in footers], [footer.numbers for footer in footers], table)
     _require_readable(table, types)
     read = {name: kind for name, kind in types.items() if kind is not None}
-    beside = Beside(
+    beside = FileMetadata(
         names={name: stored for name, stored in columns.names.items() if name in read},
         kinds={name: read[name] for name in columns.parts},
         values=columns.values(files, table),
