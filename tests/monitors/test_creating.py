@@ -54,6 +54,19 @@ def test_the_whole_horizon_is_charged_before_anything_is_read(tmp_path: Path) ->
     assert "MONITOR m: SELECT cell" in str(open_session_history(city))
 
 
+def test_a_monitor_that_begins_a_ledger_takes_the_data_that_are_there(tmp_path: Path) -> None:
+    """Queries of the same data were refused: they had changed since a version without data."""
+    city = make_city(tmp_path, epsilon=3)
+    write_events(tmp_path, "a", events_of())
+    made(city).close()
+    with lw.connect(city) as session:
+        session.sql("SELECT COUNT(*) AS n FROM moves", epsilon=1)
+        assert [charge.version for charge in session.budget().history] == [1, 1]
+    write_events(tmp_path, "b", events_of())
+    with lw.connect(city) as session, pytest.raises(lw.DataChanged):
+        session.sql("SELECT COUNT(*) AS n FROM moves", epsilon=0.5)
+
+
 def open_session_history(catalog: Path) -> object:
     with lw.connect(catalog) as session:
         return session.budget().history

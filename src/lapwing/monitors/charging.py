@@ -12,13 +12,14 @@ Guarantee:
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Final
 
 from lapwing.catalog.model import Catalog
-from lapwing.errors import BudgetExhausted
+from lapwing.engines import digests, open_engine
+from lapwing.errors import BudgetExhausted, LapwingError
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.opening import open_ledger
 from lapwing.ledger.owners import owners_of
@@ -28,7 +29,7 @@ from lapwing.release.account import principal, registration
 from lapwing.release.spending import charge_outside
 
 _NO_DATA: Final = sha256(b"events that are to come").hexdigest()
-"""Stands for the data of a ledger that begins with a monitor. Questions need a version that is accepted."""
+"""Stands for the data of a ledger that a monitor begins before there are any. Queries need an accepted version."""
 
 
 def pay(definition: MonitorDefinition, catalog: Catalog, horizon: int = 1) -> None:
@@ -100,7 +101,20 @@ def _ledger(catalog: Catalog) -> Iterator[Ledger]:
     )
     try:
         if ledger.state().version == 0:
-            ledger.accept({table.name: _NO_DATA for table in catalog.tables}, principal(), owners)
+            ledger.accept(_data_of(catalog), principal(), owners)
         yield ledger
     finally:
         ledger.close()
+
+
+def _data_of(catalog: Catalog) -> Mapping[str, str]:
+    """Return the digests of the data as they are, as a session that begins a ledger accepts them; or of none."""
+    try:
+        engine, public = open_engine(catalog)
+        try:
+            return digests(catalog, engine)
+        finally:
+            engine.close()
+            public.close()
+    except LapwingError:  # there are none yet, or nothing but a monitor reads them
+        return {table.name: _NO_DATA for table in catalog.tables}
