@@ -39,7 +39,7 @@ def typed(run: Run, monkeypatch: pytest.MonkeyPatch) -> Typed:
 
 
 CSV = "id,age,when,plan\n1,30,2024-01-02,a\n2,41,2024-01-03,b\n"
-ANSWERS = ["yes", "id", "3", "", "0:110", "2020-01-01:2029-12-31", "a,b", "", "5000", "900", "2", "1e-7", "", ""]
+ANSWERS = ["yes", "id", "3", "", "0:110", "2020-01-01:2029-12-31", "a,b", "", "5000", "900", "2", "1e-7", "", "", ""]
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_the_command_that_it_names_writes_the_same(file: Path, typed: Typed, run
 
 
 def test_every_question_has_its_reason_and_enter_is_enough(folder: Path, typed: Typed) -> None:
-    outcome = typed(["", "", "", ".", ".", "", "", "", "", "", ""], "visits.parquet")
+    outcome = typed(["", "", "", ".", ".", "", "", "", "", "", "", ""], "visits.parquet")
     assert outcome.status == 0
     catalog = load(folder / "lapwing.toml")
     assert (catalog.tables[0].privacy_unit, catalog.tables[0].max_rows_per_unit) == ("person_id", 10)
@@ -96,8 +96,8 @@ def test_every_question_has_its_reason_and_enter_is_enough(folder: Path, typed: 
 
 
 def test_what_was_given_is_not_asked(folder: Path, typed: Typed) -> None:
-    outcome = typed(["4", "", ""], "visits.parquet", "--privacy-unit", "person_id", "--epsilon", "1", "--delta", "0",
-                    "--rows-at-most", "9000", "--people", "600", "--bounds", "cost=0:9",
+    outcome = typed(["4", "", "", ""], "visits.parquet", "--privacy-unit", "person_id", "--epsilon", "1",
+                    "--delta", "0", "--rows-at-most", "9000", "--people", "600", "--bounds", "cost=0:9",
                     "--values", "plan=a,b")  # fmt: skip
     assert (outcome.status, outcome.err.count("] >")) == (0, 1)
     assert load(folder / "lapwing.toml").tables[0].max_rows_per_unit == 4
@@ -135,6 +135,26 @@ def test_what_is_wrong_is_asked_again(file: Path, typed: Typed, place: int, answ
     assert load(file.parent / "lapwing.toml").budget.epsilon == 2
 
 
+def test_a_title_is_asked_for_once(folder: Path, typed: Typed, run: Run) -> None:
+    """What is answered, what the options say, and what the command that is named says are the same."""
+    enter = ["", "", "", ".", ".", "", "", "", "", "", ""]
+    outcome = typed([*enter, "x" * 201, "Visits of 2024"], "visits.parquet")
+    assert (outcome.status, "To leave, press Ctrl-C" in outcome.err) == (0, True), outcome.err
+    said = load(folder / "lapwing.toml").dictionary.dataset
+    assert (said.title, said.description) == ("Visits of 2024", None)
+    first = (folder / "lapwing.toml").read_text()
+    command = outcome.err.split("The same without questions:\n")[1].split("\n\n")[0]
+    assert run(*shlex.split(command.replace("\\\n", " "))[1:], "--force").status == 0
+    assert (folder / "lapwing.toml").read_text() == first
+    texts = ("--title", "Visits", "--description", "Of all wards.\nBy day.", "--force")
+    outcome = typed(enter, "visits.parquet", *texts)
+    assert (outcome.status, "What is the title" in outcome.err) == (0, False), outcome.err
+    said = load(folder / "lapwing.toml").dictionary.dataset
+    assert (said.title, said.description) == ("Visits", "Of all wards.\nBy day.")
+    given = ("--privacy-unit", "person_id", "--epsilon", "1", "--max-rows", "2", "--force")
+    assert run("init", "visits.parquet", *given, "--title", " ").status == 2
+
+
 def test_missing_values_and_others_are_asked_for(file: Path, typed: Typed, run: Run) -> None:
     file.write_text(CSV + "3,-99,NA,9\n")
     outcome = typed([*ANSWERS[:3], "when=NA;age=-99,999", *ANSWERS[4:7], "rest", *ANSWERS[8:]], "people.csv")
@@ -153,7 +173,7 @@ GERMAN = "kunde;order;datum;betrag;stadt\n1;10;19.02.2025;1.017,68 €;Bonn\n2;1
 def test_a_german_file_is_described_by_enter_alone(file: Path, typed: Typed, run: Run) -> None:
     """Its dates, its numbers and its codes for missing values: the check accepts what is written."""
     file.write_text(GERMAN, encoding="utf-8")
-    outcome = typed(["", "kunde", "5", "", ".", ".", "", "", "", "", "", ""], "people.csv")
+    outcome = typed(["", "kunde", "5", "", ".", ".", "", "", "", "", "", "", ""], "people.csv")
     assert outcome.status == 0, outcome.err
     assert "31.12.2024 (%d.%m.%Y)" in outcome.err
     first = (file.parent / "lapwing.toml").read_text()
@@ -177,7 +197,7 @@ def test_a_word_among_numbers_is_offered_as_missing(file: Path, typed: Typed, ru
     described = load(file.parent / "lapwing.toml").tables[0].columns
     assert [column.type for column in described] == ["integer", "decimal"]
     (file.parent / "lapwing.toml").unlink()
-    outcome = typed(["", "kunde", "5", "", ".", "", "", "1", "0"], "people.csv")
+    outcome = typed(["", "kunde", "5", "", ".", "", "", "1", "0", ""], "people.csv")
     assert outcome.status == 0, outcome.err
     assert "*=NA;kosten=unbekannt" in outcome.err
     assert load(file.parent / "lapwing.toml").tables[0].columns == described
@@ -187,7 +207,7 @@ def test_a_word_among_numbers_is_offered_as_missing(file: Path, typed: Typed, ru
 def test_the_unit_is_read_as_it_is_stored(file: Path, typed: Typed, run: Run) -> None:
     """Whatever marks its numbers have, they are texts."""
     file.write_text("nr;betrag\n1.000.001;1,5\n1.000.002;2,5\n", encoding="utf-8")
-    assert typed(["", "nr", "5", "", ".", ".", "", "", "", "", "", "0"], "people.csv").status == 0
+    assert typed(["", "nr", "5", "", ".", ".", "", "", "", "", "", "0", ""], "people.csv").status == 0
     assert run("data", "check").status == 0
     (table,) = load(file.parent / "lapwing.toml").tables
     assert [column.type for column in table.columns] == ["string", "decimal"]
@@ -198,7 +218,7 @@ def test_the_unit_is_read_as_it_is_stored(file: Path, typed: Typed, run: Run) ->
 
 def test_a_format_may_be_corrected(file: Path, typed: Typed) -> None:
     file.write_text("id,when\n1,3/5/2024\n", encoding="utf-8")
-    lines = ["when=%d/%m/%Q", "when=%d/%m/%Y", "id", "1", "", ".", "", "", "", "0"]
+    lines = ["when=%d/%m/%Q", "when=%d/%m/%Y", "id", "1", "", ".", "", "", "", "0", ""]
     outcome = typed(lines, "people.csv")
     assert outcome.status == 0, outcome.err
     assert "Nothing tells %m/%d/%Y from %d/%m/%Y in when." in outcome.err
@@ -291,7 +311,7 @@ def test_ctrl_c_has_a_line_of_its_own(file: Path, run: Run, monkeypatch: pytest.
 
 def test_json_lines_are_shown_with_the_columns_of_the_first(folder: Path, typed: Typed) -> None:
     (folder / "people.jsonl").write_text('{"id": 1, "age": 30, "more": [1]}\n{"id": 2, "town": "Ulm"}\n')
-    outcome = typed(["town=string", "id", "1", "", "0:110", "", "", "", "", "", "", ""], "people.jsonl")
+    outcome = typed(["town=string", "id", "1", "", "0:110", "", "", "", "", "", "", "", ""], "people.jsonl")
     assert outcome.status == 0, outcome.err
     (table,) = load(folder / "lapwing.toml").tables
     assert [(column.name, column.type) for column in table.columns] == [
@@ -304,7 +324,7 @@ def test_types_of_folders_are_asked_for(folder: Path, typed: Typed) -> None:
         (folder / "stays" / f"year={year}").mkdir(parents=True)
         (folder / "visits.parquet").rename(folder / "stays" / f"year={year}" / "part.parquet")
         (folder / "visits.parquet").write_bytes((folder / "stays" / f"year={year}" / "part.parquet").read_bytes())
-    outcome = typed(["", "person_id", "1", "", ".", ".", "", "", "", "", "", ""], "stays")
+    outcome = typed(["", "person_id", "1", "", ".", ".", "", "", "", "", "", "", ""], "stays")
     assert outcome.status == 0, outcome.err
     (table,) = load(folder / "lapwing.toml").tables
     assert (table.source, table.columns[-1].name, table.columns[-1].type) == ("stays/**/*.parquet", "year", "integer")
@@ -317,7 +337,7 @@ def test_types_of_folders_are_asked_for(folder: Path, typed: Typed) -> None:
 def test_the_number_of_questions_chooses_what_adds_up(
     folder: Path, typed: Typed, planned: str, measure: str, delta: str
 ) -> None:
-    outcome = typed(["", "", "", ".", ".", "", "", "", "", planned, "0"], "visits.parquet")
+    outcome = typed(["", "", "", ".", ".", "", "", "", "", planned, "0", ""], "visits.parquet")
     assert outcome.status == 0, outcome.err
     assert "About how many queries do you expect?" in outcome.err
     budget = load(folder / "lapwing.toml").budget
@@ -326,7 +346,7 @@ def test_the_number_of_questions_chooses_what_adds_up(
 
 
 def test_who_gives_the_measure_is_not_asked(folder: Path, typed: Typed) -> None:
-    outcome = typed(["", "", "", ".", ".", "", "", "", "", "0"], "visits.parquet", "--measure", "zcdp")
+    outcome = typed(["", "", "", ".", ".", "", "", "", "", "0", ""], "visits.parquet", "--measure", "zcdp")
     assert outcome.status == 0, outcome.err
     assert "How many questions" not in outcome.err
     assert load(folder / "lapwing.toml").budget.measure == "zcdp"

@@ -292,6 +292,19 @@ class SurroundingsOptions:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetTextOptions:
+    """Texts of the data set for people."""
+
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The name of the data set for people.", show_default=False)
+    ] = None
+    description: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the data set is, for people.", show_default=False)
+    ] = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogOutputOptions:
     """Where the catalog is written."""
 
@@ -319,6 +332,7 @@ def command(
     accounting: AccountingOptions,
     text_file: TextFileOptions,
     surroundings: SurroundingsOptions,
+    texts: DatasetTextOptions,
     output: CatalogOutputOptions,
 ) -> None:
     """Write a catalog for a file. Names come from the file, types from a Parquet file, and everything else from you.
@@ -337,6 +351,7 @@ def command(
         )
     book = ColumnCodebook() if columns.codebook is None else read_codebook(columns.codebook)
     stated = _stated(protection, columns, reading, accounting, text_file, surroundings.people, book)
+    stated = replace(stated, title=texts.title, description=texts.description)
     folder = output.output.absolute().parent
     offered = None if isinstance(place, Path) else _columns_at(place, folder)
     said, lacks = _completed(place, stated, offered)
@@ -481,7 +496,17 @@ def _draft(
         where=where_of(where, kinds),
         **more,
     )
-    return replace(drafted, catalog=with_texts(drafted.catalog, book.texts))
+    return replace(drafted, catalog=_titled(with_texts(drafted.catalog, book.texts), said))
+
+
+def _titled(catalog: "Catalog", said: "InterviewAnswers") -> "Catalog":
+    """Return a catalog whose data set has the title and the description that were said."""
+    from lapwing.catalog.dictionary import Texts  # here: see above
+    from lapwing.catalog.place import within
+
+    with within("dataset"):
+        texts = Texts(title=said.title, description=said.description)
+    return replace(catalog, dictionary=replace(catalog.dictionary, dataset=texts))
 
 
 def _written(stated: "Mapping[str, list[str] | None]", said: "InterviewAnswers") -> "Mapping[str, Sequence[str]]":
@@ -539,6 +564,8 @@ def _command(source: Path | str, said: "InterviewAnswers", where: "Sequence[str]
         "--delimiter": said.delimiter,
         "--quote": said.quote,
         "--encoding": said.encoding,
+        "--title": said.title,
+        "--description": said.description,
     }
     several = {"--where": where, "--types": said.types or (), "--bounds": said.bounds, "--values": said.values}
     options = [

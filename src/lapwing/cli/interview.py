@@ -16,9 +16,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from lapwing.catalog.column_checks import NUMERIC
+from lapwing.catalog.dictionary import Texts
 from lapwing.catalog.draft import EVERY, drafted_column, retyped, table_name
 from lapwing.catalog.file_columns import found_text, guessed_types, read_columns, type_of
 from lapwing.catalog.model import ROW
+from lapwing.catalog.place import within
 from lapwing.catalog.reading import moment_pattern
 from lapwing.catalog.several_files import partition_keys
 from lapwing.catalog.source_address import name_of
@@ -89,6 +91,8 @@ class InterviewAnswers:
     further: Sequence[tuple[str, str]] = ()
     written: Sequence[tuple[str, str]] = ()
     codes: Sequence[str] = ()
+    title: str | None = None
+    description: str | None = None
 
     def text(self, source: Path) -> "TextFormat | None":
         """Return how a CSV file is written, if not as its name says."""
@@ -119,7 +123,7 @@ def interview(
     said = _bounds(_stand_for_none(said, columns), asked)
     said = _budget(_sizes(_others(_values(said, asked), asked), table_name(source)))
     listed = values_of(said.values)
-    return _keys(said, [c.name for c in asked if c.type == "string" and c.name not in listed])
+    return _title(_keys(said, [c.name for c in asked if c.type == "string" and c.name not in listed]))
 
 
 def _of_file(source: Path, given: InterviewAnswers) -> "tuple[InterviewAnswers, list[FileColumn]]":
@@ -454,6 +458,18 @@ def _keys(said: InterviewAnswers, unlisted: Sequence[str]) -> InterviewAnswers:
         part_of_one("The part of delta"),
     )
     return replace(said, delta_keys=part)
+
+
+def _title(said: InterviewAnswers) -> InterviewAnswers:
+    if said.title is not None:
+        return said
+
+    def read(answer: str) -> str | None:
+        with within("dataset"):
+            return Texts(title=answer or None).title
+
+    why = "Analysts and readers of results see it, such as Outpatient visits 2024. Press Enter for none."
+    return replace(said, title=_ask("What is the title of the data set?", why, "", read))
 
 
 def _usual_delta(people: int | None) -> Fraction:
