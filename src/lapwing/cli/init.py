@@ -299,7 +299,7 @@ class DatasetTextOptions:
         str | None, typer.Option(metavar="TEXT", help="The name of the data set for people.", show_default=False)
     ] = None
     description: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the data set is, for people.", show_default=False)
+        str | None, typer.Option(metavar="TEXT", help="A description of the data set for people.", show_default=False)
     ] = None
 
 
@@ -501,11 +501,11 @@ def _draft(
 
 def _titled(catalog: "Catalog", said: "InterviewAnswers") -> "Catalog":
     """Return a catalog whose data set has the title and the description that were said."""
-    from lapwing.catalog.dictionary import Texts  # here: see above
-    from lapwing.catalog.place import within
+    from lapwing.catalog.place import within  # here: see above
 
+    known = catalog.dictionary.dataset
     with within("dataset"):
-        texts = Texts(title=said.title, description=said.description)
+        texts = replace(known, title=said.title or known.title, description=said.description or known.description)
     return replace(catalog, dictionary=replace(catalog.dictionary, dataset=texts))
 
 
