@@ -31,8 +31,10 @@ def test_nothing_is_lost_and_nothing_charged_twice(store: str, request: pytest.F
 
 def test_a_stranger_with_the_number_of_a_worker_that_ended_is_left_alone(tmp_path: Path) -> None:
     """Numbers of processes are used again: a soak of half an hour once killed a process of somebody else."""
-    command, environment = [sys.executable, "-c", "input()"], {**os.environ, "TMPDIR": str(tmp_path)}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as ours:
+    command, environment = [sys.executable, "-c", "input(chr(10))"], {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as ours:
+        assert ours.stdout is not None
+        ours.stdout.readline()  # it runs: while a process begins, the system does not show its environment
         (tmp_path / "serve.log").write_text(
             "".join(f"{json.dumps({'event': 'worker started', 'process': one})}\n" for one in (os.getpid(), ours.pid))
         )
