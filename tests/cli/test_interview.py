@@ -152,7 +152,8 @@ def test_a_title_is_asked_for_once(folder: Path, typed: Typed, run: Run) -> None
     said = load(folder / "lapwing.toml").dictionary.dataset
     assert (said.title, said.description) == ("Visits", "Of all wards.\nBy day.")
     given = ("--privacy-unit", "person_id", "--epsilon", "1", "--max-rows", "2", "--force")
-    assert run("init", "visits.parquet", *given, "--title", " ").status == 2
+    for empty in ("", " "):
+        assert run("init", "visits.parquet", *given, "--title", empty).status == 2
 
 
 def test_missing_values_and_others_are_asked_for(file: Path, typed: Typed, run: Run) -> None:

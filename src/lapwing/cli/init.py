@@ -504,8 +504,10 @@ def _titled(catalog: "Catalog", said: "InterviewAnswers") -> "Catalog":
     from lapwing.catalog.place import within  # here: see above
 
     known = catalog.dictionary.dataset
+    title = known.title if said.title is None else said.title
+    description = known.description if said.description is None else said.description
     with within("dataset"):
-        texts = replace(known, title=said.title or known.title, description=said.description or known.description)
+        texts = replace(known, title=title, description=description)
     return replace(catalog, dictionary=replace(catalog.dictionary, dataset=texts))
 
 
