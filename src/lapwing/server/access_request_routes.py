@@ -15,7 +15,7 @@ from lapwing.documents.access_request_document import (
 )
 from lapwing.errors import InvalidParameter
 from lapwing.server.access import DatasetAccess
-from lapwing.server.access_requests import LONGEST_REASON, AccessRequest, time_or_none
+from lapwing.server.access_requests import LONGEST_REASON, AccessRequest
 from lapwing.server.bodies import Amount, Body, Text, number
 from lapwing.server.dataset_routes import ShareBody
 from lapwing.server.listing import PageOf, cut
@@ -24,7 +24,7 @@ from lapwing.server.people import Caller
 from lapwing.server.problems import may_raise
 from lapwing.server.routing import ASKER, CURATOR, READER, OfService, new_router
 from lapwing.server.service import Service
-from lapwing.server.store import time_text
+from lapwing.server.store import time_or_none, time_text
 
 SHOWN: Final[tuple[Literal["title", "description", "contact"], ...]] = ("title", "description", "contact")
 """The texts of a listed data set that people without access see, besides its name."""

@@ -28,7 +28,7 @@ from lapwing.server import credentials
 from lapwing.server.audit_log import note
 from lapwing.server.faulty_field import at_field
 from lapwing.server.people import DAY, missing
-from lapwing.server.store import ServiceStore, StoreConnection, time_text
+from lapwing.server.store import ServiceStore, StoreConnection
 
 LONGEST_REASON: Final = 500
 """Characters."""
@@ -261,8 +261,3 @@ def _request(connection: StoreConnection, id_: str) -> AccessRequest:
 def _read(row: tuple[object, ...]) -> AccessRequest:
     fields: dict[str, object] = dict(zip(_COLUMNS.split(", "), row, strict=True))
     return AccessRequest(**fields)  # type: ignore[arg-type]
-
-
-def time_or_none(seconds: float | None) -> str | None:
-    """Return a time for people."""
-    return None if seconds is None else time_text(seconds)

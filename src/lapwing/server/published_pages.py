@@ -26,7 +26,7 @@ from lapwing.server import credentials
 from lapwing.server.audit_log import note
 from lapwing.server.faulty_field import at_field
 from lapwing.server.people import missing
-from lapwing.server.store import ServiceStore, StoreConnection, time_text
+from lapwing.server.store import ServiceStore, StoreConnection
 
 MOST_PAGES: Final = 200
 """Pages of one person and data set that are not withdrawn."""
@@ -251,8 +251,3 @@ def _require_room(connection: StoreConnection, dataset: str, person: str) -> Non
 
 def _page(row: Sequence[Any]) -> PublishedPage:
     return PublishedPage(**dict(zip(_COLUMNS.split(", "), row, strict=True)))
-
-
-def time_of(seconds: float | None) -> str | None:
-    """Return a time for people."""
-    return None if seconds is None else time_text(seconds)

@@ -16,12 +16,13 @@ from lapwing.server.faulty_field import at_field
 from lapwing.server.listing import PageOf, cut
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
-from lapwing.server.published_pages import NOT_ALLOWED, PAGE, PublishedPage, PublishingRule, time_of
+from lapwing.server.published_pages import NOT_ALLOWED, PAGE, PublishedPage, PublishingRule
 from lapwing.server.responses import HTML, described_by
 from lapwing.server.routing import ASKER, CURATOR, READER, OfService, new_router
 from lapwing.server.saved_routes import LONGEST_TITLE, MOST_TILES
 from lapwing.server.service import Service
 from lapwing.server.snapshots import ResultToShow, label_of, same_release, snapshot_of
+from lapwing.server.store import time_or_none, time_text
 
 Id = Annotated[Text, Field(min_length=1, max_length=64)]
 Title = Annotated[Text, Field(min_length=1, max_length=LONGEST_TITLE)]
@@ -214,8 +215,8 @@ def _document(one: PublishedPage) -> PublishedDocument:
         "person": one.person,
         "title": one.title,
         "name": one.name,
-        "created": time_of(one.created) or "",
-        "withdrawn": time_of(one.withdrawn),
+        "created": time_text(one.created),
+        "withdrawn": time_or_none(one.withdrawn),
         "withdrawn_by": one.withdrawn_by,
     }
     return document if one.name is None or one.withdrawn else {**document, "address": PATH + one.name}

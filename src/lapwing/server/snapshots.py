@@ -84,7 +84,7 @@ def snapshot_of(
         "published": (now or datetime.now(UTC)).date().isoformat(),
         "dataset": {"name": catalog.name} | {name: facts[name] for name in _PUBLIC if name in facts},
         "protects": _protection(catalog),
-        "together": meaning(catalog.budget, _sum(losses), len(losses)) if len(losses) > 1 else None,
+        "together": meaning(catalog.budget, sum(losses[1:], losses[0]), len(losses)) if len(losses) > 1 else None,
         "results": [
             _result(catalog, one, loss, show_query=show_query) for one, loss in zip(results, losses, strict=True)
         ],
@@ -151,13 +151,6 @@ def _protection(catalog: Catalog) -> str:
         f"Lapwing added random noise to these results. The noise protects {units}, a unit on this page. "
         f"Queries use {bound}. {wondered} The limits on this page hold even against somebody who knows everything else."
     )
-
-
-def _sum(losses: Sequence[Loss]) -> Loss:
-    total = losses[0]
-    for loss in losses[1:]:
-        total = total + loss
-    return total
 
 
 def meaning(budget: Budget, loss: Loss, count: int) -> dict[str, str]:

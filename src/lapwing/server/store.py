@@ -118,3 +118,8 @@ def now() -> str:
 def time_text(seconds: float) -> str:
     """Return a time, in seconds since 1970, as the store has it: in UTC, for people; a later one is a greater text."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def time_or_none(seconds: float | None) -> str | None:
+    """Return a time as `time_text`, if there is one."""
+    return None if seconds is None else time_text(seconds)

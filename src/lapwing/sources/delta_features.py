@@ -111,10 +111,14 @@ def require_names(table: DeltaTable, features: frozenset[str], options: Mapping[
         with system.open_input_file(unquote(path)) as file:
             fields = pq.read_schema(file)
         there = {field.name: int((field.metadata or {}).get(b"PARQUET:field_id", -1)) for field in fields}
-        if any(there.get(name, number) != number for name, number in numbers.items()) or any(
-            number in numbers.values() and numbers.get(name) != number for name, number in there.items()
-        ):
+        if has_other_names(numbers, there):
             raise DataFault(OTHER_NAMES)
+
+
+def has_other_names(numbers: Mapping[str, int], there: Mapping[str, int | None]) -> bool:
+    """Tell whether a file has a name with another number than the table, or a number under another name."""
+    names: dict[int | None, str] = {number: name for name, number in numbers.items()}
+    return any(numbers.get(name, found) != found or names.get(found, name) != name for name, found in there.items())
 
 
 OTHER_NAMES: Final = (

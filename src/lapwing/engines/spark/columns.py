@@ -140,10 +140,7 @@ def _parts_of(fields: "Mapping[str, Field]") -> list[str]:
 
 def _require_numbered(number: int, stored: str, numbers: Sequence[Mapping[str, int | None]]) -> None:
     """Refuse files that have the number of a column under another name, or the name with another number."""
-    for columns in numbers:
-        if columns.get(stored, number) != number or any(
-            found == number for name, found in columns.items() if name != stored
-        ):
-            from lapwing.sources.delta_features import OTHER_NAMES
+    from lapwing.sources.delta_features import OTHER_NAMES, has_other_names
 
-            raise DataFault(OTHER_NAMES)
+    if any(has_other_names({stored: number}, columns) for columns in numbers):
+        raise DataFault(OTHER_NAMES)

@@ -37,6 +37,11 @@ def ordered(document: Mapping[str, Any], column: str | None, *, falling: bool) -
     return sorted(held, key=by, reverse=falling) + missing
 
 
+def numeric_columns(document: Mapping[str, Any]) -> set[str]:
+    """Return the columns that hold numbers."""
+    return {name for name, kind in document["types"].items() if kind in NUMERIC}
+
+
 def cells_of(
     document: Mapping[str, Any], places: Sequence[int], released: Mapping[str, Any] | None = None
 ) -> list[list[CellText]]:

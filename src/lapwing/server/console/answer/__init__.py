@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from lapwing.answer.notes import REFINED
 from lapwing.documents.answer_document import codes_of, notes_in
-from lapwing.documents.chart_options import KINDS, ORDERS, ChartOptions
+from lapwing.documents.chart_options import KINDS, NAMES, ORDERS, ChartOptions
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import read
 from lapwing.privacy.measures import from_record
@@ -25,7 +25,7 @@ from lapwing.server.console.answer.files import (
     with_texts,
 )
 from lapwing.server.console.answer.workbook import KIND, can_write, workbook_of
-from lapwing.server.console.answer_table import cells_of, ordered
+from lapwing.server.console.answer_table import cells_of, numeric_columns, ordered
 from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.charts.answer_chart import chart_of, columns_of
 from lapwing.server.console.charts.chart import Chart
@@ -37,8 +37,8 @@ from lapwing.server.responses import ARROW
 
 ROWS: Final = 200
 """Of an answer, on one page."""
-CHART: Final = ("chart", "kind", "x", "colour", "title", "arrange", "log", "line")
-"""Query parameters that choose the chart."""
+CHART: Final = ("chart", *NAMES[1:])
+"""Query parameters that choose the chart: `chart` is its column."""
 QUERY: Final = ("done", "page", "sort", "order", "confidence", "view", *CHART)
 
 
@@ -75,7 +75,7 @@ async def show(visit: PageRequest) -> Response:
         question=question_of(request) if "sql" in request else None,
         cells=cells_of(shown, places[(page - 1) * ROWS : page * ROWS], document if consistent else None),
         noisy=set(shown["intervals"]),
-        numeric={name for name, kind in shown["types"].items() if kind in ("integer", "decimal", "real")},
+        numeric=numeric_columns(shown),
         chart=None if consistent or page > 1 else _chart_of(document, options),
         options=options,
         kinds=KINDS,

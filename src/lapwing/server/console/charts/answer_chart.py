@@ -14,12 +14,11 @@ from typing import Any, Final
 
 from lapwing.documents.chart_options import ChartOptions
 from lapwing.privacy.figures import level, plain
-from lapwing.server.console.answer_table import column_of
+from lapwing.server.console.answer_table import NUMERIC, column_of
 from lapwing.server.console.charts.chart import NARROW, WIDE, Chart, LegendEntry, Point, Shown, Size
 from lapwing.server.console.charts.drawings import (
     CHARACTER,
     MOST_BINS,
-    NUMERIC,
     TIMES,
     Look,
     bars,

@@ -6,6 +6,7 @@ from datetime import date, datetime
 from typing import Any, Final, final
 
 from lapwing.privacy.figures import plain, separated
+from lapwing.server.console.answer_table import NUMERIC
 from lapwing.server.console.charts.chart import Chart, ChartMark, Point, Shown, Size
 from lapwing.server.console.charts.scales import AxisTick, Scale, log_scale_of, scale_of
 
@@ -15,7 +16,6 @@ BAR, TOP, AXIS = 26.0, 8.0, 28.0
 LINE_HEIGHT: Final = 260.0
 LEFT: Final = 64.0
 MOST_BARS, MOST_CELLS, MOST_BINS = 60, 40, 80
-NUMERIC: Final = ("integer", "decimal", "real")
 TIMES: Final = ("date", "timestamp")
 
 
@@ -65,7 +65,7 @@ def _mark(point: Point, label: str, scale: Scale, **place: Any) -> ChartMark:
 def bars(name: str, keys: Sequence[str], rows: Shown, look: Look, size: Size) -> Chart:
     """Return bars from nothing on; or of what does not add up, points on an axis that need not begin there."""
     shown, points = rows[:MOST_BARS], look.points or look.log
-    labels = [" · ".join(_text(point.row[key]) for key in keys) for point in shown]
+    labels = [" · ".join(plain(point.row[key]) for key in keys) for point in shown]
     left = _room(labels, size)
     end = left + GAP + (size.bar or size.width - left - GAP - RIGHT)
     scale = look.scale(shown, left + GAP, end)
@@ -98,7 +98,7 @@ def histogram(name: str, key: str, rows: Shown, look: Look, size: Size) -> Chart
     marks = [
         _mark(
             point,
-            _text(point.row[key]),
+            plain(point.row[key]),
             values,
             x=round(LEFT + place * room + 1, 2),
             y=min(zero, values.at(point.value or 0)),
@@ -130,17 +130,17 @@ def line(name: str, key: str, kind: str, rows: Shown, look: Look, size: Size) ->
     Args:
         kind: The type of the key.
     """
-    named = list(dict.fromkeys(_text(point.row[key]) for point in rows))
+    named = list(dict.fromkeys(plain(point.row[key]) for point in rows))
 
     def place(point: Point) -> float:
         value = point.row[key]
-        return _seconds(value) if kind in TIMES else float(value) if kind in NUMERIC else named.index(_text(value))
+        return _seconds(value) if kind in TIMES else float(value) if kind in NUMERIC else named.index(plain(value))
 
     ordered = sorted(rows, key=place)
     values = look.scale(ordered, TOP + LINE_HEIGHT, TOP)
     along = scale_of([place(point) for point in ordered], LEFT, size.width - RIGHT, zero=False)
     marks = [
-        _mark(point, _text(point.row[key]), values, x=along.at(place(point)), y=values.at(point.value or 0))
+        _mark(point, plain(point.row[key]), values, x=along.at(place(point)), y=values.at(point.value or 0))
         for point in ordered
     ]
     ends = list({mark.x: mark for mark in marks}.values())
@@ -166,24 +166,24 @@ def line(name: str, key: str, kind: str, rows: Shown, look: Look, size: Size) ->
 
 def heat(name: str, keys: Sequence[str], rows: Shown, size: Size) -> Chart:
     """Return cells for two keys, the stronger in colour the larger."""
-    across = list(dict.fromkeys(_text(point.row[keys[1]]) for point in rows))[:MOST_CELLS]
-    up = list(dict.fromkeys(_text(point.row[keys[0]]) for point in rows))[:MOST_CELLS]
+    across = list(dict.fromkeys(plain(point.row[keys[1]]) for point in rows))[:MOST_CELLS]
+    up = list(dict.fromkeys(plain(point.row[keys[0]]) for point in rows))[:MOST_CELLS]
     left = _room(up, size)
     width = (size.width - left - GAP - RIGHT) / len(across)
     strengths = scale_of([point.value or 0 for point in rows], 0.0, 1.0, zero=False)
     marks = [
         ChartMark(
-            label=f"{_text(point.row[keys[0]])} · {_text(point.row[keys[1]])}",
+            label=f"{plain(point.row[keys[0]])} · {plain(point.row[keys[1]])}",
             text=point.told,
-            x=round(left + GAP + across.index(_text(point.row[keys[1]])) * width, 2),
-            y=TOP + up.index(_text(point.row[keys[0]])) * BAR,
+            x=round(left + GAP + across.index(plain(point.row[keys[1]])) * width, 2),
+            y=TOP + up.index(plain(point.row[keys[0]])) * BAR,
             width=round(width - 2, 2),
             height=BAR - 2,
             strength=strengths.at(point.value or 0),
             short=point.told if width > 7 * len(point.told) else point.text,
         )
         for point in rows
-        if _text(point.row[keys[1]]) in across and _text(point.row[keys[0]]) in up
+        if plain(point.row[keys[1]]) in across and plain(point.row[keys[0]]) in up
     ]
     return Chart(
         kind="heat",
@@ -223,7 +223,3 @@ def _times(labels: Sequence[str]) -> list[str]:
 def _room(labels: Sequence[str], size: Size) -> float:
     """Return where labels end that begin at the edge."""
     return GAP + CHARACTER * min(size.label, max(map(len, labels), default=0))
-
-
-def _text(value: Any) -> str:
-    return plain(value)

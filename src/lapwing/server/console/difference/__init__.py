@@ -11,10 +11,9 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from lapwing.server.console.answer_table import CellText, cells_of
+from lapwing.server.console.answer_table import NUMERIC, CellText, cells_of
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import chart_of
-from lapwing.server.console.charts.drawings import NUMERIC
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import LABELS, with_labels
 from lapwing.server.console.visits import ConsolePage, PageRequest

@@ -12,11 +12,10 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from lapwing.server.console.answer_table import cells_of
+from lapwing.server.console.answer_table import cells_of, numeric_columns
 from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.templates import FOLDER, all_templates
 
-NUMERIC: Final = ("integer", "decimal", "real")
 KEPT: Final = 32
 """Pages that a process remembers."""
 
@@ -50,5 +49,5 @@ def _shown(result: Mapping[str, Any]) -> dict[str, Any]:
         "title": result["title"],
         "cells": cells_of(result, range(len(result["rows"]))),
         "chart": chart_of(result, result["column"]),
-        "numeric": {name for name, kind in result["types"].items() if kind in NUMERIC},
+        "numeric": numeric_columns(result),
     }

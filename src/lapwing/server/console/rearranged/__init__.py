@@ -6,10 +6,9 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.server.console.acting import decimal_of
-from lapwing.server.console.answer_table import cells_of, ordered
+from lapwing.server.console.answer_table import NUMERIC, cells_of, numeric_columns, ordered
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import chart_of
-from lapwing.server.console.charts.drawings import NUMERIC
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
 from lapwing.server.console.rearranged.rows import Arrangement, rearranged
@@ -49,7 +48,7 @@ async def show(visit: PageRequest) -> Response:
         left_out=shown.get("left_out", []),
         total=len(places),
         cells=cells_of(shown, places[:ROWS]),
-        numeric={name for name, kind in shown["types"].items() if kind in NUMERIC},
+        numeric=numeric_columns(shown),
         chart=chart_of(_of_rows(shown, places), wanted.column if wanted.column in shown["intervals"] else None),
         alone=False,
         typed={name: visit.asked(name) for name in ("above", "below", "first")},
