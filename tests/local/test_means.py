@@ -451,8 +451,8 @@ def test_from_numbers_to_a_mean(make: Any) -> None:
     assert found.respondents_for(0.5 * (found.interval(whom="population")[1] - found.raw)) > 150_000
     down, up = found.forged(50)
     least, greatest = (-50 + 200 * float(end) for end in mechanism.extremes)
-    assert up == pytest.approx(50 * (greatest + 50) / 50_000)
-    assert down == pytest.approx(50 * (150 - least) / 50_000)
+    assert up == pytest.approx(50 * (greatest - found.raw) / 49_950)
+    assert down == pytest.approx(50 * (found.raw - least) / 49_950)
     assert replace(found, position=1.2).consistent == 150
     for wrong in (lambda: found.interval(whom="nobody"), lambda: found.respondents_for(0), lambda: found.forged(10**9)):  # type: ignore[arg-type]
         with pytest.raises(InvalidParameter):

@@ -10,7 +10,7 @@ import pytest
 
 from lapwing.cli.local.task_mechanisms import TEXT_MAKERS
 from lapwing.local import client, mechanism_of
-from tests.support.cli.command import Run, run
+from tests.support.cli.command import Outcome, Run, run
 from tests.support.effort import one_in, only
 from tests.support.fixed_entropy import StreamEntropy
 
@@ -130,3 +130,27 @@ def test_candidates_are_for_texts(run: Run) -> None:
 def test_tasks_that_mean_nothing_are_refused(run: Run, given: tuple[str, ...]) -> None:
     days = ("--opens", "2026-01-01", "--closes", "2099-12-31")
     assert run("local", "task", "--question", "Which?", "--epsilon", "1", *days, *given).status == 2
+
+
+def test_reports_of_chosen_groups_are_named_and_refused(run: Run, folder: Path) -> None:
+    """A tenth of the reports were moved into the last group, as somebody does who wants to win the shares."""
+    asked = task(run, "2", "--text", "2")
+    answer(asked, {"no": 300})
+    lines = [json.loads(line) for line in Path("reports.ndjson").read_bytes().splitlines()[:-1]]
+    assert "uneven" not in written(run, lines, "--format", "json").err
+    last = max(line["r"][0] for line in lines)
+    for line in lines[:60]:
+        line["r"][0] = last
+    outcome = written(run, lines, "--format", "json")
+    (group, *_) = json.loads(outcome.out)["draws"]
+    assert (group["name"], group["crowded"][0]["last"]) == ("group", last)
+    assert group["p_value"] < 1e-3
+    assert "uneven" in outcome.err
+    assert "p = " in outcome.err
+    assert written(run, lines, "--refuse-uneven").status == 2
+
+
+def written(run: Run, lines: list[Any], *more: str) -> Outcome:
+    """The estimate of reports as they were changed."""
+    Path("reports.ndjson").write_text("\n".join(map(json.dumps, lines)))
+    return run("local", "estimate", "task.toml", "reports.ndjson", *more)

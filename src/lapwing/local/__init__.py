@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from lapwing.local.means.mean_randomizer import MeanRandomizer, Parabola, grid, on_grid
     from lapwing.local.means.piecewise import PiecewiseMean
     from lapwing.local.mechanism import Mechanism
+    from lapwing.local.public_draws import Crowded, DrawCheck, check_draws
     from lapwing.local.rappor.basic import BasicRappor
     from lapwing.local.rappor.bit_noise import Noise
     from lapwing.local.rappor.decoding import decode
@@ -99,6 +100,7 @@ _HOMES = {
     "means.mean_randomizer": ("MeanRandomizer", "Parabola", "grid", "on_grid"),
     "means.piecewise": ("PiecewiseMean",),
     "mechanism": ("Mechanism",),
+    "public_draws": ("Crowded", "DrawCheck", "check_draws"),
     "rappor.basic": ("BasicRappor",),
     "rappor.bit_noise": ("Noise",),
     "rappor.decoding": ("decode",),
@@ -115,18 +117,19 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Advice", "AllAttributes", "Amplified", "BasicRappor", "BinaryResponse", "Collected", "Compared",
-    "CountMeanSketch", "DuchiMean", "DyadicTree", "EdgeCount", "EdgeCountEstimate", "FirstReport", "FoundWords",
-    "FrequencyEstimate", "HadamardSketch", "HybridMean", "JointEstimate", "KaryResponse", "Likeliest",
-    "LocalHashing", "MeanAdvice", "MeanEstimate", "MeanOption", "MeanRandomizer", "Mechanism", "Memoised",
-    "MemoisedUnary", "Noise", "NoisyGraph", "OneAttribute", "Option", "Parabola", "PiecewiseMean",
-    "PrefixExtending", "Randomizer", "Rappor", "RapporEstimate", "Rates", "Rejected", "Repeated", "RoundLoss",
-    "Simulated", "SubsetSelection", "Transitions", "TreeEstimate", "TrianglesEstimate", "TwoRoundTriangles",
-    "UnaryEncoding", "advise", "advise_mean", "amplified_delta", "amplified_epsilon", "client", "collect",
-    "collect_for", "compare_sketches", "decode", "epsilon_needed", "estimate", "estimate_joint", "estimate_mean",
-    "estimate_over_time", "estimate_record", "estimate_sketch", "find_words", "grid", "likeliest", "local_epsilon",
-    "mean_epsilon_needed", "mean_randomizer_of", "mean_respondents_needed", "mechanism_of", "new_record_task",
-    "new_task", "on_grid", "over_days", "randomizer_of", "read_task", "record_mechanism_of", "repeated_reports",
-    "respondents_needed", "simulate", "simulate_reports", "simulate_triangles", "to_toml",
+    "CountMeanSketch", "Crowded", "DrawCheck", "DuchiMean", "DyadicTree", "EdgeCount", "EdgeCountEstimate",
+    "FirstReport", "FoundWords", "FrequencyEstimate", "HadamardSketch", "HybridMean", "JointEstimate",
+    "KaryResponse", "Likeliest", "LocalHashing", "MeanAdvice", "MeanEstimate", "MeanOption", "MeanRandomizer",
+    "Mechanism", "Memoised", "MemoisedUnary", "Noise", "NoisyGraph", "OneAttribute", "Option", "Parabola",
+    "PiecewiseMean", "PrefixExtending", "Randomizer", "Rappor", "RapporEstimate", "Rates", "Rejected", "Repeated",
+    "RoundLoss", "Simulated", "SubsetSelection", "Transitions", "TreeEstimate", "TrianglesEstimate",
+    "TwoRoundTriangles", "UnaryEncoding", "advise", "advise_mean", "amplified_delta", "amplified_epsilon",
+    "check_draws", "client", "collect", "collect_for", "compare_sketches", "decode", "epsilon_needed", "estimate",
+    "estimate_joint", "estimate_mean", "estimate_over_time", "estimate_record", "estimate_sketch", "find_words",
+    "grid", "likeliest", "local_epsilon", "mean_epsilon_needed", "mean_randomizer_of", "mean_respondents_needed",
+    "mechanism_of", "new_record_task", "new_task", "on_grid", "over_days", "randomizer_of", "read_task",
+    "record_mechanism_of", "repeated_reports", "respondents_needed", "simulate", "simulate_reports",
+    "simulate_triangles", "to_toml",
 ]  # fmt: skip
 
 

@@ -1,12 +1,15 @@
 """Several questions to one person: a report answers one of them with all of ε, or all of them with a part each."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 from typing import Any, ClassVar, final
 
+import numpy as np
+
 from lapwing.local.mechanism import Mechanism
+from lapwing.local.public_draws import EqualDraw, PublicDraw
 from lapwing.local.report_formats import list_of, number_below
 
 
@@ -58,6 +61,11 @@ class OneAttribute(Mechanism):
             reports[chosen].append(report)
         return tuple(mechanism.gather(part) for mechanism, part in zip(self.each, reports, strict=True))
 
+    def public_draws(self, reports: tuple[Any, ...]) -> list[PublicDraw]:
+        """Return the question that each device drew, and what was drawn for each."""
+        seen = np.repeat(np.arange(len(reports)), [len(own) for own in reports])
+        return [EqualDraw(name="question", outcomes=len(self.each), seen=seen), *_of_each(self, reports)]
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,3 +106,15 @@ class AllAttributes(Mechanism):
     def gather(self, said: Sequence[tuple[Hashable, ...]]) -> tuple[Any, ...]:
         """Return the reports of each attribute, as its mechanism gathers them; all have as many, in the same order."""
         return tuple(mechanism.gather([one[i] for one in said]) for i, mechanism in enumerate(self.each))
+
+    def public_draws(self, reports: tuple[Any, ...]) -> list[PublicDraw]:
+        """Return what was drawn for each question."""
+        return _of_each(self, reports)
+
+
+def _of_each(mechanism: OneAttribute | AllAttributes, reports: tuple[Any, ...]) -> list[PublicDraw]:
+    return [
+        replace(draw, name=f"{draw.name}, {question}")
+        for question, one, own in zip(mechanism.questions, mechanism.each, reports, strict=True)
+        for draw in one.public_draws(own)
+    ]

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from lapwing.exact.bounds import Ball, dyadic_up, enclose_tightly
+from lapwing.local.public_draws import PublicDraw
 from lapwing.privacy.measures import PureDP
 
 _BITS = 64
@@ -45,6 +46,13 @@ class Mechanism(Protocol):
         Raises:
             ValueError: With the reason, if no device sends this.
         """
+
+    def public_draws(self, reports: Any) -> list[PublicDraw]:
+        """Return the draws of devices that do not depend on answers, for `public_draws.check_draws`.
+
+        The list is empty unless a mechanism overrides this. It is empty too if a device keeps a draw for many reports.
+        """
+        return []
 
     @abstractmethod
     def gather(self, said: Sequence[Any]) -> Any:

@@ -9,8 +9,9 @@ import typer
 import lapwing as lw
 from lapwing.cli.answer_formats import Format
 from lapwing.cli.charts import HELP, require_chart
-from lapwing.cli.local.estimate_options import EstimateOptions, Whom, reports_in
-from lapwing.cli.local.estimate_views import SHARES, VIEWS, candidates_of
+from lapwing.cli.console import note
+from lapwing.cli.local.estimate_options import EstimateOptions, Whom, draw_checks, reports_in
+from lapwing.cli.local.estimate_views import SHARES, VIEWS, candidates_of, said_of
 from lapwing.cli.local.output import written_as
 from lapwing.cli.local.report_files import collected_from
 from lapwing.cli.options import AS_USUAL, amount, between
@@ -47,6 +48,12 @@ def estimate(
     forged: Annotated[
         int, typer.Option(metavar="COUNT", help="Also show the harm that COUNT forged reports can do.")
     ] = 0,
+    refuse_uneven: Annotated[
+        bool,
+        typer.Option(
+            "--refuse-uneven", help="Refuse reports whose groups, hash functions or bits look chosen, not drawn."
+        ),
+    ] = False,
     form: Annotated[Format | None, AS_USUAL] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None,
     candidates: Annotated[
@@ -72,7 +79,12 @@ def estimate(
     most = reports_in(collected)
     if most and not 0 <= forged <= most:
         raise InvalidParameter(f"--forged is {forged}; it must be from 0 to {most:,}, the number of reports.")
+    uneven = [said_of(check) for check in draw_checks(collected) if check.uneven]
+    if uneven and refuse_uneven:
+        raise InvalidParameter(f"{uneven[0]}. Find out where the reports come from, or leave out --refuse-uneven.")
     view(collected, options)
+    for sentence in uneven:
+        note("uneven", f"{sentence}.")
 
 
 def read_task(file: Path) -> "Task":

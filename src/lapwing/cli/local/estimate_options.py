@@ -1,15 +1,16 @@
 """The options of `lapwing local estimate`, and what all its documents begin with."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
+import lapwing as lw
 from lapwing.cli.answer_formats import Format
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from lapwing.local import Collected
+    from lapwing.local import Collected, DrawCheck
 
 
 class Whom(StrEnum):
@@ -80,6 +81,7 @@ class EstimateOptions:
             "together": self.together,
             "reports": reports_in(collected),
             "rejected": [{"line": line.line, "reason": line.reason} for line in collected.rejected],
+            "draws": [asdict(check) for check in draw_checks(collected)],
         }
 
 
@@ -99,3 +101,8 @@ def reports_in(collected: "Collected[Any]") -> int:
     """
     parts = collected.reports if isinstance(collected.reports, tuple) else (collected.reports,)
     return len(parts[0]) if collected.task.mechanism == "all-attributes" else sum(map(len, parts))
+
+
+def draw_checks(collected: "Collected[Any]") -> "list[DrawCheck]":
+    """Return whether what the devices drew in public looks drawn."""
+    return lw.local.check_draws(collected.mechanism.public_draws(collected.reports))

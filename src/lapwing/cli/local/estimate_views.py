@@ -77,9 +77,7 @@ def view_shares(collected: "local.Collected[Any]", options: EstimateOptions) -> 
     note("for", f"{whose}; {options.held}.")
     band = float(estimate.noise_band(options.confidence).max())
     note("noise", f"you cannot distinguish a share below {band:.3g} from 0.")
-    if options.forged:
-        down, up = estimate.forged(options.forged)
-        note("forged", f"{_moving(options.forged)} a share by -{down.max():.3g} to +{up.max():.3g} at most.")
+    _note_forged(estimate, options.forged, "a share")
     _draw(options, collected.task.question, {collected.task.question: rows}, "value", "share")
 
 
@@ -194,9 +192,7 @@ def view_mean(collected: "local.Collected[local.MeanRandomizer]", options: Estim
     note("for", f"{whose}; the interval holds with {100 * options.confidence:g} %.")
     number = estimate.mechanism.number
     note("bounds", f"numbers below {number.lower} or above {number.upper} count as these.")
-    if options.forged:
-        down, up = estimate.forged(options.forged)
-        note("forged", f"{_moving(options.forged)} the mean by -{down:.3g} to +{up:.3g} at most.")
+    _note_forged(estimate, options.forged, "the mean")
 
 
 def view_attributes(
@@ -210,13 +206,9 @@ def view_attributes(
     for question in collected.mechanism.questions:
         if question not in estimates:
             note("none", f"no report tells {question!r}.")
-    if options.forged:
-        for question, each in estimates.items():
-            if isinstance(each, lw.local.JointEstimate):
-                continue
-            forged = min(options.forged, each.reports)
-            worst = [float(side if isinstance(side, float) else side.max()) for side in each.forged(forged)]
-            note("forged", f"of {question!r}, {_moving(forged)} it by -{worst[0]:.3g} to +{worst[1]:.3g} at most.")
+    for question, each in estimates.items():
+        if not isinstance(each, lw.local.JointEstimate):
+            _note_forged(each, options.forged, f"an estimate of {question!r}")
 
 
 def _tables(collected: "local.Collected[Any]") -> "dict[str, local.JointEstimate]":
@@ -328,6 +320,29 @@ def _table_of_periods(rows: Sequence[Row]) -> Table:
 
 
 # What all of them share.
+
+
+def said_of(check: "local.DrawCheck") -> str:
+    """Return a sentence about draws that are uneven: what comes too often, and how unlikely that is."""
+    most = check.crowded[0]
+    expected = f"{most.expected:,.4g} ±{most.deviation:,.2g} are expected"
+    which = f"{check.name} {most.first:,}" + (f" to {most.last:,}" if most.last > most.first else "")
+    if check.name.startswith("ones"):
+        seen = f"the reports have {most.reports:,} {check.name} where {expected}"
+    else:
+        seen = f"{which} has {most.reports:,} reports where {expected}"
+    return f"{seen} (p = {check.p_value:.1g}); forged reports can be the cause"
+
+
+def _note_forged(estimate: "local.FrequencyEstimate | local.MeanEstimate", forged: int, moved: str) -> None:
+    """Say how far so many forged reports move something, if anybody asked."""
+    if not forged:
+        return
+    if forged >= estimate.reports:
+        note("forged", f"every report behind {moved} may be forged, so nothing bounds how far it was moved.")
+        return
+    down, up = (side if isinstance(side, float) else float(side.max()) for side in estimate.forged(forged))
+    note("forged", f"{_moving(forged)} {moved} by -{down:.3g} to +{up:.3g} at most.")
 
 
 def _moving(forged: int) -> str:

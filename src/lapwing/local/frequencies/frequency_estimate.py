@@ -144,16 +144,19 @@ class FrequencyEstimate:
         return z * np.sqrt(q * (1 - q) / self.reports / (p - q) ** 2 + self.shared)
 
     def forged(self, reports: int) -> tuple[Shares, Shares]:
-        """Return how far this many forged reports, instead of honest ones, can move each raw share down and up.
+        """Return how far this many forged reports among all can have moved each raw share down and up.
 
-        A report adds (1 − q)/(p − q)/n or −q/(p − q)/n to a raw share. An honest one adds 1/n on average if the value
-        is true, and else 0. So a forged one takes p/(p − q)/n at most, or adds (1 − q)/(p − q)/n. Where p is below q,
-        the same is so of reports that do not support the value.
+        The raw share f is the mean of n reports, each (1 − q)/(p − q) or −q/(p − q). If m of them are forged and have
+        the mean c, the share without them is g = (nf − mc)/(n − m). So f − g = m(c − f)/(n − m). This is an equation
+        and not an average. The largest and least c give the bounds, and forgeries that all say the same reach them.
+
+        Args:
+            reports: m, below the number of all reports.
         """
-        many = whole_number(reports, "reports", most=self.reports) / self.reports
+        many = whole_number(reports, "reports", most=self.reports - 1) / (self.reports - reports)
         p, q = self._rates()
-        down, up = np.where(p > q, p, 1 - p), np.where(p > q, 1 - q, q)
-        return many * down / np.abs(p - q), many * up / np.abs(p - q)
+        ends = np.stack([(1 - q) / (p - q), -q / (p - q)])
+        return many * (self.raw - ends.min(axis=0)), many * (ends.max(axis=0) - self.raw)
 
     def respondents_for(self, half_width: float, confidence: Number = 0.95) -> int:
         """Return how many reports make every interval for the population that narrow, if shares stay as they are."""

@@ -18,6 +18,7 @@ from lapwing.local.client.rules import response_ratio
 from lapwing.local.frequencies.randomizer import Rates, Reports, Transitions, codes, few, informative, supported
 from lapwing.local.frequencies.variance import mean_variance
 from lapwing.local.mechanism import Mechanism
+from lapwing.local.public_draws import EqualDraw, PublicDraw
 from lapwing.local.report_formats import checked_rows, index_bytes, list_of, number_below, rows
 from lapwing.local.thresholds import chance, epsilon_of, least, odds_down, threshold
 from lapwing.mechanisms.parameters import whole_number
@@ -142,6 +143,13 @@ class LocalHashing(Mechanism):
     def gather(self, said: Sequence[tuple[int, int, int]]) -> Reports:
         """Return the reports as rows."""
         return rows(said, 3)
+
+    def public_draws(self, reports: Reports) -> list[PublicDraw]:
+        """Return a and b, both below P."""
+        return [
+            EqualDraw(name=f"{which} of the hash function", outcomes=client.PRIME, seen=reports[:, place])
+            for place, which in enumerate("ab")
+        ]
 
     @property
     def report_bytes(self) -> int:

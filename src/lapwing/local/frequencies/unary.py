@@ -5,10 +5,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Self, final
 
+import numpy as np
+
 from lapwing.local import report_formats as formats
 from lapwing.local.client import MOST_VALUES, WHOLE
-from lapwing.local.frequencies.randomizer import Rates, informative
+from lapwing.local.frequencies.randomizer import Rates, Reports, informative
 from lapwing.local.frequencies.report_kinds import BitReports
+from lapwing.local.public_draws import OnesDraw, PublicDraw
 from lapwing.local.thresholds import chance, epsilon_of, odds_down, odds_up, threshold
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.amounts import Number
@@ -68,6 +71,12 @@ class UnaryEncoding(BitReports):
         """p·(1 − q)/(q·(1 − p))."""
         p, q = self.rates(0)
         return p * (1 - q) / (q * (1 - p))
+
+    def public_draws(self, reports: Reports) -> list[PublicDraw]:
+        """Return how many bits are set."""
+        p, q = self.rates(0)
+        ones = int(np.count_nonzero(reports))
+        return [OnesDraw(name="ones", reports=len(reports), bits=self.categories, ones=ones, p=p, q=q)]
 
     def rates(self, value: int) -> Rates:
         """Return p and q: a report supports the values whose bit is set."""

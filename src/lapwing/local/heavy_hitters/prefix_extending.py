@@ -23,6 +23,7 @@ from lapwing.local.frequencies.hashing import LocalHashing, hashed_rates
 from lapwing.local.frequencies.randomizer import Rates, Reports, informative
 from lapwing.local.heavy_hitters.hash_functions import own_places, places, points, random_functions
 from lapwing.local.mechanism import Mechanism
+from lapwing.local.public_draws import EqualDraw, PublicDraw
 from lapwing.local.report_formats import checked_rows, index_bytes, list_of, number_below, rows
 from lapwing.local.thresholds import chance, threshold
 from lapwing.mechanisms.parameters import whole_number
@@ -154,6 +155,12 @@ class PrefixExtending(Mechanism):
     def gather(self, said: Sequence[tuple[int, ...]]) -> Reports:
         """Return the reports as rows."""
         return rows(said, 5)
+
+    def public_draws(self, reports: Reports) -> list[PublicDraw]:
+        """Return the group, and a, c and b of the hash function."""
+        names = ("group", *(f"{which} of the hash function" for which in "acb"))
+        drawn = zip(names, self._bounds[:4], reports.T[:4], strict=True)
+        return [EqualDraw(name=name, outcomes=bound, seen=seen) for name, bound, seen in drawn]
 
     @property
     def report_bytes(self) -> int:

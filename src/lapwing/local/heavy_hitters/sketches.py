@@ -47,6 +47,7 @@ from lapwing.local.heavy_hitters.hash_functions import (
     random_seeds,
 )
 from lapwing.local.mechanism import Mechanism
+from lapwing.local.public_draws import EqualDraw, OnesDraw, PublicDraw
 from lapwing.local.thresholds import chance, epsilon_of, odds_down, threshold
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.amounts import Number
@@ -267,6 +268,12 @@ class CountMeanSketch(Mechanism):
         reports["bits"] = packed.reshape(reports["bits"].shape)
         return reports
 
+    def public_draws(self, reports: Reports) -> list[PublicDraw]:
+        """Return the function, and how many bits are set: one is right by chance p, each other by 1 − p."""
+        p, ones = chance(self.threshold), int(np.bitwise_count(reports["bits"]).sum())
+        bits = OnesDraw(name="ones", reports=reports.size, bits=self.buckets, ones=ones, p=p, q=1 - p)
+        return [EqualDraw(name="function", outcomes=self.functions, seen=reports["function"]), bits]
+
     @property
     def report_bytes(self) -> int:
         """A bit for each bucket, and the function's number."""
@@ -415,6 +422,11 @@ class HadamardSketch(Mechanism):
     def gather(self, said: Sequence[tuple[int, int, int]]) -> Reports:
         """Return the reports as rows."""
         return formats.rows(said, 3)
+
+    def public_draws(self, reports: Reports) -> list[PublicDraw]:
+        """Return the function and the row."""
+        drawn = (("function", self.functions), ("row", self.buckets))
+        return [EqualDraw(name=name, outcomes=m, seen=reports[:, place]) for place, (name, m) in enumerate(drawn)]
 
     @property
     def report_bytes(self) -> int:

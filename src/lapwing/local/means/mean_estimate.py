@@ -90,13 +90,16 @@ class MeanEstimate:
         return self.square - min(max(mean_square - rounding, u**2), u), 0.0, 0.0
 
     def forged(self, reports: int) -> tuple[float, float]:
-        """Return how far this many forged reports, instead of honest ones, can move the raw mean down and up.
+        """Return how far this many forged reports among all can have moved the raw mean down and up.
 
-        A report has a position from the least to the greatest; an honest one is from 0 to 1 on average.
+        The raw mean is the mean of all positions. So the equation of `FrequencyEstimate.forged` holds here too.
+
+        Args:
+            reports: How many, below the number of all reports.
         """
-        many = whole_number(reports, "reports", most=self.reports) / self.reports
+        many = whole_number(reports, "reports", most=self.reports - 1) / (self.reports - reports) * self._length
         least, greatest = self.mechanism.extremes
-        return many * float(1 - least) * self._length, many * float(greatest) * self._length
+        return many * (self.position - float(least)), many * (float(greatest) - self.position)
 
     def respondents_for(self, half_width: float, confidence: Number = 0.95) -> int:
         """Return how many reports make the interval for the population that narrow, if the numbers stay as they are."""

@@ -15,6 +15,7 @@ from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.local.client import rappor as device
 from lapwing.local.frequencies.randomizer import Rates, Reports, codes
 from lapwing.local.mechanism import Mechanism, loss_of
+from lapwing.local.public_draws import EqualDraw, PublicDraw
 from lapwing.local.rappor.bit_noise import Noise
 from lapwing.local.rappor.bloom_filters import Patterns
 from lapwing.local.report_formats import honest_weights, list_of, number_below, read_bits
@@ -204,6 +205,11 @@ class Rappor(Mechanism):
     def gather(self, said: Sequence[bytes]) -> Reports:
         """Return the reports as records."""
         return np.frombuffer(b"".join(said), dtype=self.record)
+
+    def public_draws(self, reports: Reports) -> list[PublicDraw]:
+        """Return the cohort, unless devices keep theirs for many reports."""
+        seen = reports["cohort"].astype(np.int64)
+        return [] if self.remembers else [EqualDraw(name="cohort", outcomes=self.cohorts, seen=seen)]
 
     @property
     def report_bytes(self) -> int:

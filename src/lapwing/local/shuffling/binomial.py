@@ -79,6 +79,13 @@ class Binomial:
         """The largest number of the table."""
         return self.first + self.mass.size - 1
 
+    def reaching(self, number: int) -> float:
+        """Return at least P(X ≥ number), but for `SLACK` and `LOST`."""
+        if number > self.last:
+            return self.above
+        held = self.mass[max(0, number - self.first) :]
+        return min(1.0, float(held.sum()) + self.above + (self.below if number < self.first else 0.0))
+
     def excess(self, *, whole: bool = True) -> "Excess":
         """Return E[(X − y)₊] as a function of y; what is beyond the table counts, or for a lower bound does not."""
         above, far = (self.above, self.far) if whole else (0.0, 0.0)
