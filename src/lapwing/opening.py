@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, overload
 
 from lapwing.catalog.column_checks import default_length
 from lapwing.catalog.condition import in_words
-from lapwing.catalog.model import SPARK, Catalog
+from lapwing.catalog.model import Catalog
 from lapwing.catalog.reading import ColumnReading
 from lapwing.catalog.source_address import is_address, name_of
 from lapwing.catalog.source_names import catalog_beside, holds_no_types
@@ -121,13 +121,13 @@ def refresh_data(catalog: str | Path | Catalog = "lapwing.toml", *, unreadable: 
             values they are.
         InvalidParameter: If no table comes from a source.
     """
-    from lapwing.sources import fetch, tables_of  # here: few sessions fetch their data
+    from lapwing.sources import fetch  # here: few sessions fetch their data
 
     described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
-    if described.engine != SPARK:  # which reads files where they are
+    if described.from_sources or not described.at_addresses:
         fetch(described)
     with open_session(described, unreadable=unreadable) as session:
-        if not tables_of(described):
+        if not any(is_address(table.source) for table in described.tables):
             return session.budget(history=False).version
         return session.accept_data(unreadable=unreadable)
 

@@ -16,6 +16,8 @@ from lapwing.engines.spark.engine import Spark
 from lapwing.errors import CatalogError, DataFault
 from lapwing.opening import refresh_data
 from lapwing.query.bind.bind import bind
+from tests.support.cli.command import Run
+from tests.support.cli.command import run as run
 from tests.support.engines import spark
 from tests.support.sources import delta_log, rows
 
@@ -64,6 +66,22 @@ def test_a_version_of_a_delta_table_is_its_files(cluster: Cluster, tmp_path: Pat
     assert refresh_data(newest) == refresh_data(newest) == 1  # nothing is fetched, and nothing is new
     rows.fill_delta(tmp_path / "lake", MORE)
     assert refresh_data(newest) == 2
+    assert not list(tmp_path.glob("*snapshot*"))
+
+
+def test_data_refresh_fetches_nothing_for_spark(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    """It reads the newest version of the table where it is."""
+    monkeypatch.chdir(tmp_path)
+    address = rows.fill_delta(tmp_path / "lake", SOME)
+    (tmp_path / "lapwing.toml").write_text(TEXT.format(source=address))
+    found = [run("data", "refresh")]
+    rows.fill_delta(tmp_path / "lake", MORE)
+    found.append(run("data", "refresh"))
+    assert [(one.out, one.err) for one in found] == [
+        (f"Version {version} is current from now on.\n", "") for version in (1, 2)
+    ]
     assert not list(tmp_path.glob("*snapshot*"))
 
 

@@ -203,10 +203,15 @@ class Catalog:
         return self.folder / place_of(self.ledger).file
 
     @property
-    def from_sources(self) -> tuple[Table | PublicTable, ...]:
-        """Those tables, protected or public, that are not files, but come from databases and lakes."""
+    def at_addresses(self) -> tuple[Table | PublicTable, ...]:
+        """Those tables, protected or public, that are not files, but in databases and lakes."""
         public = (table for table in self.public_tables if is_address(table.source))
         return (*(table for table in self.tables if is_address(table.source)), *public)
+
+    @property
+    def from_sources(self) -> tuple[Table | PublicTable, ...]:
+        """Those of them that are fetched. Spark reads protected tables where they are."""
+        return tuple(table for table in self.at_addresses if self.engine != SPARK or isinstance(table, PublicTable))
 
     def source_path(self, table: Table | PublicTable) -> Path:
         """Return the file that holds a table's rows."""

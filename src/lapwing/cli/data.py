@@ -152,7 +152,7 @@ def refresh(
             print_text(_outcome(before, _refreshed(there, unreadable, whole=whole)))
         return
     described = load(catalog)
-    if not described.from_sources:
+    if not described.at_addresses:
         raise InvalidParameter(
             "No table of the catalog comes from a source: Lapwing reads files where they are. `lapwing data accept` "
             "accepts changed files as a new version."

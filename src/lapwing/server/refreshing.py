@@ -53,7 +53,8 @@ class SourceRefresher:
                     continue
                 try:
                     before = served.session.budget(history=False).version
-                    fetch(catalog)
+                    if catalog.from_sources:
+                        fetch(catalog)
                     version = served.session.accept_data()
                 except LapwingError as error:
                     log("data not refreshed", dataset=served.name, problem=str(error))
@@ -84,7 +85,7 @@ def refresh(session: Session, *, whole: bool) -> int:
     from lapwing.sources import fetch  # here: with it come the clients of databases
 
     catalog = session.catalog
-    if not catalog.from_sources:
+    if not catalog.at_addresses:
         raise InvalidParameter(
             "No table of this data set comes from a source: Lapwing reads files where they are. `lapwing data accept` "
             "accepts changed files as a new version."
@@ -92,7 +93,8 @@ def refresh(session: Session, *, whole: bool) -> int:
     with _turn(catalog) as ours:
         if not ours:
             raise DataFault("Lapwing is already fetching the data; nothing was done. Try again when that has ended")
-        fetch(catalog, whole=whole)
+        if catalog.from_sources:  # Spark reads protected tables where they are
+            fetch(catalog, whole=whole)
         if not any(is_address(table.source) for table in catalog.tables):
             return session.budget(history=False).version
         return session.accept_data()

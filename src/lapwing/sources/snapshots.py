@@ -46,8 +46,8 @@ LOCK: Final = "lock"
 
 
 def tables_of(catalog: Catalog) -> tuple[Table, ...]:
-    """Return the protected tables of a catalog that come from sources."""
-    return tuple(table for table in catalog.tables if is_address(table.source))
+    """Return the protected tables of a catalog that are fetched from sources."""
+    return tuple(table for table in catalog.from_sources if isinstance(table, Table))
 
 
 def public_tables_of(catalog: Catalog) -> tuple[PublicTable, ...]:
