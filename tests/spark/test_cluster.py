@@ -79,9 +79,12 @@ def write(folder: Path, rows: int) -> None:
         pq.write_table(pa.table(columns), folder / "trips" / f"{part}.parquet")
 
 
-def asking(folder: Path, master: str, most: int, further: dict[str, str], times: int = 1) -> "subprocess.Popen[str]":
+def asking(
+    folder: Path, master: str, most: int, further: dict[str, str], times: int = 1, source: str = "trips/*.parquet"
+) -> "subprocess.Popen[str]":
     there = folder / f"{most}.toml"
-    there.write_text(TEXT.format(engine="spark", cluster=f'cluster = "{master}"', most=most))
+    text = TEXT.format(engine="spark", cluster=f'cluster = "{master}"', most=most)
+    there.write_text(text.replace("trips/*.parquet", source))
     command = [sys.executable, "-c", dedent(ASK), str(there), QUESTION, json.dumps(further), str(times)]
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)

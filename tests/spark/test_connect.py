@@ -11,15 +11,20 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from textwrap import dedent
 
+import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
+from lapwing.catalog.toml import load
 from lapwing.engines.spark import connect
 from lapwing.engines.spark.cluster import Cluster
 from lapwing.engines.spark.settings import CLOSED
 from lapwing.errors import CatalogError
-from tests.spark.test_cluster import SMALL, TEXT, answers, asking, on_duckdb, write
+from lapwing.sources import fetch
+from tests.spark.test_cluster import QUESTION, SMALL, TEXT, answers, asking, on_duckdb, write
 from tests.support.engines import spark
 from tests.support.engines.standalone import ConnectServer, connect_server, free_port
+from tests.support.sources import delta_log, rows
 
 
 @pytest.mark.parametrize(
@@ -132,6 +137,26 @@ def test_a_server_gives_the_same_integers(tmp_path: Path) -> None:
         found = answers(asking(tmp_path, f"sc://127.0.0.1:{server.port}", 1000, {}, 3))
     assert found == [on_duckdb(tmp_path, 1000)] * 3
     assert "trips" not in (tmp_path / "connect.log").read_text()
+
+
+@pytest.mark.long
+def test_a_server_reads_a_delta_table_without_its_deleted_rows(tmp_path: Path) -> None:
+    """Values of partitions and positions of deleted rows are sent to the server, and joined there."""
+    spark.skip_where_missing("grpc")
+    write(tmp_path, 20_000)
+    lake = tmp_path / "my lake"
+    write_deltalake(str(lake), pq.read_table(tmp_path / "trips"), partition_by=["zone"])
+    delta_log.require(lake, "deletionVectors")
+    delta_log.delete(lake, range(0, 500, 3))
+    delta_log.delete(lake, {7}, file=3)
+    here = tmp_path / "here.toml"
+    here.write_text(TEXT.format(engine="duckdb", cluster="", most=1000).replace("trips/*.parquet", "delta:my lake"))
+    fetch(load(here))
+    expected = sorted([list(map(str, cell)), list(sums)] for cell, sums in rows.exact(load(here), QUESTION).items())
+    with connect_server(tmp_path, CLOSED_SERVER) as server:
+        asked = asking(tmp_path, f"sc://127.0.0.1:{server.port}", 1000, {}, 3, source="delta:my lake")
+        assert answers(asked) == [expected] * 3
+    assert "lake" not in (tmp_path / "connect.log").read_text()
 
 
 @pytest.mark.long

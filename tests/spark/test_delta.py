@@ -6,9 +6,10 @@ are added to the log by hand (`tests.support.sources.delta_log`).
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -23,7 +24,9 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines.spark.beside import rows_of as _rows_of
 from lapwing.engines.spark.cluster import Cluster
+from lapwing.engines.spark.delta import fields_of
 from lapwing.engines.spark.engine import Spark
+from lapwing.engines.spark.listing import listed
 from lapwing.errors import DataFault, EngineFault
 from lapwing.opening import refresh_data
 from lapwing.query.bind.bind import bind
@@ -210,18 +213,40 @@ def test_a_version_differs_by_a_row_that_is_deleted_or_in_another_partition(clus
     assert refresh_data(catalog) == 2
 
 
-def test_a_list_that_is_stale_answers_nothing(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_list_that_is_stale_answers_nothing(planted: bool, cluster: Cluster, tmp_path: Path) -> None:
+    """Twin: an engine that keeps its first list answers with the row that is deleted since."""
     lake = tmp_path / "lake"
     write_deltalake(str(lake), parted())
     delta_log.require(lake, "deletionVectors")
     catalog = over(tmp_path, "delta:lake", "plan")
     question = bind("SELECT plan, COUNT(*) FROM visits GROUP BY plan", catalog).question
-    with spark.engine(catalog) as engine:
+    kept = patch("lapwing.engines.spark.engine.listed", cache(listed)) if planted else nullcontext()
+    with kept, spark.engine(catalog) as engine:
         digests = spark.digests(engine, question)
-        engine.run(question, digests)
+        first = engine.run(question, digests).cells
         delta_log.delete(lake, {1})
-        with pytest.raises(EngineFault):
-            engine.run(question, digests)
+        with nullcontext() if planted else pytest.raises(EngineFault):
+            assert engine.run(question, digests).cells == first
+
+
+def test_twin_an_old_schema_is_not_what_duckdb_reads(cluster: Cluster, tmp_path: Path) -> None:
+    """A reader with the names of the first version finds the values of a column that has another name since."""
+    lake = tmp_path / "lake"
+    write_deltalake(str(lake), pa.table({"person": [1, 2], "plan": ["a", "b"]}), configuration=MODES["name"])
+    first = DeltaTable(str(lake), version=0)
+
+    def swapped(_: dict[str, Any], fields: list[dict[str, Any]]) -> None:
+        added = {"delta.columnMapping.id": 9, "delta.columnMapping.physicalName": "col-new"}
+        fields[1] = {"name": "plan", "type": "string", "nullable": True, "metadata": added}
+
+    delta_log.describe_anew(lake, swapped)
+    assert on_both(tmp_path, "delta:lake", "plan", by="plan") == {}
+    with (
+        patch("lapwing.engines.spark.delta.fields_of", lambda table, mapped: fields_of(first, mapped)),
+        pytest.raises(AssertionError),
+    ):
+        on_both(tmp_path, "delta:lake", "plan", by="plan")
 
 
 BUGS: dict[str, Callable[[], AbstractContextManager[Any]]] = {

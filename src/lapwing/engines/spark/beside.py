@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, final
 from urllib.parse import unquote, urlsplit
@@ -76,8 +77,8 @@ def rows_of(session: Any, paths: Sequence[str], schema: str, beside: FileMetadat
 
 def _joined(session: Any, frame: Any, paths: Sequence[str], beside: FileMetadata) -> Any:
     import pyarrow as pa
-    from pyspark.sql import functions
 
+    functions = import_module(f"{type(session).__module__.rpartition('.')[0]}.functions")  # Connect has its own
     addresses = {unquote(urlsplit(address).path): re.sub(_SCHEME, "/", address) for address in frame.inputFiles()}
     numbers = {Path(path): number for number, path in enumerate(paths)}
     listed = {_FILE: pa.array([addresses[path] for path in paths]), _NUMBER: pa.array(range(len(paths)), pa.int64())}

@@ -84,7 +84,7 @@ def version_of(address: SourceAddress, folder: Path) -> tuple[list[str], str, De
     actions = pa.table(table.get_add_actions())
     # The log has addresses, which are quoted once: the folder zone=east%27s is zone=east%2527s there.
     files = [unquote(file) if "://" in file else f"{root}/{unquote(file)}" for file in _column(actions, "path")]
-    fields = _fields(table, MAPPING in features)
+    fields = fields_of(table, MAPPING in features)
     names = [name for name, column in fields.items() if column.parts]
     entries = _column(actions, "partition") if names else [{}] * len(files)
     values = {
@@ -102,7 +102,8 @@ def path_of(place: str) -> Path:
     return Path(re.sub("^file:(//)?(?=/)", "", place))
 
 
-def _fields(table: DeltaTable, mapped: bool) -> dict[str, Field]:
+def fields_of(table: DeltaTable, mapped: bool) -> dict[str, Field]:
+    """Return the columns of a version. Args: mapped: whether its readers must know column mapping."""
     described = table.metadata()
     mode = described.configuration.get("delta.columnMapping.mode", "none") if mapped else "none"
     fields = {}
