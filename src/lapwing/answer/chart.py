@@ -34,6 +34,7 @@ def bars(
     keys: Sequence[str],
     column: str | None,
     confidence: Number,
+    key_titles: Mapping[str, str] | None = None,
 ) -> Plot:
     """Return a bar chart of one noisy column of numbers: the first, unless named.
 
@@ -41,6 +42,7 @@ def bars(
         intervals: The ends of each noisy column of numbers.
         keys: The columns that are keys.
         confidence: Of the intervals.
+        key_titles: What stands beside the values of a key, where that is not its name.
 
     Raises:
         InvalidParameter: If there is no such noisy column.
@@ -68,6 +70,7 @@ def bars(
         high="high",
         title=chosen,
         confidence=exact(confidence, "confidence"),
+        key_titles=key_titles,
     )
 
 

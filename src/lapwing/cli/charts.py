@@ -19,12 +19,15 @@ from lapwing.privacy.figures import level, plain, with_margins
 
 if TYPE_CHECKING:
     from lapwing.answer.presentation import EndArray
+    from lapwing.documents.described_answer import DescribedAnswer
     from lapwing.plots import Plot
 
 HELP: Final = "Also write a chart: .json (Vega-Lite), .html, .svg or .png."
 HELP_DRAWN: Final = "Also draw a chart here, or write it to a file: .json (Vega-Lite), .html, .svg or .png."
 HERE: Final = Path("-")
 """In the place of a file: the terminal."""
+TIMES: Final = "M"
+"""NumPy's kind of ends that are dates or times, which have no length that a bar could have."""
 MOST_BARS, MOST_LABEL, LEAST_BAR = 60, 30, 10
 BLOCKS: Final = "█▓░│"
 """Up to the near end of the interval, from there to the number, from there to the far end, and zero."""
@@ -79,26 +82,49 @@ def write_chart(plot: "Plot", file: Path) -> None:
     note("written", str(file))
 
 
-def make_chart(answer: Drawable, file: Path, confidence: Fraction) -> None:
-    """Write the chart of an answer to a file, or draw it in the terminal."""
+def make_chart(answer: Drawable, file: Path, confidence: Fraction, told: "DescribedAnswer | None" = None) -> None:
+    """Write the chart of an answer to a file, or draw it in the terminal.
+
+    Args:
+        told: The same answer with what the catalog says of its keys.
+    """
     if file == HERE:
-        draw_chart(answer, confidence)
+        draw_chart(answer, confidence, told)
     else:
-        write_chart(answer.plot(confidence=confidence), file)
+        write_chart(chart_of(answer, confidence, told), file)
         if len(answer.interval(confidence)) > 1:
             note("note", "the chart shows only the first noisy number of the result")
 
 
-def draw_chart(answer: Drawable, confidence: Fraction) -> None:
+def chart_of(answer: Drawable, confidence: Fraction, told: "DescribedAnswer | None" = None) -> "Plot":
+    """Return the chart of an answer for a file; arguments as of `make_chart`.
+
+    Raises:
+        InvalidParameter: If it has no noisy column of numbers.
+    """
+    if told is None:
+        return answer.plot(confidence=confidence)
+    from lapwing.answer.chart import bars  # here: few answers are drawn
+
+    numbers = {name: ends for name, ends in told.interval(confidence).items() if ends[0].dtype.kind != TIMES}
+    titles, rows = told.key_titles, told.labelled_rows()
+    return bars(rows, numbers, keys=told.keys, column=None, confidence=confidence, key_titles=titles)
+
+
+def draw_chart(answer: Drawable, confidence: Fraction, told: "DescribedAnswer | None" = None) -> None:
     """Draw the first noisy column of an answer as bars, as wide as the terminal.
 
     The chart stands below the answer's table. It goes to standard error where standard output is data for a program.
+
+    Args:
+        told: As of `make_chart`.
 
     Raises:
         InvalidParameter: If it has no noisy column of numbers.
     """
     stream = sys.stdout if sys.stdout.isatty() else sys.stderr
-    name, bars = bars_of(answer, confidence)
+    name, bars = bars_of(answer, confidence, answer.rows() if told is None else told.labelled_rows())
+    keys = [] if told is None else [told.key_titles.get(key, key) for key in told.keys]
     try:
         BLOCKS.encode(stream.encoding or "utf-8")
         marks = BLOCKS
@@ -113,23 +139,27 @@ def draw_chart(answer: Drawable, confidence: Fraction) -> None:
         key += f"; {name} has no interval"
     else:
         key += f", {marks[0]} and {marks[2]} at the ends of its {level(confidence)} interval"
-    page = [text(""), text(name, "bold"), *map(text, lines), *(text(line, "dim") for line in (*more, key))]
+    head = text(name, "bold").append_text(text(f" by {visible(' · '.join(keys))}" if keys else ""))
+    page = [text(""), head, *map(text, lines), *(text(line, "dim") for line in (*more, key))]
     stream.write(rendered(stream, *page))
 
 
-def bars_of(answer: Drawable, confidence: Fraction) -> tuple[str, list[Bar]]:
+def bars_of(answer: Drawable, confidence: Fraction, shown: Sequence[Mapping[str, Cell]]) -> tuple[str, list[Bar]]:
     """Return the name and the numbers of the first noisy column of numbers.
+
+    Args:
+        shown: The rows, with keys as people read them.
 
     Raises:
         InvalidParameter: If there is none.
     """
-    intervals, rows = answer.interval(confidence), answer.rows()
-    name = next((name for name in answer.columns if name in intervals and intervals[name][0].dtype.kind != "M"), None)
+    intervals = answer.interval(confidence)
+    name = next((name for name in answer.columns if name in intervals and intervals[name][0].dtype.kind != TIMES), None)
     if name is None:
         raise InvalidParameter("Lapwing cannot draw a chart, because no column of this result is a noisy number.")
     keys = [column for column in answer.columns if column not in intervals]
     low, high = intervals[name]
-    values = [row[name] for row in rows]
+    values = [row[name] for row in shown]
     return name, [
         Bar(
             label=visible(" · ".join(plain(row[key]) for key in keys)),
@@ -138,7 +168,7 @@ def bars_of(answer: Drawable, confidence: Fraction) -> tuple[str, list[Bar]]:
             high=float(high[at]),
             text=f"{number}{margin}",
         )
-        for at, (row, (number, margin)) in enumerate(zip(rows, with_margins(values, low, high), strict=True))
+        for at, (row, (number, margin)) in enumerate(zip(shown, with_margins(values, low, high), strict=True))
     ]
 
 

@@ -23,6 +23,7 @@ from lapwing.cli.asking import (
 )
 from lapwing.cli.charts import HELP_DRAWN, HERE, make_chart, require_chart
 from lapwing.cli.console import note, on_terminal
+from lapwing.cli.described import described
 from lapwing.cli.first_contact import FileProtectionOptions, PricedText, open_asked, question_of, split_asked
 from lapwing.cli.question import Stopped, ignore_interrupts, require_at_most_one
 from lapwing.errors import Fault, InvalidParameter
@@ -40,6 +41,7 @@ Examples:
   lapwing query "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan" --epsilon 0.5
   lapwing query "SELECT COUNT(*) AS n FROM visits" --error 50 --format json
   lapwing query "SELECT AVG(age) AS m FROM visits" --epsilon 0.5 --population
+  lapwing query "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex" --epsilon 0.5 --labels
   lapwing query - --epsilon 0.5 -o result.csv < query.sql
   lapwing query "SELECT COUNT(*) AS n FROM visits" --epsilon 0.5 --server https://dp.example.org
   lapwing query visits.csv "SELECT COUNT(*) AS n FROM visits" --epsilon 0.5 \\
@@ -94,6 +96,9 @@ class ResultFormatOptions:
         None
     )
     plot: Annotated[Path | None, typer.Option("--plot", metavar="[FILE]", help=HELP_DRAWN)] = None
+    labels: Annotated[
+        bool, typer.Option("--labels", help="Show the labels of the catalog in place of codes. Charts always do.")
+    ] = False
     verbose: options.Verbose = False
 
     def chosen(self) -> Format:
@@ -187,9 +192,12 @@ def _write(
     """
     try:
         shown = answer if drawn is None else drawn(answer)
-        write(shown, form, level, writing.output)
+        told = described(answer, session, labels=writing.labels, shown=shown)
+        if writing.labels and (told is None or not told.has_labels):
+            note("note", "the catalog has no labels for the columns of this result.")
+        write(told or shown, form, level, writing.output)
         if writing.plot is not None:
-            make_chart(answer, writing.plot, level)
+            make_chart(answer, writing.plot, level, told)
         say(shown, session, besides(shown.notes, known), writing.output, verbose=writing.verbose)
     except KeyboardInterrupt:
         ignore_interrupts()

@@ -35,6 +35,7 @@ class RemoteAnswer:
     """A noisy table that a server keeps: what `Answer` says of itself, and `id`, by which it is opened again.
 
     `delayed` says that the answer left later than it should, by the service's count (`docs/theory/deadlines.md`).
+    `keys` are its columns without noise, and `key_columns` says which declared column each of these is.
     """
 
     def __init__(
@@ -50,7 +51,8 @@ class RemoteAnswer:
         self.notes: tuple[str, ...] = notes_in(document)
         self.types: Mapping[str, str] = document["types"]
         self._rows: list[dict[str, Any]] = document["rows"]
-        self._keys: Sequence[str] = document.get("keys", ())
+        self.keys: tuple[str, ...] = tuple(document.get("keys", ()))
+        self.key_columns: Mapping[str, Mapping[str, str]] = document.get("key_columns") or {}
         self._facts: Sequence[Mapping[str, Any]] | None = document.get("facts")
         self._opened = exact(document["confidence"], "confidence")
         self._intervals = {self._opened: self._read(document["intervals"])}
@@ -158,7 +160,7 @@ class RemoteAnswer:
     def plot(self, column: str | None = None, *, confidence: Number = USUAL_CONFIDENCE) -> Plot:
         """Return a bar chart with intervals of one noisy column of numbers, as `Answer.plot` does."""
         intervals = {name: ends for name, ends in self.interval(confidence).items() if self.types[name] in NUMERIC}
-        return bars(self.rows(), intervals, keys=self._keys, column=column, confidence=confidence)
+        return bars(self.rows(), intervals, keys=self.keys, column=column, confidence=confidence)
 
     def _read(self, intervals: Mapping[str, Mapping[str, Sequence[object]]]) -> dict[str, tuple[EndArray, EndArray]]:
         return {name: _ends(ends, self.types[name]) for name, ends in intervals.items()}

@@ -98,6 +98,7 @@ def bars_with_intervals(
     title: str,
     faint: str | None = None,
     confidence: Fraction | float | None = None,
+    key_titles: Mapping[str, str] | None = None,
 ) -> Plot:
     """Draw one bar a row, with the interval of its noise as a rule across its end.
 
@@ -109,14 +110,20 @@ def bars_with_intervals(
         high: The fields of the bar's end and of the interval's ends.
         faint: The field that is true of bars that cannot be told from 0, which are pale and have a question mark.
         confidence: Of the intervals, which the caption names.
+        key_titles: What stands beside the values of a key, where that is not its name.
     """
+    titles = {key: key for key in keys} | dict(key_titles or {})
     joined = [*keys[:1], *keys[2:]]  # all but the one that is shown as colour
     axis, colour = " · ".join(joined), keys[1] if len(keys) > 1 else None
     data = [{**row, axis: " · ".join(str(row[key]) for key in joined)} for row in rows] if keys else list(rows)
-    x: dict[str, Any] = {"field": axis, "type": "nominal", "sort": None, "title": axis} if keys else {"value": 20}
+    x: dict[str, Any] = {"field": axis, "type": "nominal", "sort": None} if keys else {"value": 20}
+    if keys:
+        x["title"] = " · ".join(titles[key] for key in joined)
     encoding: dict[str, Any] = {"x": x}
     if colour:
         encoding |= {"color": {"field": colour, "type": "nominal"}, "xOffset": {"field": colour}}
+        if colour != titles[colour]:
+            encoding["color"]["title"] = titles[colour]
     height: dict[str, Any] = {"y": {"field": value, "type": "quantitative"}}
     bar = {"mark": {"type": "bar", "opacity": 0.7}, "encoding": height}
     ends = {"y": _amount(low, value), "y2": {"field": high}, "color": {"value": "black"}}

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from lapwing.documents.chart_options import ChartOptions
+from lapwing.documents.key_texts import labels_in, texts_of
 from lapwing.errors import InvalidParameter
 from lapwing.server.console import templates
 from lapwing.server.console.answer_table import cells_of, ordered
@@ -18,7 +19,6 @@ from lapwing.server.console.charts.answer_chart import chart_of, columns_of
 from lapwing.server.console.charts.chart import NARROW
 from lapwing.server.console.charts.drawings import MOST_BARS
 from lapwing.server.console.charts.scales import log_scale_of, scale_of
-from lapwing.server.console.labels import labels_of
 from lapwing.server.console.templates import all_templates
 
 
@@ -96,7 +96,7 @@ def test_labels_go_by_what_the_catalog_says_now() -> None:
     columns = {"sex": {"type": "integer", "labels": {"1": "male"}}, "age": {"type": "integer"}}
     dataset = {"tables": [{"name": "visits", "columns": columns}]}
     of = {name: {"table": "visits", "column": name} for name in ("sex", "age", "gone")}
-    assert labels_of({**of, "s": of["sex"], "t": {"table": "none", "column": "sex"}}, dataset) == {
+    assert labels_in(texts_of({**of, "s": of["sex"], "t": {"table": "none", "column": "sex"}}, dataset)) == {
         "sex": {"1": "male"},
         "s": {"1": "male"},
     }

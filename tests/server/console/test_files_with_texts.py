@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lapwing.server.console.answer.files import with_labels_for_codes, with_texts
-from lapwing.server.console.labels import label_of
+from lapwing.documents.key_texts import label_of
+from lapwing.documents.tables_with_texts import with_labels_for_codes, with_texts
 from tests.server.console.test_asking import priced
 from tests.support.server.browsing import Visitor, visitor
 from tests.support.server.world import World

@@ -85,6 +85,7 @@ class SqlCompleter(Completer):
             ".explain": (*switch, "SELECT"),
             ".mode": MODES,
             ".verbose": switch,
+            ".labels": switch,
             ".timer": switch,
             ".schema": self._tables,
             ".width": ("auto",),

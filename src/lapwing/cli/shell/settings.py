@@ -26,6 +26,7 @@ class ShellSettings:
     explains: bool = False
     verbose: bool = False
     timed: bool = False
+    labels: bool = False
     mode: Format = Format.table
     confidence: Fraction = asking.USUAL_CONFIDENCE
 
@@ -51,6 +52,7 @@ SHOWN: Final[Mapping[str, Callable[[ShellSettings], str]]] = {
     ".label": lambda settings: settings.label or "off",
     ".explain": lambda settings: _switch(settings.explains),
     ".verbose": lambda settings: _switch(settings.verbose),
+    ".labels": lambda settings: _switch(settings.labels),
     ".timer": lambda settings: _switch(settings.timed),
     ".mode": lambda settings: settings.mode.value,
     ".width": lambda _: "auto" if (width := WIDTH.get()) is None else str(width),

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final, final
 from lapwing.catalog.suggestions import meant
 from lapwing.cli import asking, budget, describe, explain, figures, options, tables
 from lapwing.cli.answer_formats import Format, require_xlsx
-from lapwing.cli.charts import draw_chart
+from lapwing.cli.charts import chart_of, draw_chart
 from lapwing.cli.console import WIDEST, WIDTH, labelled, note, show, text
+from lapwing.cli.described import described
 from lapwing.cli.first_contact import PricedText
 from lapwing.cli.shell.settings import MODES, SHOWN, ShellSettings
 from lapwing.cli.shell.statements import WORDS, is_command, numbered
@@ -21,6 +22,7 @@ from lapwing.plots.files import require_suffix
 if TYPE_CHECKING:
     from lapwing.answer import Answer
     from lapwing.client import RemoteAnswer, RemoteSession
+    from lapwing.documents.described_answer import DescribedAnswer
     from lapwing.session import Session
 
 MOST_FILES: Final = 8
@@ -89,7 +91,7 @@ class Shell:
             signal.signal(signal.SIGINT, handler)  # who asks ignores it to say what was charged; here more is asked
             self._look_at_budget()
         self._answer = answer
-        asking.write(answer, asked.mode, asked.confidence, None)
+        asking.write(self._told(answer) or answer, asked.mode, asked.confidence, None)
         notes = [note for note in answer.notes if note not in self._said]
         asking.say(answer, self.session, notes, None, verbose=asked.verbose)
         self._said.update(answer.notes)
@@ -251,12 +253,12 @@ class Shell:
         """Draw a chart of the last answer, or write it to a file."""
         answer = self._last()
         if not name:
-            draw_chart(answer, self.settings.confidence)
+            draw_chart(answer, self.settings.confidence, self._told(answer))
             return
         file = Path(name).expanduser()
         require_suffix(file, "The chart's file")
         asking.require_writable(file, self.session)
-        answer.plot(confidence=self.settings.confidence).save(file)
+        chart_of(answer, self.settings.confidence, self._told(answer)).save(file)
         note("written", str(file))
 
     def save(self, name: str) -> None:
@@ -269,12 +271,19 @@ class Shell:
         if form is Format.xlsx:
             require_xlsx()
         asking.require_writable(file, self.session)
-        asking.write(answer, form, self.settings.confidence, file)
+        asking.write(self._told(answer) or answer, form, self.settings.confidence, file)
         note("written", str(file))
+
+    def labels(self, text: str) -> None:
+        """Show labels in place of codes, or no more."""
+        self.settings.labels = _switch(".labels", text)
 
     def quit(self, _: str) -> None:
         """End the shell."""
         self.ended = True
+
+    def _told(self, answer: "Answer | RemoteAnswer") -> "DescribedAnswer | None":
+        return described(answer, self.session, labels=self.settings.labels)
 
     def _last(self) -> "Answer | RemoteAnswer":
         """Return the last answer."""
@@ -315,6 +324,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ".plot": Command("[FILE]", "Draw the last result here, or write .svg, .png, .html or .json.", Shell.plot),
     ".save": Command("FILE", "Write the last result: .csv, .json, .md, .arrow, .parquet or .xlsx.", Shell.save),
     ".mode": Command(" | ".join(MODES), "Set how results are written.", Shell.mode),
+    ".labels": Command("on | off", "Show the labels of the catalog in place of codes.", Shell.labels),
     ".width": Command("100 | auto", "Set how many characters a line has.", Shell.width),
     ".timer": Command("on | off", "Show how long each query takes.", Shell.timer),
     ".verbose": Command("on | off", "Also show each cost in the unit of the ledger.", Shell.verbose),
@@ -324,7 +334,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Data": (".tables", ".describe", ".schema"),
     "Queries": (".epsilon", ".error", ".delta", ".confidence", ".label", ".explain", ".read"),
-    "Results": (".plot", ".save", ".mode", ".width", ".timer", ".verbose"),
+    "Results": (".plot", ".save", ".mode", ".labels", ".width", ".timer", ".verbose"),
     "Budget": (".budget", ".history"),
     "Shell": (".help", ".quit"),
 }

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from lapwing.answer.notes import REFINED
 from lapwing.documents.answer_document import codes_of, notes_in
 from lapwing.documents.chart_options import KINDS, NAMES, ORDERS, ChartOptions
+from lapwing.documents.tables_with_texts import with_labels_for_codes, with_texts
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import read
 from lapwing.privacy.measures import from_record
@@ -21,8 +22,6 @@ from lapwing.server.console.answer.files import (
     picture_of,
     snippets,
     table_of,
-    with_labels_for_codes,
-    with_texts,
 )
 from lapwing.server.console.answer.workbook import KIND, can_write, workbook_of
 from lapwing.server.console.answer_table import cells_of, numeric_columns, ordered

@@ -9,7 +9,6 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 from lapwing.server.console.inside import ApiRefusal
-from lapwing.server.console.labels import LABELS, TEXTS, label_of
 from lapwing.server.problems import problem
 from lapwing.server.responses import ARROW
 
@@ -82,34 +81,6 @@ TABLES: Final[Mapping[str, tuple[str, Callable[["pa.Table"], bytes]]]] = {
     "arrow": (ARROW, arrow_of),
 }
 """By the ending of a file: what it is, and how a table becomes it."""
-
-
-def with_texts(table: "pa.Table", document: Mapping[str, Any]) -> "pa.Table":
-    """Return a table whose fields have the texts of their columns as metadata; labels are JSON, by the text of a value.
-
-    Args:
-        document: Of the answer, with what `with_labels` adds.
-    """
-    schema = table.schema
-    for place, field in enumerate(schema):
-        texts = document.get(TEXTS, {}).get(field.name)
-        if texts:
-            words = {**texts, LABELS: json.dumps(texts[LABELS], ensure_ascii=False)} if LABELS in texts else texts
-            schema = schema.set(place, field.with_metadata({**(field.metadata or {}), **words}))
-    return table.cast(schema)
-
-
-def with_labels_for_codes(table: "pa.Table", document: Mapping[str, Any]) -> "pa.Table":
-    """Return a table with the label in place of each value that has one; arguments as `with_texts`."""
-    import pyarrow as pa
-
-    for place, name in enumerate(table.column_names):
-        if document.get(LABELS, {}).get(name):
-            codes = table.column(place).cast(pa.string()).to_pylist()
-            labels = [label_of(document, name, row[name]) for row in document["rows"]]
-            shown = [code if label is None else label for code, label in zip(codes, labels, strict=True)]
-            table = table.set_column(place, name, pa.array(shown, pa.string()))
-    return table
 
 
 def picture_of(drawn: str) -> bytes:

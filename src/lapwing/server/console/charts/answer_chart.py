@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from lapwing.documents.chart_options import ChartOptions
+from lapwing.documents.key_texts import LABELS, label_of
 from lapwing.privacy.figures import level, plain
 from lapwing.server.console.answer_table import NUMERIC, column_of
 from lapwing.server.console.charts.chart import NARROW, WIDE, Chart, LegendEntry, Point, Shown, Size
@@ -26,7 +27,6 @@ from lapwing.server.console.charts.drawings import (
     histogram,
     line,
 )
-from lapwing.server.console.labels import LABELS, label_of
 
 USUAL: Final = ChartOptions()
 FEWEST_POINTS: Final = 7

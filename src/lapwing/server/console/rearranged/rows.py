@@ -41,9 +41,9 @@ from statistics import NormalDist
 from typing import Any, Final, Literal, NamedTuple, final
 
 from lapwing.answer.notes import CHOSEN_KEYS
+from lapwing.documents.key_texts import LABELS, label_of
 from lapwing.server.console.answer_table import NUMERIC
 from lapwing.server.console.charts.answer_chart import adds_up
-from lapwing.server.console.labels import LABELS, label_of
 
 CHANCE: Final = 0.05
 """That the sum is outside of its interval, at most."""

@@ -1,0 +1,59 @@
+"""Texts of the data dictionary about the keys of an answer, by the names that the answer has for these."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+LABELS: Final = "labels"
+"""Where a document has them: for a column of the answer, the label by the text of the value."""
+TEXTS: Final = "texts"
+"""Where a document has all texts of the columns of the answer, by their names."""
+OF_COLUMN: Final = ("title", "description", "unit", LABELS)
+
+
+def texts_of(declared: Mapping[str, Mapping[str, str]], dataset: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the title, description, unit and labels of declared columns, by the names that an answer has for these.
+
+    Args:
+        declared: `key_columns` of an answer.
+        dataset: The document of its data set.
+    """
+    columns = {table["name"]: table["columns"] for table in dataset["tables"]}
+    found = dict[str, dict[str, Any]]()
+    for name, place in declared.items():
+        facts = columns.get(place["table"], {}).get(place["column"], {})
+        texts = {key: facts[key] for key in OF_COLUMN if facts.get(key)}
+        if texts:
+            found[name] = texts
+    return found
+
+
+def labels_in(texts: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, str]]:
+    """Return the labels among the texts of columns."""
+    return {name: said[LABELS] for name, said in texts.items() if LABELS in said}
+
+
+def label_of(document: Mapping[str, Any], column: str, value: Any) -> str | None:
+    """Return the label of a value in a column of an answer; None without one.
+
+    >>> document = {"labels": {"sex": {"1": "male"}, "paid": {"true": "yes"}}}
+    >>> label_of(document, "sex", 1), label_of(document, "paid", True), label_of(document, "sex", 2)
+    ('male', 'yes', None)
+    """
+    labels = document.get(LABELS, {}).get(column)
+    if not labels or value is None:
+        return None
+    label: str | None = labels.get(str(value).lower() if isinstance(value, bool) else str(value))
+    return label
+
+
+def titles_in(texts: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return what stands beside the values of columns that have a title or a unit.
+
+    >>> titles_in({"age": {"title": "Age", "unit": "years"}, "w": {"unit": "kg"}, "sex": {"labels": {"1": "male"}}})
+    {'age': 'Age (years)', 'w': 'w (kg)'}
+    """
+    return {
+        name: said.get("title", name) + (f" ({said['unit']})" if "unit" in said else "")
+        for name, said in texts.items()
+        if "title" in said or "unit" in said
+    }
