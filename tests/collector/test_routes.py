@@ -93,7 +93,7 @@ def test_what_is_wrong_is_refused_with_a_reason(address: str) -> None:
     assert ask(f"{address}/{'0' * 32}/task")[0] == 404
     assert ask(f"{address}/{'0' * 32}/reports", b"x")[0] == 404
     assert ask(f"{address}/{COIN.id}/reports", method="GET")[0] == 405
-    for data in (b"x" * (routes.MOST_BODY + 1), b"\n" * (MOST_LINES + 1)):
+    for data in (b"x" * (routes.MOST_BODY + 1), b"\n" * (MOST_LINES + 1), b"\n" * MOST_LINES + b"x"):
         status, _, told = ask(f"{address}/{COIN.id}/reports", data)
         assert (status, told["code"]) == (422, "invalid_parameter")
     for wrong in ("0", "1", "nan", "x", "-1", "inf"):

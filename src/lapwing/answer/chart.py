@@ -42,7 +42,7 @@ def bars(
         intervals: The ends of each noisy column of numbers.
         keys: The columns that are keys.
         confidence: Of the intervals.
-        key_titles: What stands beside the values of a key, where that is not its name.
+        key_titles: The title beside the values of a key, if it is not the name of the key.
 
     Raises:
         InvalidParameter: If there is no such noisy column.

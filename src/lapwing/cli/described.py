@@ -1,4 +1,4 @@
-"""What the catalog says of the keys of an answer, here or from what a server describes, to be written with it."""
+"""The texts of the catalog for the keys of an answer, of this machine or of a server, as exports write them."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any

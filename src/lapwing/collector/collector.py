@@ -159,7 +159,7 @@ class Collector:
             InvalidParameter: For too many lines.
         """
         self.require_open()
-        if body.count(b"\n") > MOST_LINES:
+        if body.count(b"\n") + (not body.endswith(b"\n")) > MOST_LINES:
             raise InvalidParameter(f"A request has at most {MOST_LINES:,} reports; send several.")
         answer: Future[Receipt] = Future()
         self._queue.put(_Brought(body, answer))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @final
 class DescribedAnswer:
-    """What `AnswerShown` asks of an answer, with the texts of its keys.
+    """An `AnswerShown` with the texts of its keys.
 
     Args:
         keys: The columns without noise.

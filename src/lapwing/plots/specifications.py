@@ -110,7 +110,7 @@ def bars_with_intervals(
         high: The fields of the bar's end and of the interval's ends.
         faint: The field that is true of bars that cannot be told from 0, which are pale and have a question mark.
         confidence: Of the intervals, which the caption names.
-        key_titles: What stands beside the values of a key, where that is not its name.
+        key_titles: The title beside the values of a key, if it is not the name of the key.
     """
     titles = {key: key for key in keys} | dict(key_titles or {})
     joined = [*keys[:1], *keys[2:]]  # all but the one that is shown as colour
