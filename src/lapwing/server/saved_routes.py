@@ -17,9 +17,11 @@ from lapwing.server.responses import described_by, json_response
 from lapwing.server.routing import ASKER, READER, OfService, new_router
 from lapwing.server.saved import SavedItem
 from lapwing.server.service import Service
+from lapwing.server.tile_text import lines_of
 
 MOST_TILES: Final = 40
 LONGEST_TITLE: Final = 120
+LONGEST_TEXT: Final = 4_000
 
 
 class SavedQuestion(Body):
@@ -31,8 +33,13 @@ class SavedQuestion(Body):
 
 
 class Tile(Body):
-    """A part of a dashboard: an answer or a monitor, and its chart: type, columns, order, log scale, reference line."""
+    """A part of a dashboard, in a width: a text, or an answer or a monitor. The other fields are about its chart.
 
+    A text is shown as it is, with its paragraphs and lists; it is no HTML.
+    """
+
+    text: Annotated[Text, Field(min_length=1, max_length=LONGEST_TEXT)] | None = None
+    width: Literal["third", "half", "full"] | None = None
     answer: Annotated[Text, Field(min_length=1, max_length=64)] | None = None
     monitor: Name | None = None
     column: Annotated[Text, Field(min_length=1, max_length=1000)] | None = None
@@ -64,8 +71,10 @@ class SavedBody(Body):
         if self.question is not None:
             return {"question": self.question.model_dump(mode="json", exclude_none=True)}
         tiles = self.tiles or []
-        if any((tile.answer is None) == (tile.monitor is None) for tile in tiles):
-            raise InvalidParameter("A tile is either of an answer or of a monitor.")
+        if any([tile.answer, tile.monitor, tile.text].count(None) != 2 for tile in tiles):
+            raise InvalidParameter("A tile is of one thing: an answer, a monitor or a text.")
+        if any(tile.text is not None and not lines_of(tile.text) for tile in tiles):
+            raise InvalidParameter("A text on a dashboard has some words.")
         for tile in tiles:
             ChartOptions.from_texts(tile.model_dump(mode="json"))  # which refuses what no chart can have
         return {"tiles": [tile.model_dump(mode="json", exclude_none=True) for tile in tiles]}

@@ -64,6 +64,7 @@ PAGES: Final = {
     "invited": "/console/people/emil", "requests": "/console/requests",
 }  # fmt: skip
 
+TEXT: Final = "The ward counts visits.\n- Each number has noise.\n- The ± says how much.\n\n" + "long" * 60
 RUNS_OVER: Final = """
     const wider = (element) => element.scrollWidth > element.clientWidth;
     const boxes = [...document.querySelectorAll(".scroll, .tabs, .global, .card")];
@@ -106,6 +107,7 @@ def kept(world: World, answers: dict[str, str]) -> str:
         for _ in zip(range(5), made.run(replay=True), strict=False):
             pass
     tiles = [{"answer": path.rpartition("/")[2]} for path in answers.values()]
+    tiles += [{"text": TEXT, "title": "How to read this", "width": "full"}, {**tiles[0], "width": "third"}]
     path = "/v1/datasets/open/saved"
     saved = {"title": "Visits by plan", "question": {"sql": ANSWERS["bars"], "epsilon": 0.5}, "shared": True}
     world.ask("POST", path, "carol", saved)

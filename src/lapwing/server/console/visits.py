@@ -58,11 +58,15 @@ class PageRequest:
         toast: Toast | None = getattr(self.request.state, "toast", None)
         return None if toast is None else toast.stored
 
-    def tell(self, toast: Toast) -> Response:
-        """Lead the browser to a page that says what was done, under an address that the page has this once."""
+    def tell(self, toast: Toast, element: str = "") -> Response:
+        """Lead the browser to a page that says what was done, under an address that the page has this once.
+
+        Args:
+            element: The id of the element that browsers scroll to, and give the focus if it can have it.
+        """
         told = replace(toast, at=f"{toast.at}?done={new_name()[:12]}")
         self.request.state.toast = told
-        return redirect(told.at)
+        return redirect(f"{told.at}#{element}" if element else told.at)
 
     def show(self, template: str, /, status: int = 200, **facts: Any) -> HTMLResponse:
         """Return a page; of a refused form with the error at its field, if the page has the field."""

@@ -7,14 +7,14 @@ the same.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
 
-from lapwing.documents.chart_options import NAMES
 from lapwing.server.console.acting import act, renamed
 from lapwing.server.console.ask.question import single
+from lapwing.server.console.dashboards.changing import USUAL_WIDTH, WIDTHS, Change, change_in, tile_in
 from lapwing.server.console.dashboards.monitors import all_monitors_of, monitors_of
 from lapwing.server.console.dashboards.tiles import newest_of, tile_of
 from lapwing.server.console.inside import ApiRefusal
@@ -38,7 +38,6 @@ ANSWERS: Final = 100
 """The latest of one's own, which a dashboard proposes to put on it."""
 STREAMS: Final = 100
 """At once, of all people: each looks into the files of its monitors."""
-TILE: Final = ("answer", "monitor", *NAMES)
 _open: Final = [0]
 
 
@@ -88,6 +87,8 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         monitors=monitors,
         answers=[{**answer, "request": single(answer["request"])} for answer in answers if answer["id"] not in there],
         alone=False,
+        widths=WIDTHS,
+        usual_width=USUAL_WIDTH,
         live=any("monitor" in tile for tile in item["tiles"]),
         refused=refused,
     )
@@ -134,13 +135,14 @@ async def _changes(visit: PageRequest, item: dict[str, Any]) -> AsyncIterator[st
 
 
 async def add(visit: PageRequest) -> Response:
-    """Put an answer or a monitor on a dashboard, or make a new one."""
+    """Put an answer, a monitor or a text on a dashboard, or make a new one."""
     dataset, form = visit.part("dataset"), visit.form
-    tile = _tile(form)
-    tiles = [tile] if "answer" in tile or "monitor" in tile else []
+    tile = tile_in(form)
+    tiles = [tile] if any(name in tile for name in ("answer", "monitor", "text")) else []
     if form.get("dashboard"):
         item = await visit.api.get("saved", form["dashboard"])
-        return await _changed(visit, item, [*item.get("tiles", []), *tiles], f"Added to {named(item['title'])}.")
+        said = f"Added to {named(item['title'])}." if tiles else "Nothing was added."
+        return await _changed(visit, Change(item={**item, "tiles": [*item.get("tiles", []), *tiles]}, said=said))
     name = form.get("name", "").strip() or "Dashboard"
     body = {"title": name, "tiles": tiles, "shared": "shared" in form}
     try:
@@ -151,70 +153,24 @@ async def add(visit: PageRequest) -> Response:
 
 
 async def change(visit: PageRequest) -> Response:
-    """Move a tile forward, take one away, give another name, share it or not."""
-    item, form = await _dashboard(visit), visit.form
-    tiles, place = list(item["tiles"]), form.get("place", "")
-    at = int(place) if place.isascii() and place.isdigit() and int(place) < len(tiles) else None
-    what, said, undo = form.get("what"), "", dict[str, str]()
-    if what == "take" and at is not None:
-        said, undo = "Removed the tile.", {"what": "put", "place": str(at), **_texts_of(tiles.pop(at))}
-    elif what == "put":
-        tiles.insert(len(tiles) if at is None else at, _tile(form))
-        said = "The tile is back."
-    elif what == "forward" and at:
-        tiles[at - 1], tiles[at] = tiles[at], tiles[at - 1]
-        said, undo = "Moved the tile up.", {"what": "forward", "place": str(at)}
-    elif what == "name":
-        said, undo = "Renamed the dashboard.", {"what": "name", "name": item["title"]}
-        item = {**item, "title": form.get("name", "").strip() or item["title"]}
-    elif what in ("share", "keep"):
-        item = {**item, "team": what == "share"}
-        said, undo = "", {"what": "keep" if what == "share" else "share"}
-    return await _changed(visit, item, tiles, said, undo)
+    """Move a tile, take one away, set its title, text and width, give the dashboard another name, share it or not."""
+    return await _changed(visit, change_in(await _dashboard(visit), visit.form))
 
 
-def _tile(form: Mapping[str, str]) -> dict[str, Any]:
-    """Return the tile that a form states."""
-    tile: dict[str, Any] = {name: form[name].strip() for name in TILE if form.get(name, "").strip()}
-    if "log" in tile:
-        tile["log"] = tile["log"] == "1"
-    if "line" in tile:
-        try:
-            tile["line"] = float(tile["line"])
-        except ValueError:
-            raise ApiRefusal(problem("invalid_parameter", 422, "A reference line is at a number.", "line")) from None
-    return tile
-
-
-def _texts_of(tile: Mapping[str, Any]) -> dict[str, str]:
-    """Return the fields of a form that states a tile."""
-    return {name: "1" if value is True else "" if value is False else str(value) for name, value in tile.items()}
-
-
-async def _changed(
-    visit: PageRequest, item: dict[str, Any], tiles: list[Any], said: str, undo: Mapping[str, str] | None = None
-) -> Response:
-    """Change a dashboard, and show it with what was done.
-
-    Args:
-        said: Empty if it was shared, or not any more.
-        undo: The fields of the form that undoes it, if one does.
-    """
-    body = {"title": item["title"], "tiles": tiles, "shared": bool(item["team"])}
+async def _changed(visit: PageRequest, change: Change) -> Response:
+    """Change a dashboard, and show it with what was done."""
+    item, undo = change.item, change.undo
+    body = {"title": item["title"], "tiles": item["tiles"], "shared": bool(item["team"])}
     here = f"/console/dashboards/{segment(item['id'])}"
-
-    async def again(visit: PageRequest, refused: Problem) -> Response:
-        if "dashboard" in visit.request.path_params:
-            return await show(visit, refused)
-        return await show_all(visit, refused)
-
     try:
         changed = (await visit.api.send("PUT", "saved", item["id"], body=body)).document
     except ApiRefusal as refusal:
-        return await again(visit, renamed(refusal.document, {"title": "name"}))
-    if not said:
+        refused = renamed(refusal.document, {"title": "name"})
+        return await (show if "dashboard" in visit.request.path_params else show_all)(visit, refused)
+    if not change.said:
         return visit.tell(shared_toast(here, item["title"], changed["team"], f"{here}/change"))
-    return visit.tell(Toast(at=here, text=said, action=f"{here}/change" if undo else "", fields=undo or {}))
+    toast = Toast(at=here, text=change.said, action=f"{here}/change" if undo else "", fields=undo)
+    return visit.tell(toast, change.button)
 
 
 async def _dashboard(visit: PageRequest) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""Tiles of a dashboard: an answer or a monitor, as a chart or as figures, each with its intervals.
+"""Tiles of a dashboard: an answer or a monitor, as a chart or as figures, each with its intervals; or a text.
 
-What a tile shows was bought before. An answer is opened as it was given, and of a monitor what it has released is read:
-both are requests that cannot charge anything.
+Results of a tile were bought before. An answer is opened as it was given, and of a monitor what it has released
+is read: both are requests that cannot charge anything.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
 from lapwing.documents.chart_options import ChartOptions
@@ -15,10 +15,12 @@ from lapwing.server.console.answer_table import CellText, cells_of
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.charts.chart import Chart
+from lapwing.server.console.dashboards.changing import USUAL_WIDTH
 from lapwing.server.console.dashboards.monitors import MonitorShown, monitor_shown
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
 from lapwing.server.console.visits import PageRequest
+from lapwing.server.tile_text import TextBlock, blocks_of
 
 TICKS: Final = 60
 """Of a monitor, in a line over time: the latest."""
@@ -35,6 +37,8 @@ class TileShown:
         figures: Of an answer of one row, each with its name.
         problem: Why there is nothing to see.
         monitor: How it stands, of a monitor.
+        text: Of a text, its paragraphs and lists.
+        width: One of `changing.WIDTHS`.
     """
 
     place: int
@@ -46,13 +50,21 @@ class TileShown:
     figures: tuple[tuple[str, CellText], ...]
     problem: str
     monitor: MonitorShown | None = None
+    text: Sequence[TextBlock] = ()
+    width: str = USUAL_WIDTH
 
 
 async def tile_of(visit: PageRequest, dataset: str, place: int, tile: Mapping[str, Any]) -> TileShown:
     """Return a tile; of what cannot be opened, why."""
+    return replace(await _shown(visit, dataset, place, tile), width=tile.get("width", USUAL_WIDTH))
+
+
+async def _shown(visit: PageRequest, dataset: str, place: int, tile: Mapping[str, Any]) -> TileShown:
     try:
         if "answer" in tile:
             return await _answer(visit, place, tile)
+        if "text" in tile:
+            return _text(place, tile)
         return await _monitor(visit, dataset, place, tile)
     except (ApiRefusal, InvalidParameter) as refusal:
         title = tile.get("title") or tile.get("monitor") or "Result"
@@ -66,6 +78,13 @@ async def tile_of(visit: PageRequest, dataset: str, place: int, tile: Mapping[st
             figures=(),
             problem=refusal.document["detail"] if isinstance(refusal, ApiRefusal) else str(refusal),
         )
+
+
+def _text(place: int, tile: Mapping[str, Any]) -> TileShown:
+    text, title = blocks_of(tile["text"]), tile.get("title", "")
+    return TileShown(
+        place=place, title=title, link="", about="", newest=0, chart=None, figures=(), problem="", text=text
+    )
 
 
 async def newest_of(visit: PageRequest, dataset: str, tile: Mapping[str, Any]) -> int:

@@ -1,0 +1,123 @@
+"""Change a dashboard by its forms: pure functions of a dashboard and of the fields that a form sent."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, final
+
+from lapwing.documents.chart_options import NAMES
+from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.problems import problem
+
+SETTINGS: Final = ("title", "text", "width")
+"""The parts of a tile that its own form states. The other parts stay."""
+TILE: Final = ("answer", "monitor", "text", "width", *NAMES)
+WIDTHS: Final[Mapping[str, str]] = {"third": "A third", "half": "Half", "full": "Full"}
+"""The widths of a tile; a phone shows each over its full width."""
+USUAL_WIDTH: Final = "half"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A dashboard as a form changes it.
+
+    Args:
+        said: Says it; empty if the dashboard was shared, or not any more.
+        undo: The fields of the form that undoes it, if one does.
+        button: The id of the button that has the focus on the page that follows; empty for none.
+    """
+
+    item: Mapping[str, Any]
+    said: str = ""
+    undo: Mapping[str, str] = field(default_factory=dict)
+    button: str = ""
+
+
+def tile_in(form: Mapping[str, str]) -> dict[str, Any]:
+    """Return the tile that a form states.
+
+    Raises:
+        ApiRefusal: If a number is none.
+    """
+    tile: dict[str, Any] = {name: form[name].strip() for name in TILE if form.get(name, "").strip()}
+    if "log" in tile:
+        tile["log"] = tile["log"] == "1"
+    if "line" in tile:
+        try:
+            tile["line"] = float(tile["line"])
+        except ValueError:
+            raise ApiRefusal(problem("invalid_parameter", 422, "A reference line is at a number.", "line")) from None
+    return tile
+
+
+def fields_of(tile: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields of a form that states a tile."""
+    return {name: "1" if value is True else "" if value is False else str(value) for name, value in tile.items()}
+
+
+def change_in(item: Mapping[str, Any], form: Mapping[str, str]) -> Change:
+    """Return what a form changes of a dashboard; nothing if it names no tile of it."""
+    what, place = form.get("what", ""), form.get("place", "")
+    at = int(place) if place.isascii() and place.isdigit() and int(place) < len(item["tiles"]) else None
+    if what == "put":
+        return _put(item, len(item["tiles"]) if at is None else at, form)
+    if what == "name":
+        renamed = {**item, "title": form.get("name", "").strip() or item["title"]}
+        return Change(item=renamed, said="Renamed the dashboard.", undo={"what": "name", "name": item["title"]})
+    if what in ("share", "keep"):
+        undo = {"what": "keep" if what == "share" else "share"}
+        return Change(item={**item, "team": what == "share"}, undo=undo)
+    if what in _OF_A_TILE and at is not None:
+        return _OF_A_TILE[what](item, at, form)
+    return Change(item=item, said="Nothing was changed.")
+
+
+def _put(item: Mapping[str, Any], at: int, form: Mapping[str, str]) -> Change:
+    tiles = list(item["tiles"])
+    tiles.insert(at, tile_in(form))
+    return Change(item={**item, "tiles": tiles}, said="The tile is back.")
+
+
+def _take(item: Mapping[str, Any], at: int, _form: Mapping[str, str]) -> Change:
+    tiles = list(item["tiles"])
+    undo = {"what": "put", "place": str(at), **fields_of(tiles.pop(at))}
+    return Change(item={**item, "tiles": tiles}, said="Removed the tile.", undo=undo)
+
+
+def _swapped(item: Mapping[str, Any], first: int) -> dict[str, Any]:
+    tiles = list(item["tiles"])
+    tiles[first : first + 2] = reversed(tiles[first : first + 2])
+    return {**item, "tiles": tiles}
+
+
+def _up(item: Mapping[str, Any], at: int, _form: Mapping[str, str]) -> Change:
+    if at == 0:
+        return Change(item=item, said="This tile is the first.")
+    button = f"up-{at - 1}" if at > 1 else "down-0"
+    undo = {"what": "back", "place": str(at - 1)}
+    return Change(item=_swapped(item, at - 1), said="Moved the tile up.", undo=undo, button=button)
+
+
+def _down(item: Mapping[str, Any], at: int, _form: Mapping[str, str]) -> Change:
+    last = len(item["tiles"]) - 1
+    if at == last:
+        return Change(item=item, said="This tile is the last.")
+    button = f"down-{at + 1}" if at + 1 < last else f"up-{last}"
+    undo = {"what": "forward", "place": str(at + 1)}
+    return Change(item=_swapped(item, at), said="Moved the tile down.", undo=undo, button=button)
+
+
+def _set(item: Mapping[str, Any], at: int, form: Mapping[str, str]) -> Change:
+    tiles = list(item["tiles"])
+    before, stated = tiles[at], {name: form[name].strip() for name in SETTINGS if name in form}
+    tiles[at] = {name: value for name, value in {**before, **stated}.items() if value != ""}
+    undo = {"what": "set", "place": str(at), **{name: before.get(name, "") for name in stated}}
+    return Change(item={**item, "tiles": tiles}, said="Changed the tile.", undo=undo, button=f"settings-{at}")
+
+
+_OF_A_TILE: Final[Mapping[str, Callable[[Mapping[str, Any], int, Mapping[str, str]], Change]]] = {
+    "take": _take,
+    "forward": _up,
+    "back": _down,
+    "set": _set,
+}
