@@ -555,3 +555,28 @@ def test_many_people_from_a_csv(task: client.Task, folder: Path, run: Run) -> No
         assert run("local", "report", "task.toml", "--people", file, *more).status == 2
     (folder / "none.csv").write_text("answer\nyes\nmaybe\n")
     assert (run("local", "report", "task.toml", "--people", "none.csv").status) == 2
+
+
+def test_values_come_from_a_file(folder: Path, run: Run) -> None:
+    """Many values do not fit a command line; what a file may not have is refused by its option."""
+    values = [f"value {number}" for number in range(3000)]
+    (folder / "values.txt").write_text("\r\n".join(values) + "\n\n")
+    asked = (
+        "local",
+        "task",
+        "--question",
+        "Which?",
+        "--epsilon",
+        "1",
+        "--opens",
+        "2026-01-01",
+        "--closes",
+        "2099-12-31",
+    )
+    assert client.read_task(run(*asked, "--values", "values.txt").out).values == tuple(values)
+    for content in (b"one", b"a\na", b"\xff\nb"):
+        (folder / "values.txt").write_bytes(content)
+        outcome = run(*asked, "--values", "values.txt")
+        assert (outcome.status, outcome.out) == (2, "")
+        assert "--values" in outcome.err
+    assert run(*asked, "--values", "values.txt", "--value", "a", "--value", "b").status == 2

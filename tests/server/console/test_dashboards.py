@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from lapwing.server.console.dashboards.changing import Change, change_in
+from lapwing.server.console.dashboards.changing import DashboardChange, change_in
 from lapwing.server.console.forms import FIELD
 from tests.server.test_published import HOSTILE, Tags
 from tests.support.server.browsing import Shown, Visitor
@@ -26,7 +26,7 @@ def changed(who: Visitor, here: str, **fields: str) -> Shown:
     return who.post(f"{here}/change", {FIELD: who.secret(), **fields})
 
 
-def order(change: Change) -> str:
+def order(change: DashboardChange) -> str:
     return "".join(tile["text"] for tile in change.item["tiles"])
 
 

@@ -109,6 +109,10 @@ class TaskAnswerOptions:
     value: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="A possible answer; repeat for each.", show_default=False)
     ] = None
+    values: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead: a file of possible answers, one a line.", show_default=False),
+    ] = None
     text: Annotated[
         int | None, typer.Option(metavar="BYTES", help="Instead: any text of at most BYTES bytes.", show_default=False)
     ] = None
@@ -138,13 +142,26 @@ class TaskAnswerOptions:
             InvalidParameter: If a value is not allowed.
         """
         value, attribute = self.value or None, self.attribute or None
-        _check_one_kind({"--value": value, "--text": self.text, "--number": self.number, "--attribute": attribute})
+        given = {"--value": value, "--values": self.values}
+        _check_one_kind({**given, "--text": self.text, "--number": self.number, "--attribute": attribute})
         if value:
             options.check_values("--value", value)
         if not attribute:
             options.check_unused({"--joint": self.joint}, "without --attribute")
         if self.number is None and not attribute:
             options.check_unused({"--steps": self.steps != mechanisms.STEPS}, "without a number")
+
+    def listed(self) -> list[str]:
+        """Return the possible answers, if they are listed.
+
+        Raises:
+            InvalidParameter: If the file has one value, too many, or two the same.
+        """
+        if self.values is None:
+            return self.value or []
+        found = options.lines_of(self.values, "--values")
+        options.check_values("--values", found)
+        return found
 
 
 @app.command(epilog=TASK, short_help="Write a task: what is asked, and how answers are made noisy.")
@@ -182,7 +199,7 @@ def task(
             question, answers.attribute, answers.steps, epsilon, mechanism, terms, joint=answers.joint
         )
     else:
-        allowed = answers.value or (
+        allowed = answers.listed() or (
             mechanisms.text_of(answers.text or 0)
             if answers.number is None
             else mechanisms.number_of(answers.number, answers.steps)

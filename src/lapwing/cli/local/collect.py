@@ -12,7 +12,7 @@ import typer
 
 from lapwing.cli.console import note
 from lapwing.cli.local.estimate import read_task
-from lapwing.cli.local.estimate_views import candidates_of
+from lapwing.cli.local.task_options import lines_of
 from lapwing.cli.options import amount, part_of_one
 from lapwing.errors import InvalidParameter
 
@@ -117,7 +117,7 @@ def words_for(tasks: Sequence["Task"], candidates: Path | None) -> Sequence[str]
     """Return the words whose shares are estimated, refusing those that no task has a use for."""
     from lapwing.collector.tally import LOOKED_FOR
 
-    words = candidates_of(candidates)
+    words = None if candidates is None else lines_of(candidates, "--candidates")
     if words is not None and not any(asked.mechanism in LOOKED_FOR for asked in tasks):
         raise InvalidParameter("--candidates is for tasks for texts, and none is among these that has a use for them.")
     return words

@@ -11,9 +11,10 @@ from lapwing.cli.answer_formats import Format
 from lapwing.cli.charts import HELP, require_chart
 from lapwing.cli.console import note
 from lapwing.cli.local.estimate_options import EstimateOptions, Whom, draw_checks, reports_in
-from lapwing.cli.local.estimate_views import SHARES, VIEWS, candidates_of, said_of
+from lapwing.cli.local.estimate_views import SHARES, VIEWS, said_of
 from lapwing.cli.local.output import written_as
 from lapwing.cli.local.report_files import collected_from
+from lapwing.cli.local.task_options import lines_of
 from lapwing.cli.options import AS_USUAL, amount, between
 from lapwing.errors import InvalidParameter
 
@@ -71,7 +72,7 @@ def estimate(
         forged=forged,
         format=written_as(form),
         plot=plot,
-        candidates=candidates_of(candidates),
+        candidates=None if candidates is None else lines_of(candidates, "--candidates"),
     )
     view, kind, ignored = VIEWS.get(asked.mechanism, SHARES)
     options.refuse(kind, *ignored)

@@ -3,7 +3,6 @@
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
@@ -19,8 +18,6 @@ from lapwing.plots import bars_with_intervals, below_each_other
 if TYPE_CHECKING:
     from lapwing import local
 
-MOST_CANDIDATES: Final = 1 << 24
-"""Bytes of a file of candidates."""
 MOST_LIKELIHOODS: Final = 2_000_000
 """Reports times values up to which the likeliest shares are worth the time."""
 MOST_DRAWN: Final = 40
@@ -32,25 +29,6 @@ RECORD_COLUMNS: Final = (
     "question", "value", "reports", "estimate", "standard_error", "low", "high", "consistent", "seen"
 )  # fmt: skip
 TEXT_COLUMNS: Final = ("value", "share", "standard_error", "low", "high", "consistent", "significance", "seen")
-
-
-def candidates_of(file: Path | None) -> list[str] | None:
-    """Read words, one a line; empty lines are passed over.
-
-    Raises:
-        InvalidParameter: If the file is too long, or not in UTF-8.
-    """
-    if file is None:
-        return None
-    with file.open("rb") as opened:
-        data = opened.read(MOST_CANDIDATES + 1)
-    if len(data) > MOST_CANDIDATES:
-        raise InvalidParameter(f"The candidates have more than {MOST_CANDIDATES:,} bytes; list fewer.")
-    try:
-        lines = data.decode("utf-8").split("\n")
-    except UnicodeDecodeError:
-        raise InvalidParameter("The candidates are not a text in UTF-8, one word a line.") from None
-    return [word for word in (line.rstrip("\r") for line in lines) if word]
 
 
 # Shares of a list of values, or of words.

@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, final
+from typing import TYPE_CHECKING, Annotated, Final, final
 
 import typer
 
@@ -33,6 +33,8 @@ def day(option: str) -> Callable[[str], date]:
     return read
 
 
+MOST_LISTED: Final = 1 << 24
+"""Bytes of a file of values or candidates."""
 Question = Annotated[str, typer.Option(metavar="TEXT", help="What is asked.", show_default=False)]
 Opens = Annotated[date, typer.Option(parser=day("--opens"), metavar="DAY", help="The first day.")]
 Closes = Annotated[date, typer.Option(parser=day("--closes"), metavar="DAY", help="The last day.")]
@@ -96,6 +98,23 @@ def check_values(option: str, values: Sequence[str]) -> None:
     if not 2 <= len(values) <= MOST_VALUES or len(set(values)) < len(values):
         said = "one value" if len(values) == 1 else f"{len(values):,} values, {len(set(values)):,} of them different"
         raise InvalidParameter(f"{option} gives {said}; give 2 to {MOST_VALUES:,}, no two the same.")
+
+
+def lines_of(file: Path, option: str) -> list[str]:
+    """Read texts, one a line; empty lines are passed over.
+
+    Raises:
+        InvalidParameter: With the option, if the file is too long, or not in UTF-8.
+    """
+    with file.open("rb") as opened:
+        data = opened.read(MOST_LISTED + 1)
+    if len(data) > MOST_LISTED:
+        raise InvalidParameter(f"The file of {option} has more than {MOST_LISTED:,} bytes; list fewer.")
+    try:
+        lines = data.decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError:
+        raise InvalidParameter(f"The file of {option} is not a text in UTF-8, one value a line.") from None
+    return [word for word in (line.rstrip("\r") for line in lines) if word]
 
 
 def check_unused(options: Mapping[str, bool], where: str) -> None:

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from lapwing.server.console.acting import act, renamed
 from lapwing.server.console.ask.question import single
-from lapwing.server.console.dashboards.changing import USUAL_WIDTH, WIDTHS, Change, change_in, tile_in
+from lapwing.server.console.dashboards.changing import USUAL_WIDTH, WIDTHS, DashboardChange, change_in, tile_in
 from lapwing.server.console.dashboards.monitors import all_monitors_of, monitors_of
 from lapwing.server.console.dashboards.tiles import newest_of, tile_of
 from lapwing.server.console.inside import ApiRefusal
@@ -142,7 +142,9 @@ async def add(visit: PageRequest) -> Response:
     if form.get("dashboard"):
         item = await visit.api.get("saved", form["dashboard"])
         said = f"Added to {named(item['title'])}." if tiles else "Nothing was added."
-        return await _changed(visit, Change(item={**item, "tiles": [*item.get("tiles", []), *tiles]}, said=said))
+        return await _changed(
+            visit, DashboardChange(item={**item, "tiles": [*item.get("tiles", []), *tiles]}, said=said)
+        )
     name = form.get("name", "").strip() or "Dashboard"
     body = {"title": name, "tiles": tiles, "shared": "shared" in form}
     try:
@@ -157,8 +159,8 @@ async def change(visit: PageRequest) -> Response:
     return await _changed(visit, change_in(await _dashboard(visit), visit.form))
 
 
-async def _changed(visit: PageRequest, change: Change) -> Response:
-    """Change a dashboard, and show it with what was done."""
+async def _changed(visit: PageRequest, change: DashboardChange) -> Response:
+    """DashboardChange a dashboard, and show it with what was done."""
     item, undo = change.item, change.undo
     body = {"title": item["title"], "tiles": item["tiles"], "shared": bool(item["team"])}
     here = f"/console/dashboards/{segment(item['id'])}"

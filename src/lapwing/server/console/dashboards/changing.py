@@ -1,4 +1,4 @@
-"""Change a dashboard by its forms: pure functions of a dashboard and of the fields that a form sent."""
+"""DashboardChange a dashboard by its forms: pure functions of a dashboard and of the fields that a form sent."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ USUAL_WIDTH: Final = "half"
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class DashboardChange:
     """A dashboard as a form changes it.
 
     Args:
@@ -55,7 +55,7 @@ def fields_of(tile: Mapping[str, Any]) -> dict[str, str]:
     return {name: "1" if value is True else "" if value is False else str(value) for name, value in tile.items()}
 
 
-def change_in(item: Mapping[str, Any], form: Mapping[str, str]) -> Change:
+def change_in(item: Mapping[str, Any], form: Mapping[str, str]) -> DashboardChange:
     """Return what a form changes of a dashboard; nothing if it names no tile of it."""
     what, place = form.get("what", ""), form.get("place", "")
     at = int(place) if place.isascii() and place.isdigit() and int(place) < len(item["tiles"]) else None
@@ -63,25 +63,27 @@ def change_in(item: Mapping[str, Any], form: Mapping[str, str]) -> Change:
         return _put(item, len(item["tiles"]) if at is None else at, form)
     if what == "name":
         renamed = {**item, "title": form.get("name", "").strip() or item["title"]}
-        return Change(item=renamed, said="Renamed the dashboard.", undo={"what": "name", "name": item["title"]})
+        return DashboardChange(
+            item=renamed, said="Renamed the dashboard.", undo={"what": "name", "name": item["title"]}
+        )
     if what in ("share", "keep"):
         undo = {"what": "keep" if what == "share" else "share"}
-        return Change(item={**item, "team": what == "share"}, undo=undo)
+        return DashboardChange(item={**item, "team": what == "share"}, undo=undo)
     if what in _OF_A_TILE and at is not None:
         return _OF_A_TILE[what](item, at, form)
-    return Change(item=item, said="Nothing was changed.")
+    return DashboardChange(item=item, said="Nothing was changed.")
 
 
-def _put(item: Mapping[str, Any], at: int, form: Mapping[str, str]) -> Change:
+def _put(item: Mapping[str, Any], at: int, form: Mapping[str, str]) -> DashboardChange:
     tiles = list(item["tiles"])
     tiles.insert(at, tile_in(form))
-    return Change(item={**item, "tiles": tiles}, said="The tile is back.")
+    return DashboardChange(item={**item, "tiles": tiles}, said="The tile is back.")
 
 
-def _take(item: Mapping[str, Any], at: int, _form: Mapping[str, str]) -> Change:
+def _take(item: Mapping[str, Any], at: int, _form: Mapping[str, str]) -> DashboardChange:
     tiles = list(item["tiles"])
     undo = {"what": "put", "place": str(at), **fields_of(tiles.pop(at))}
-    return Change(item={**item, "tiles": tiles}, said="Removed the tile.", undo=undo)
+    return DashboardChange(item={**item, "tiles": tiles}, said="Removed the tile.", undo=undo)
 
 
 def _swapped(item: Mapping[str, Any], first: int) -> dict[str, Any]:
@@ -90,32 +92,32 @@ def _swapped(item: Mapping[str, Any], first: int) -> dict[str, Any]:
     return {**item, "tiles": tiles}
 
 
-def _up(item: Mapping[str, Any], at: int, _form: Mapping[str, str]) -> Change:
+def _up(item: Mapping[str, Any], at: int, _form: Mapping[str, str]) -> DashboardChange:
     if at == 0:
-        return Change(item=item, said="This tile is the first.")
+        return DashboardChange(item=item, said="This tile is the first.")
     button = f"up-{at - 1}" if at > 1 else "down-0"
     undo = {"what": "back", "place": str(at - 1)}
-    return Change(item=_swapped(item, at - 1), said="Moved the tile up.", undo=undo, button=button)
+    return DashboardChange(item=_swapped(item, at - 1), said="Moved the tile up.", undo=undo, button=button)
 
 
-def _down(item: Mapping[str, Any], at: int, _form: Mapping[str, str]) -> Change:
+def _down(item: Mapping[str, Any], at: int, _form: Mapping[str, str]) -> DashboardChange:
     last = len(item["tiles"]) - 1
     if at == last:
-        return Change(item=item, said="This tile is the last.")
+        return DashboardChange(item=item, said="This tile is the last.")
     button = f"down-{at + 1}" if at + 1 < last else f"up-{last}"
     undo = {"what": "forward", "place": str(at + 1)}
-    return Change(item=_swapped(item, at), said="Moved the tile down.", undo=undo, button=button)
+    return DashboardChange(item=_swapped(item, at), said="Moved the tile down.", undo=undo, button=button)
 
 
-def _set(item: Mapping[str, Any], at: int, form: Mapping[str, str]) -> Change:
+def _set(item: Mapping[str, Any], at: int, form: Mapping[str, str]) -> DashboardChange:
     tiles = list(item["tiles"])
     before, stated = tiles[at], {name: form[name].strip() for name in SETTINGS if name in form}
     tiles[at] = {name: value for name, value in {**before, **stated}.items() if value != ""}
     undo = {"what": "set", "place": str(at), **{name: before.get(name, "") for name in stated}}
-    return Change(item={**item, "tiles": tiles}, said="Changed the tile.", undo=undo, button=f"settings-{at}")
+    return DashboardChange(item={**item, "tiles": tiles}, said="Changed the tile.", undo=undo, button=f"settings-{at}")
 
 
-_OF_A_TILE: Final[Mapping[str, Callable[[Mapping[str, Any], int, Mapping[str, str]], Change]]] = {
+_OF_A_TILE: Final[Mapping[str, Callable[[Mapping[str, Any], int, Mapping[str, str]], DashboardChange]]] = {
     "take": _take,
     "forward": _up,
     "back": _down,
