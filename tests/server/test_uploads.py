@@ -9,6 +9,7 @@ import socket
 import stat
 import threading
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -19,12 +20,16 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from lapwing.server.audit_log import note
 from lapwing.server.service import Service
+from lapwing.server.store import Kind, migrations
+from lapwing.server.store_places import open_store
 from lapwing.server.uploads import inspection, parts, reader
 from lapwing.server.uploads.arriving import in_time
 from lapwing.server.uploads.limits import UploadLimits
 from lapwing.server.uploads.names import is_same_name, stored_name
 from lapwing.server.uploads.refused import UploadCause, UploadRefused
+from lapwing.server.uploads.uploads import BEGUN, DONE
 from tests.support.server.world import QUICK, Reply, World, service_in, serving
 
 ROWS = b"person,plan,cost\n1,a,7\n2,b,9\n"
@@ -230,6 +235,64 @@ def test_a_person_has_a_quota(tmp_path: Path, data: Path) -> None:
         assert send(world, "c.csv", who="cleo").status == 201
 
 
+def test_quotas_read_no_audit_line_and_follow_the_store(narrow: World, data: Path) -> None:
+    """A sum of a table, which the step of the schema fills from the audit log of an older version."""
+    registry, content, store = narrow, b"a\n" + b"1\n" * 600, narrow.service.store
+    assert send(registry, "a.csv", content).status == 201
+    assert send(registry, "a.csv", content + b"1\n", more="&replace=true").status == 201
+    rows = "SELECT folder, name, person, size FROM uploaded_files"
+    kept_rows = store.look(rows)
+    assert kept_rows == [(str(data), "a.csv", "carol", len(content) + 2)]
+    fill = filling("sqlite")
+    with store.transaction() as connection:
+        connection.execute("DELETE FROM uploaded_files")
+        connection.execute(fill)
+    assert store.look(rows) == kept_rows
+    with store.transaction() as connection:
+        connection.execute("DELETE FROM audit")
+    assert send(registry, "b.csv", content).status == 201
+    assert cause(send(registry, "c.csv", content)) == (413, "quota")
+
+
+def filling(kind: Kind) -> str:
+    """Return the statement of the schema that fills the table."""
+    step = next(text for text in migrations(kind) if "uploaded_files" in text)
+    return next(statement for statement in step.split(";\n") if statement.startswith("INSERT"))
+
+
+@pytest.mark.long
+def test_a_store_in_postgres_counts_what_was_uploaded_before(postgres: str) -> None:
+    store = open_store(postgres)
+    try:
+        with store.transaction() as connection:
+            for name, size in (("a.csv", 7), ("b.csv", 1 << 40), ("a.csv", 9)):
+                note(connection, "carol", BEGUN, name, folder="/data", size=size)
+            note(connection, "carol", DONE, "c.csv", folder="/data", size=1)
+            connection.execute(filling("postgres"))
+        rows = "SELECT folder, name, person, size FROM uploaded_files ORDER BY name"
+        assert store.look(rows) == [("/data", "a.csv", "carol", 9), ("/data", "b.csv", "carol", 1 << 40)]
+    finally:
+        store.close()
+
+
+def test_so_many_files_are_checked_at_once(tmp_path: Path, data: Path) -> None:
+    limits = replace(SMALL, checks=1)
+    with serving(service_in(tmp_path, replace(QUICK, folders=(data,), uploads=limits))) as world:
+        world.service.people.add("cleo", "curator", None, by="carol")
+        world.tokens["cleo"] = world.service.people.issue(
+            "cleo", label="t", scopes=frozenset({"admin"}), seconds=600, by="carol"
+        )[0]
+        turns = world.service.uploads.turns
+        with ThreadPoolExecutor(2) as pool:
+            with world.service.registry.exclusive():  # so that no check ends
+                sent = [pool.submit(send, world, f"{who}.csv", who=who) for who in ("carol", "cleo")]
+                wait_until(lambda: turns.statistics().tasks_waiting == 1)
+                assert turns.borrowed_tokens == 1
+                assert world.ask("GET", "/v1/uploads", "carol").status == 200  # nobody else waits
+            assert [one.result().status for one in sent] == [201, 201]
+        assert turns.borrowed_tokens == 0
+
+
 def test_a_service_may_take_no_uploads(tmp_path: Path, data: Path) -> None:
     settings = replace(QUICK, folders=(data,), uploads=replace(SMALL, most_bytes=0))
     with serving(service_in(tmp_path, settings)) as world:
@@ -341,6 +404,7 @@ def test_a_slow_sender_is_ended_and_a_long_one_is_not() -> None:
         ("ünï 東京.TSV.GZ", "ünï 東京.tsv.gz"),
         ("x" * 500 + ".csv", "x" * 120 + ".csv"),
         ("=SUM(A1).csv", "SUM_A1_.csv"),
+        ("a\u3164b\uffa0\u115f\u1160.csv", "a_b___.csv"),
     ],
 )
 def test_names_are_made_safe(given: str, stored: str) -> None:
@@ -349,7 +413,7 @@ def test_names_are_made_safe(given: str, stored: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["", ".csv", "/", "x", "x.exe", "x.csv/", "a.registered.toml", "...csv", "x.jsonl", "_.csv"]
+    "given", ["", ".csv", "/", "x", "x.exe", "x.csv/", "a.registered.toml", "...csv", "x.jsonl", "_.csv", "\u3164.csv"]
 )
 def test_names_that_are_none_are_refused(given: str) -> None:
     with pytest.raises(UploadRefused) as refused:
@@ -396,6 +460,7 @@ def refused_by(path: Path, inside: int = 1 << 20) -> str:
         ("surrogate.csv", b"a,b\n1,\xed\xa0\x80\n", "encoding"),
         ("control.csv", b"a,b\x1b[2J\n1,2\n", "column_name"),
         ("bidi.csv", "a,b\u202e\n1,2\n".encode(), "column_name"),
+        ("filler.csv", "a,b\u3164\n1,2\n".encode(), "column_name"),
         ("long.csv", b"a," + b"b" * 300 + b"\n1,2\n", "column_name"),
         ("short.csv", b"a,b\n1\n", "uneven_rows"),
         ("none.csv", b"a,b\n", "no_rows"),

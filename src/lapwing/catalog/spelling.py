@@ -12,6 +12,8 @@ from fractions import Fraction
 from lapwing.errors import CatalogError
 
 LONGEST = 60  # digits before, and after, the decimal point
+FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
+"""The fillers of Hangul: letters to Unicode and to `str.isprintable`, and blank on every screen."""
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\t": "\\t", "\n": "\\n", "\r": "\\r"}
@@ -20,6 +22,15 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 def key(name: str) -> str:
     """Spell a name as a TOML key: bare where that is allowed, else in quotes."""
     return name if _BARE_KEY.fullmatch(name) else text(name)
+
+
+def is_seen(content: str) -> bool:
+    r"""Tell whether people see every character of a text.
+
+    >>> is_seen("caf\xe9"), is_seen("a\u202eb"), is_seen("a\u3164b")
+    (True, False, False)
+    """
+    return content.isprintable() and FILLERS.isdisjoint(content)
 
 
 def text(content: str) -> str:

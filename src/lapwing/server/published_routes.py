@@ -7,6 +7,7 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import Field, StrictBool
 
+from lapwing.catalog.spelling import is_seen
 from lapwing.documents.published_document import PublishedDocument, PublishingDocument
 from lapwing.errors import AnswerDropped, InvalidParameter, NotAuthorised
 from lapwing.server.answer_store import AnswerRecord
@@ -194,7 +195,7 @@ def _cost(service: Service, record: AnswerRecord) -> Mapping[str, str]:
 
 def _line(text: str) -> str:
     """Return a text without line breaks and characters that nobody sees."""
-    return "".join(one for one in " ".join(text.split()) if one.isprintable())
+    return "".join(one for one in " ".join(text.split()) if is_seen(one)).strip()
 
 
 def _title(text: str) -> str:

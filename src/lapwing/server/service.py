@@ -137,7 +137,7 @@ class Service:
         self.datasets = Datasets(sessions, self.policies, registered, self.catalog_versions)
         self.registry = DatasetRegistry(settings.folders, self.datasets, self.store)
         self.preparation = DatasetPreparation(self.registry, self.store)
-        self.uploads = Uploads(self.registry, self.store, settings.uploads)
+        self.uploads = Uploads(self.registry, self.store, settings.uploads, settings.workers)
         self.catalogs = CatalogEditor(
             self.registry, self.datasets, self.catalog_versions, self.store, padded=questions is not None
         )

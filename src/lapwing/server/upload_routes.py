@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Annotated, Final
 
+from anyio import to_thread
 from fastapi import Query, Request
 from fastapi.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
@@ -77,4 +78,4 @@ async def upload(
 async def _stored(upload: Upload, body: AsyncIterator[bytes]) -> UploadDocument:
     async for chunk in gathered(body):
         await run_in_threadpool(upload.write, chunk)
-    return await run_in_threadpool(upload.finish)
+    return await to_thread.run_sync(upload.finish, limiter=upload.uploads.turns)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from lapwing.server.console.forms import FIELD
-from lapwing.server.console.multipart import MOST_HEAD, MOST_VALUE, FormReader
+from lapwing.server.console.multipart import MOST_EPILOGUE, MOST_HEAD, MOST_VALUE, FormReader
 from lapwing.server.uploads.refused import UploadCause, UploadRefused
 from tests.server.console.conftest import with_passwords
 from tests.server.console.test_refused_forms import faults
@@ -152,6 +152,11 @@ def test_a_form_is_read_whatever_the_pieces(content: bytes, step: int) -> None:
     assert read(body({"a": "1", "b": "ü"}, "x.csv", content), step) == ({"a": "1", "b": "ü"}, "x.csv", content)
 
 
+def test_an_epilogue_is_short() -> None:
+    for step in (1, 10_000):
+        assert read(body({}, "x.csv", b"1,2") + b"x" * (MOST_EPILOGUE - 2), step) == ({}, "x.csv", b"1,2")
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -159,6 +164,7 @@ def test_a_form_is_read_whatever_the_pieces(content: bytes, step: int) -> None:
         b"------x",
         b"------x\r\nContent-Disposition: form-data\r\n\r\n1\r\n------x--\r\n",
         body({"a": "1"}, "x.csv", b"1,2")[:-10],
+        body({"a": "1"}, "x.csv", b"1,2") + b"x" * (MOST_EPILOGUE + 1),
         body({"a": "1" * (MOST_VALUE + 1)}, "x.csv", b""),
         body({"a" * MOST_HEAD: "1"}, "x.csv", b""),
         body({str(number): "1" for number in range(30)}, "x.csv", b""),

@@ -21,6 +21,8 @@ MOST_FIELDS: Final = 20
 MOST_HEAD: Final = 8 << 10
 """Bytes of the headers of a field."""
 MOST_VALUE: Final = 8 << 10
+MOST_EPILOGUE: Final = 1 << 10
+"""Bytes after the end of a form. Browsers send a line end there, or nothing."""
 _BOUNDARY: Final = re.compile(r'boundary="?([A-Za-z0-9\'()+_,./:=? -]{1,70})"?(?:;|$)', re.ASCII)
 _NAME: Final = re.compile(r'[; ]name="([^"\r\n]*)"')
 _FILE: Final = re.compile(r'[; ]filename="([^"\r\n]*)"')
@@ -116,8 +118,13 @@ class FormReader:
             yield last
         if await self._follows():
             refuse()  # the file is the last field
-        async for _ in self._chunks:
-            pass
+        left = MOST_EPILOGUE - len(self._held)
+        while left >= 0:
+            try:
+                left -= len(await anext(self._chunks))
+            except StopAsyncIteration:
+                return
+        refuse()
 
     async def _more(self) -> None:
         try:

@@ -21,6 +21,7 @@ class UploadLimits:
         least_bytes: That arrive in each `seconds`; a slower upload ends.
         check_seconds: For the check of a file. Its process is killed then.
         check_memory: Bytes of memory of that process.
+        checks: Of files of all people, that run at once on a machine. The others wait for their turn.
     """
 
     most_bytes: int = 1 << 30
@@ -31,6 +32,7 @@ class UploadLimits:
     seconds: float = 10.0
     check_seconds: int = 300
     check_memory: int = 3 << 30
+    checks: int = 2
     most_columns: int = MOST_COLUMNS
 
     @property

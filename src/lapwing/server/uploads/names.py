@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from lapwing.catalog.source_names import DATA, ending, is_json
+from lapwing.catalog.spelling import is_seen
 from lapwing.server.uploads.refused import UploadCause, UploadRefused
 
 LONGEST: Final = 120
@@ -15,7 +16,7 @@ _KEPT: Final = frozenset("-_. ")
 
 
 def stored_name(given: str) -> str:
-    r"""Return the name of a file without folders, control characters, leading dots and what patterns are made of.
+    r"""Return the name of a file without folders, leading dots, what patterns are made of, and what nobody sees.
 
     Raises:
         UploadRefused: If it does not end as a file of data, or nothing is left of it.
@@ -30,13 +31,17 @@ def stored_name(given: str) -> str:
     if kind not in KINDS:
         listed = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
         raise UploadRefused(UploadCause.NAME, f"The name of the file does not end in {listed}.")
-    plain = "".join(letter if letter.isalnum() or letter in _KEPT else "_" for letter in last[: -len(kind)])
+    plain = "".join(letter if _is_kept(letter) else "_" for letter in last[: -len(kind)])
     plain = plain.lstrip("._- ").rstrip(". ")
     while len(plain.encode()) > LONGEST:
         plain = plain[:-1]
     if not plain.strip("_"):
         raise UploadRefused(UploadCause.NAME, "The name of the file has no letter or digit. Rename the file.")
     return f"{plain}{kind}"
+
+
+def _is_kept(letter: str) -> bool:
+    return letter in _KEPT or (letter.isalnum() and is_seen(letter))
 
 
 def is_same_name(one: str, other: str) -> bool:

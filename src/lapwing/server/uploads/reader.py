@@ -77,7 +77,7 @@ def _require_names(names: list[str], most: int) -> None:
     for place, name in enumerate(names, start=1):
         if len(name) > LONGEST_NAME:
             raise FileRefused("column_name", f"The name of column {place:,} has more than {LONGEST_NAME} characters.")
-        if not spelling.storable(name) or any(not letter.isprintable() for letter in name):
+        if not spelling.storable(name) or not spelling.is_seen(name):
             raise FileRefused("column_name", f"The name of column {place:,} has a character that cannot be shown.")
 
 

@@ -10,15 +10,19 @@ A name that is taken stays so, unless the curator chose to replace the file. The
 it. A replacement is like an `mv` of the operator. Lapwing refuses all queries of these data sets until their curator
 accepts the new data (`release.versions`). An upload opens no other way into a data set, and changes no catalog.
 
+For the quotas, the table `uploaded_files` has one row for each file, so that a sum is one statement. A file that the
+operator removed counts until a sum exceeds a quota. Then Lapwing looks which files are still there, before it refuses.
+
 Only the uploader sees why a file was refused. Others see a line of the audit log: name, size and digest.
 """
 
-import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, final
+
+from anyio import CapacityLimiter
 
 from lapwing.catalog.model import PublicTable, Table
 from lapwing.catalog.patterns import folder_of, is_pattern
@@ -28,7 +32,7 @@ from lapwing.errors import NotAuthorised, TooManyRequests
 from lapwing.server.audit_log import note
 from lapwing.server.people import Caller
 from lapwing.server.registration import DatasetRegistry
-from lapwing.server.store import ServiceStore
+from lapwing.server.store import ServiceStore, StoreConnection
 from lapwing.server.uploads.inspection import inspected
 from lapwing.server.uploads.limits import UploadLimits
 from lapwing.server.uploads.names import KINDS, is_same_name, stored_name
@@ -59,10 +63,15 @@ class UploadTarget:
 
 @final
 class Uploads:
-    """The uploads of a service, one of each person at a time."""
+    """The uploads of a service, one of each person at a time.
 
-    def __init__(self, registry: DatasetRegistry, store: ServiceStore, limits: UploadLimits) -> None:
+    Args:
+        workers: Processes of the service, which share out the checks; each may run one.
+    """
+
+    def __init__(self, registry: DatasetRegistry, store: ServiceStore, limits: UploadLimits, workers: int = 1) -> None:
         self._registry, self._store, self.limits = registry, store, limits
+        self.turns = CapacityLimiter(max(1, limits.checks // workers))
         self._lock = threading.Lock()
 
     def remove_stale(self) -> None:
@@ -131,24 +140,42 @@ class Uploads:
         Raises:
             UploadRefused: If it is.
         """
-        stored = [(who, path, bytes_) for who, path, bytes_ in self._stored() if path != target.path]
-        parts = [
-            path for path in target.folder.glob(f"{PREFIX}*{SUFFIX}") if path != part_path(path.parent, caller.name)
-        ]
-        in_folder = sum(bytes_ for _, path, bytes_ in stored if path.parent == target.folder)
-        in_folder += sum(path.stat().st_size for path in parts if path.exists())
-        of_person = sum(bytes_ for who, _, bytes_ in stored if who == caller.name)
-        limits = self.limits
-        for used, most, whose in (
-            (in_folder, limits.folder_bytes, "the folder"),
-            (of_person, limits.person_bytes, "you"),
-        ):
-            if used + size > most:
-                raise UploadRefused(
-                    UploadCause.QUOTA,
-                    f"Uploads of {whose} may have {most:,} bytes in all, of which {used:,} are used. Ask the "
-                    "operator to remove files, or for a larger quota.",
-                )
+        if self._exceeded(caller, target, size) is not None:
+            self._forget_removed()
+        exceeded = self._exceeded(caller, target, size)
+        if exceeded is not None:
+            used, most, whose = exceeded
+            raise UploadRefused(
+                UploadCause.QUOTA,
+                f"Uploads of {whose} may have {most:,} bytes in all, of which {used:,} are used. Ask the "
+                "operator to remove files, or for a larger quota.",
+            )
+
+    def _exceeded(self, caller: Caller, target: UploadTarget, size: int) -> tuple[int, int, str] | None:
+        """Return the bytes of uploads, the limit that a further file would exceed, and whose it is; None if none."""
+        folder, name = str(target.folder), target.name
+        ((in_folder, of_person),) = self._store.look(
+            "SELECT COALESCE(SUM(CASE WHEN folder = ? THEN size END), 0),"
+            " COALESCE(SUM(CASE WHEN person = ? THEN size END), 0)"
+            " FROM uploaded_files WHERE (folder = ? OR person = ?) AND NOT (folder = ? AND name = ?)",
+            (folder, caller.name, folder, caller.name, folder, name),
+        )
+        own = part_path(target.folder, caller.name)
+        parts = [path for path in target.folder.glob(f"{PREFIX}*{SUFFIX}") if path != own]
+        arriving = sum(path.stat().st_size for path in parts if path.exists())
+        used = (
+            (int(in_folder) + arriving, self.limits.folder_bytes, "the folder"),
+            (int(of_person), self.limits.person_bytes, "you"),
+        )
+        return next((one for one in used if one[0] + size > one[1]), None)
+
+    def _forget_removed(self) -> None:
+        """Drop the rows of files that the operator removed since."""
+        gone = _removed(self._store.look("SELECT folder, name FROM uploaded_files"))
+        if gone:
+            with self._store.transaction() as connection:  # `store` counts a file again once it is in its place
+                for row in _removed(gone):
+                    connection.execute("DELETE FROM uploaded_files WHERE folder = ? AND name = ?", row)
 
     def store(self, caller: Caller, target: UploadTarget, part: PartialFile) -> UploadDocument:
         """Check what has arrived, and put it into its place.
@@ -173,9 +200,11 @@ class Uploads:
                 raise exists(target.name)
             facts = {"folder": str(target.folder), "size": part.size, "sha256": part.digest, "replaced": replaced}
             with self._store.transaction() as connection:
+                _count(connection, caller.name, target, part.size)
                 note(connection, caller.name, BEGUN, target.name, **facts, datasets=datasets)
             part.place(target.path, replace=target.replace)
             with self._store.transaction() as connection:
+                _count(connection, caller.name, target, part.size)
                 note(connection, caller.name, DONE, target.name, **facts, datasets=datasets)
         return {
             "folder": str(target.folder),
@@ -213,14 +242,18 @@ class Uploads:
                 if source.resolve() == path or (is_pattern(source) and folder_of(source).resolve() in path.parents):
                     yield catalog.name
 
-    def _stored(self) -> list[tuple[str, Path, int]]:
-        """Return the uploaded files that are there: whose each is, and its bytes."""
-        found: dict[Path, tuple[str, int]] = {}
-        lines = "SELECT actor, subject, details FROM audit WHERE act = ? ORDER BY sequence"
-        for actor, subject, details in self._store.look(lines, (BEGUN,)):
-            facts = json.loads(details)
-            found[Path(facts["folder"]) / subject] = actor, facts["size"]
-        return [(who, path, size) for path, (who, size) in found.items() if path.exists()]
+
+def _removed(rows: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(folder, name) for folder, name in rows if not (Path(folder) / name).exists()]
+
+
+def _count(connection: StoreConnection, person: str, target: UploadTarget, size: int) -> None:
+    """Count a file for the quotas. It counts in the place of one that it replaces."""
+    connection.execute(
+        "INSERT INTO uploaded_files (folder, name, person, size) VALUES (?, ?, ?, ?) ON CONFLICT (folder, name)"
+        " DO UPDATE SET person = excluded.person, size = excluded.size",
+        (str(target.folder), target.name, person, size),
+    )
 
 
 @final
