@@ -127,6 +127,42 @@ def test_access_is_asked_for_and_granted(world: World) -> None:
     assert decided(world, one, "approve").status == decided(world, one, "decline", reason="No.").status == MISSING
 
 
+@on_both
+def test_a_grant_that_is_newer_than_a_request_is_replaced_only_if_that_is_said(world: World) -> None:
+    def set_to(share: object) -> None:
+        world.ask("PUT", "/v1/datasets/open/grants/alice", "carol", {"share": share})
+
+    def limit() -> Any:
+        return world.ask("GET", "/v1/datasets/open/grants", "carol").document["people"]["alice"]
+
+    def now() -> Any:
+        return own(world, "carol")[0]["now"]
+
+    set_to("1/5")
+    one = asked(world, "alice", share="1/2").document
+    assert "now" not in one
+    assert now() == {"granted": True, "share": "0.2", "newer": False}
+    set_to("1/10")
+    assert now() == {"granted": True, "share": "0.1", "newer": True}
+    for body in ({}, {"share": "1/2"}, {"replace": False}):
+        refused = decided(world, one, "approve", **body)
+        assert (refused.status, refused.document["field"], limit()) == (REFUSED, "replace", "0.1")
+    assert own(world, "alice")[0]["state"] == "open"
+    assert decided(world, one, "approve", replace=True).status == 200
+    assert (limit(), "now" in own(world, "carol")[0]) == ("0.5", False)
+    later = asked(world, "alice", share="3/5").document  # it is newer than the grant of the approval
+    assert decided(world, later, "approve").status == 200
+    assert limit() == "0.6"
+
+
+def test_a_grant_from_before_its_lines_were_known_counts_as_older(world: World) -> None:
+    one = asked(world, "alice", share="1/2").document
+    with world.service.store.transaction() as connection:
+        connection.execute("UPDATE grants SET line = NULL")
+        connection.execute("UPDATE access_requests SET line = NULL")
+    assert decided(world, one, "approve").status == 200
+
+
 def test_a_larger_limit_is_asked_for_and_granted(world: World) -> None:
     world.ask("PUT", "/v1/datasets/open/grants/alice", "carol", {"share": 0.1, "trusted_with_time": True})
     whole = float(world.session().catalog.budget.epsilon)
@@ -196,7 +232,7 @@ def approved(requests: AccessRequests, store: ServiceStore, id_: str, meet: Call
         meet()
         return lambda connection: None
 
-    requests.approve(id_, "open", by="carol", granting=granting)
+    requests.approve(id_, "open", by="carol", granting=granting, replace=False)
 
 
 def approved_unseen(requests: AccessRequests, store: ServiceStore, id_: str, meet: Callable[[], object]) -> None:

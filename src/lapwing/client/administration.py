@@ -196,9 +196,14 @@ class RemoteRequests:
         made: AccessRequestDocument = self._connection.post(f"{dataset_path(dataset)}/requests", body)
         return made
 
-    def approve(self, id_: str, share: Fraction | None) -> AccessRequestDocument:
-        """Approve a request, with its own limit or another one."""
-        body = {} if share is None else {"share": _text(share)}
+    def approve(self, id_: str, share: Fraction | None, *, replace: bool = False) -> AccessRequestDocument:
+        """Approve a request, with its own limit or another one.
+
+        Args:
+            replace: Whether it may replace a limit that was set after the request.
+        """
+        body: dict[str, object] = {} if share is None else {"share": _text(share)}
+        body |= {"replace": True} if replace else {}
         done: AccessRequestDocument = self._connection.post(f"{self._path(id_)}/approve", body)
         return done
 

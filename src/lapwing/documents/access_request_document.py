@@ -8,11 +8,19 @@ RequestKind = Literal["access", "budget"]
 RequestState = Literal["open", "approved", "declined", "withdrawn"]
 
 
+class CurrentLimit(TypedDict):
+    """What the person of a request has now: access, and a limit; `newer` if it was set after the request."""
+
+    granted: bool
+    share: str | None
+    newer: bool
+
+
 class AccessRequestDocument(TypedDict):
     """A request of a person for access to a data set, or for a larger limit there.
 
     `share` is the limit that they want: a share of the budget, or null for no limit. `answer` is the reason
-    of a curator who declined it. `decided_by` is null for everybody but curators.
+    of a curator who declined it. `decided_by` is null for everybody but curators. Curators see `now` of open requests.
     """
 
     id: str
@@ -26,6 +34,7 @@ class AccessRequestDocument(TypedDict):
     decided: str | None
     decided_by: str | None
     answer: str | None
+    now: NotRequired[CurrentLimit]
 
 
 class ListedDataset(TypedDict):

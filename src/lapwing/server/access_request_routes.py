@@ -41,6 +41,12 @@ class AccessRequestBody(Body):
     epsilon: Amount | None = None
 
 
+class ApproveBody(ShareBody):
+    """The limit, if it is another one; and whether it may replace a limit that was set after the request."""
+
+    replace: StrictBool = False
+
+
 class DeclineBody(Body):
     """Why a request is declined, for its person."""
 
@@ -143,9 +149,12 @@ def withdraw(service: OfService, dataset: str, request_id: str, caller: Caller =
     openapi_extra=may_raise(InvalidParameter),
 )
 def approve(
-    service: OfService, dataset: str, request_id: str, body: ShareBody, caller: Caller = CURATOR
+    service: OfService, dataset: str, request_id: str, body: ApproveBody, caller: Caller = CURATOR
 ) -> AccessRequestDocument:
-    """Approve a request: its person is granted the data set, with the limit that they want or with a `share`."""
+    """Approve a request: its person is granted the data set, with the limit that they want or with a `share`.
+
+    If a limit was set after the request, the approval is refused unless `replace` is true.
+    """
     served = service.datasets.visible(caller, dataset)
     access = DatasetAccess(served, service.policies, service.default_costs, by=caller.name)
     stated, chosen = "share" in body.model_fields_set, body.exactly()
@@ -157,6 +166,7 @@ def approve(
         request_id,
         served.name,
         by=caller.name,
+        replace=body.replace,
         granting=lambda one: access.approving(one.person, share_of(one), needs_grant=one.kind == "budget"),
     )
     access.settle()
@@ -198,7 +208,7 @@ def _wanted(service: Service, dataset: str, body: AccessRequestBody) -> Fraction
 
 
 def _document(one: AccessRequest, *, curates: bool) -> AccessRequestDocument:
-    return {
+    document: AccessRequestDocument = {
         "id": one.id,
         "person": one.person,
         "dataset": one.dataset,
@@ -211,3 +221,6 @@ def _document(one: AccessRequest, *, curates: bool) -> AccessRequestDocument:
         "decided_by": one.decided_by if curates else None,
         "answer": one.answer,
     }
+    if curates and one.state == "open":
+        document["now"] = {"granted": one.has_grant, "share": one.limit, "newer": one.overtaken}
+    return document

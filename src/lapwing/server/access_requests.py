@@ -9,6 +9,9 @@ the curator wrote. So a listing shows nothing of the data.
 A request changes no right. Only an approval does. It makes a grant by the same function as the curator's own form, and
 ends the request in the same transaction. So of two curators who decide at the same time, one is refused.
 
+A request and a grant have the number of the line in the audit log that tells of them. If the grant has the later line,
+a curator granted something after the request was made. An approval replaces that only if its curator says so.
+
 People write the reasons, and curators the answers to them. They are in the table `access_requests` only, for `KEPT`
 seconds after the decision; `retention` drops them. The audit log, the log, the webhook and the metrics have names,
 shares and counts.
@@ -16,14 +19,16 @@ shares and counts.
 
 import time
 import unicodedata
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, final
+from typing import Any, Final, final
 
+from lapwing.catalog.spelling import is_seen
 from lapwing.documents.access_request_document import RequestKind, RequestState
 from lapwing.errors import InvalidParameter
-from lapwing.privacy.amounts import written
+from lapwing.privacy.amounts import read, written
+from lapwing.privacy.figures import share as share_text
 from lapwing.server import credentials
 from lapwing.server.audit_log import note
 from lapwing.server.faulty_field import at_field
@@ -41,6 +46,11 @@ _VISIBLE: Final = "\n\u200c\u200d"
 """Characters of a reason that are not printable: line ends, and the joiners that some scripts and emoji need."""
 _OPEN: Final = "SELECT dataset FROM access_requests WHERE person = ? AND state = 'open'"
 _COLUMNS: Final = "id, person, dataset, kind, share, reason, created, state, decided, decided_by, answer"
+_READ: Final = (
+    f"SELECT {', '.join(f'asked.{name}' for name in _COLUMNS.split(', '))}, grants.person, grants.share,"
+    " COALESCE(grants.line, 0) > COALESCE(asked.line, 0) FROM access_requests AS asked"
+    " LEFT JOIN grants ON grants.dataset = asked.dataset AND grants.person = asked.person"
+)
 
 
 @final
@@ -51,6 +61,9 @@ class AccessRequest:
     Args:
         share: The limit that the person wants, a share of the budget, written exactly; None for no limit.
         answer: Why a curator declined it.
+        has_grant: Whether the person has a grant now.
+        limit: Of this grant, as `share`.
+        overtaken: Whether this grant was made after the request.
     """
 
     id: str
@@ -64,6 +77,9 @@ class AccessRequest:
     decided: float | None
     decided_by: str | None
     answer: str | None
+    has_grant: bool = False
+    limit: str | None = None
+    overtaken: bool = False
 
 
 @final
@@ -121,14 +137,15 @@ class AccessRequests:
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (id_, person, dataset, kind, part, reason, now),
             )
-            note(connection, person, "request made", person, dataset=dataset, kind=kind, share=part, request=id_)
+            line = note(connection, person, "request made", person, dataset=dataset, kind=kind, share=part, request=id_)
+            connection.execute("UPDATE access_requests SET line = ? WHERE id = ?", (line, id_))
             return _request(connection, id_)
 
     def of(self, person: str, curated: Collection[str]) -> list[AccessRequest]:
         """Return one's own requests and those for the data sets that one looks after: open ones, then the newest."""
         places = ", ".join("?" for _ in curated)
         rows = self._store.look(
-            f"SELECT {_COLUMNS} FROM access_requests WHERE person = ? OR dataset IN ({places or 'NULL'})"
+            f"{_READ} WHERE asked.person = ? OR asked.dataset IN ({places or 'NULL'})"
             " ORDER BY CASE WHEN state = 'open' THEN 0 ELSE 1 END, created DESC, id",
             (person, *curated),
         )
@@ -145,18 +162,23 @@ class AccessRequests:
         *,
         by: str,
         granting: Callable[[AccessRequest], Callable[[StoreConnection], None]],
+        replace: bool,
     ) -> AccessRequest:
         """Approve an open request.
 
         Args:
             granting: Returns what makes the grant, in the transaction of the decision.
+            replace: Whether it may replace a grant that was made after the request.
 
         Raises:
             NotFound: If the data set has no such open request.
+            InvalidParameter: If it would replace a grant, and may not.
         """
         make = granting(self.open_one(id_, dataset))
         with self._store.transaction() as connection:
             decided = self._decide(connection, id_, dataset, "approved", by)
+            if decided.overtaken and not replace:
+                raise at_field("replace", InvalidParameter(_overtaken(decided)))
             make(connection)
             note(connection, by, "request approved", decided.person, dataset=dataset, request=id_)
         return decided
@@ -190,9 +212,7 @@ class AccessRequests:
         Raises:
             NotFound: If there is none.
         """
-        rows = self._store.look(
-            f"SELECT {_COLUMNS} FROM access_requests WHERE id = ? AND dataset = ? AND state = 'open'", (id_, dataset)
-        )
+        rows = self._store.look(f"{_READ} WHERE id = ? AND asked.dataset = ? AND state = 'open'", (id_, dataset))
         if not rows:
             raise missing("open request")
         return _read(rows[0])
@@ -231,7 +251,7 @@ def checked_text(text: str, field: str) -> str:
     text = text.replace("\r\n", "\n").strip()
     if not 0 < len(text) <= LONGEST_REASON:
         raise at_field(field, InvalidParameter(f"A reason has from 1 to {LONGEST_REASON} characters."))
-    hidden = [one for one in text if not (one.isprintable() or one in _VISIBLE)]
+    hidden = [one for one in text if not (is_seen(one) or one in _VISIBLE)]
     if hidden:
         name = unicodedata.name(hidden[0], f"U+{ord(hidden[0]):04X}")
         raise at_field(field, InvalidParameter(f"The reason has a character that nobody sees ({name}). Remove it."))
@@ -255,9 +275,19 @@ def _require_room(connection: StoreConnection, person: str, dataset: str, now: f
 
 
 def _request(connection: StoreConnection, id_: str) -> AccessRequest:
-    return _read(connection.execute(f"SELECT {_COLUMNS} FROM access_requests WHERE id = ?", (id_,)).fetchone())
+    return _read(connection.execute(f"{_READ} WHERE id = ?", (id_,)).fetchone())
 
 
-def _read(row: tuple[object, ...]) -> AccessRequest:
-    fields: dict[str, object] = dict(zip(_COLUMNS.split(", "), row, strict=True))
-    return AccessRequest(**fields)  # type: ignore[arg-type]
+def _read(row: Sequence[Any]) -> AccessRequest:
+    *known, granted, limit, overtaken = row
+    fields = dict(zip(_COLUMNS.split(", "), known, strict=True))
+    has_grant = granted is not None
+    return AccessRequest(**fields, has_grant=has_grant, limit=limit, overtaken=has_grant and bool(overtaken))
+
+
+def _overtaken(one: AccessRequest) -> str:
+    limit = "no limit" if one.limit is None else f"a limit of {share_text(read(one.limit, 'share'))}"
+    return (
+        f"A curator gave {one.person} {limit} after this request was made. Approve it only if the request is to "
+        "replace that."
+    )

@@ -19,11 +19,12 @@ GENESIS: Final = "0" * 64
 _COLUMNS: Final = "sequence, time, actor, act, subject, details, previous, hash"
 
 
-def note(connection: StoreConnection, actor: str, act: str, subject: str, **details: object) -> None:
-    """Append a line, in the transaction that does what it says."""
+def note(connection: StoreConnection, actor: str, act: str, subject: str, **details: object) -> int:
+    """Append a line, in the transaction that does what it says; return its number."""
     last, previous = newest(connection)
     line = (last + 1, now(), actor, act, subject, json.dumps(details, sort_keys=True), previous)
     connection.execute(f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*line, sealed(*line)))
+    return last + 1
 
 
 def newest(connection: StoreConnection) -> tuple[int, str]:

@@ -252,7 +252,9 @@ def make_grant(
     )
     _require_room(connection, dataset, spending, whole)
     trust = {"trusted_with_time": True} if grant.trusted_with_time else {}
-    note(connection, by, "grant made", grant.person, dataset=dataset, share=_text(grant.share), **trust)
+    line = note(connection, by, "grant made", grant.person, dataset=dataset, share=_text(grant.share), **trust)
+    where = (dataset, grant.person)
+    connection.execute("UPDATE grants SET line = ? WHERE dataset = ? AND person = ?", (line, *where))
 
 
 def _checked(share: Fraction) -> Fraction:

@@ -40,6 +40,19 @@ def test_access_is_asked_for_and_approved(place: World) -> None:
     assert place.query("bob").status == 200
 
 
+def test_an_approval_shows_a_newer_limit_and_asks(place: World) -> None:
+    alice, carol = visitor(place, "alice"), visitor(place, "carol")
+    alice.submit(alice.go(HERE), HERE, share="50 %", reason="All of it.")
+    page, approving = carol.go(HERE), action(carol, "approve")
+    assert "replace" not in page.form(approving).fields
+    place.ask("PUT", "/v1/datasets/open/grants/alice", "carol", {"share": "1/8"})
+    refused = carol.submit(page, approving)  # of a page that was open before
+    assert refused.status == 422
+    assert "up to 12.5 % of the budget" in refused.text
+    assert carol.submit(refused, approving, replace="yes").status == 200
+    assert place.ask("GET", "/v1/datasets/open/grants", "carol").document["people"]["alice"] == "0.5"
+
+
 def test_a_larger_limit_is_asked_for_and_declined(place: World) -> None:
     alice, carol = visitor(place, "alice"), visitor(place, "carol")
     assert "/console/requests?dataset=open#new" in alice.go("/console/data/open/budget").page.links

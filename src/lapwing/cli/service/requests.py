@@ -73,10 +73,13 @@ def approve(
     share: Annotated[
         Fraction | None, options.amount(share_of_budget, "Another limit than the one in the request.")
     ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a limit that a curator set after the request.")
+    ] = False,
     server: options.Server = None,
 ) -> None:
     """Approve a request. Its person may then query the data set, up to the limit."""
-    done = _opened(server).approve(id_, share)
+    done = _opened(server).approve(id_, share, replace=replace)
     print_text(f"{visible(done['person'])} may query {visible(done['dataset'])}.\n")
 
 

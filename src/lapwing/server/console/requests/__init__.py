@@ -51,7 +51,7 @@ async def ask(visit: PageRequest) -> Response:
 async def approve(visit: PageRequest) -> Response:
     """Approve a request, with the limit in the form."""
     try:
-        body = {"share": share_of(visit.form.get("share", ""))}
+        body = {"share": share_of(visit.form.get("share", "")), "replace": visit.form.get("replace") == "yes"}
     except ApiRefusal as refusal:
         return await show(visit, refusal.document)
     return await _decide(visit, "approve", body, "Approved the request. The grant holds now.")
