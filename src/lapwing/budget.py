@@ -43,7 +43,7 @@ class AllowanceView:
     def in_words(self, total: Loss) -> str:
         """Say how much of the share is left."""
         if not self.share:
-            return f"{self.holder} cannot run queries: the limit is {share(0)} of the budget"
+            return f"{self.holder} has no permission to run queries here"
         left = share(float(self.remaining.amount / total.amount))
         keys = (
             f", and delta {delta(self.delta_remaining, down=True)} for finding groups" if self.delta_remaining else ""

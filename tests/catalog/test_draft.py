@@ -74,7 +74,8 @@ def test_parquet(parquet: Path) -> None:
     assert result.notes == (
         "Left out, because catalogs do not have their type: list (list<element: int64>), blob (binary).",
         "Without bounds, so not available for SUM and AVG: small, tens.",
-        "Without values, so not available for GROUP BY unless delta_keys is above 0: town.",
+        "Without listed values, so GROUP BY cannot use them unless part of delta is set aside for that "
+        "(delta_keys): town.",
     )
     assert loads(dumps(catalog), file="x", folder=parquet.parent) == catalog
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import stat
 import sys
 from pathlib import Path
@@ -163,6 +164,8 @@ def test_a_ledger_is_copied_lost_and_restored(visits: Path, run: Run) -> None:
     checked = run("ledger", "verify", "--file", "copy.jsonl")
     assert checked.status == 0
     assert "4 entries of visits, an unbroken chain" in checked.out
+    (seal,) = re.findall(r"[0-9a-f]{64}", checked.out)
+    assert seal in run("ledger", "verify").out  # of the ledger itself the same
     assert run("ledger", "export", "copy.jsonl").status == 2
     run("query", BY_PLAN, "--epsilon", "0.5")
     assert run("ledger", "restore", "copy.jsonl").status == 6  # it is there

@@ -102,7 +102,7 @@ def test_late_answers_of_a_service_are_shown_and_looked_at(visits: Path, run: Ru
     assert json.loads(run("budget", "--format", "json").out)["late"] == 2
     assert json.loads(run("data", "faults", "--format", "json").out) == {"faults": [], "late": 2, "stopped": False}
     assert "2 times" in run("data", "faults").out
-    assert "late" in run("budget").out
+    assert "2 results left later than planned" in run("budget").out
     assert run("data", "resume").status == 0
     assert json.loads(run("budget", "--format", "json").out)["late"] == 0
     assert run("ledger", "verify").status == 0

@@ -92,7 +92,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
         None,
         {**dict.fromkeys(SEES, MISSING), "nobody": UNKNOWN},
     ),
-    ("GET", "/v1/people"): ("/v1/people", None, curates(OK)),
+    ("GET", "/v1/people"): ("/v1/people", None, AUDITS),
     ("POST", "/v1/people"): ("/v1/people", {**PERSON, "name": "emil"}, curates(CREATED)),
     ("PATCH", "/v1/people/{name}"): ("/v1/people/dora", {"team": "nurses"}, curates(OK)),
     ("POST", "/v1/people/{name}/invite"): ("/v1/people/dora/invite", {}, curates(CREATED)),
@@ -114,7 +114,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("GET", "/v1/teams/{team}"): ("/v1/teams/porters", None, curates(OK)),
     ("PUT", "/v1/people/{name}/datasets/{of}"): ("/v1/people/dora/datasets/closed", {"role": "auditor"}, curates(OK)),
     ("DELETE", "/v1/people/{name}/datasets/{of}"): ("/v1/people/dora/datasets/closed", None, curates(OK)),
-    ("GET", "/v1/datasets/{dataset}/grants"): ("/v1/datasets/open/grants", None, curates(OK)),
+    ("GET", "/v1/datasets/{dataset}/grants"): ("/v1/datasets/open/grants", None, AUDITS),
     ("PUT", "/v1/datasets/{dataset}/grants/{name}"): (
         "/v1/datasets/open/grants/dora",
         {"share": 0.1},
@@ -151,7 +151,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
         )
         for end, body in (("approve", {}), ("decline", {"reason": "No."}))
     },
-    ("GET", "/v1/datasets/{dataset}/policy"): ("/v1/datasets/open/policy", None, curates(OK)),
+    ("GET", "/v1/datasets/{dataset}/policy"): ("/v1/datasets/open/policy", None, AUDITS),
     ("PUT", "/v1/datasets/{dataset}/policy"): ("/v1/datasets/open/policy", POLICY, curates(OK)),
     ("GET", "/v1/datasets/{dataset}/default-cost"): ("/v1/datasets/open/default-cost", None, SEES),
     ("PUT", "/v1/datasets/{dataset}/default-cost"): (
@@ -159,7 +159,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
         {"epsilon": None},
         {**SEES, "audrey": FORBIDDEN},
     ),
-    ("GET", "/v1/datasets/{dataset}/default-costs"): ("/v1/datasets/open/default-costs", None, curates(OK)),
+    ("GET", "/v1/datasets/{dataset}/default-costs"): ("/v1/datasets/open/default-costs", None, AUDITS),
     ("PUT", "/v1/datasets/{dataset}/default-costs/{name}"): (
         "/v1/datasets/open/default-costs/dora",
         {"epsilon": 0.1},
@@ -168,7 +168,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("PUT", "/v1/datasets/{dataset}/stop"): ("/v1/datasets/open/stop", {"stopped": False}, curates(OK)),
     ("POST", "/v1/datasets/{dataset}/accept"): ("/v1/datasets/open/accept", None, curates(OK)),
     ("POST", "/v1/datasets/{dataset}/refresh"): ("/v1/datasets/open/refresh", {}, curates(UNPROCESSABLE)),
-    ("GET", "/v1/datasets/{dataset}/faults"): ("/v1/datasets/open/faults", None, curates(OK)),
+    ("GET", "/v1/datasets/{dataset}/faults"): ("/v1/datasets/open/faults", None, AUDITS),
     ("POST", "/v1/datasets/{dataset}/resume"): ("/v1/datasets/open/resume", None, curates(OK)),
     ("GET", "/v1/datasets/{dataset}/monitors"): ("/v1/datasets/open/monitors", None, SEES),
     ("GET", "/v1/datasets/{dataset}/monitors/{monitor}"): ("/v1/datasets/open/monitors/none", None, NONE),

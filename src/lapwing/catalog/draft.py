@@ -417,7 +417,10 @@ def _table_notes(table: Table, columns: Sequence[FileColumn], delta_keys: Fracti
         yield f"Without bounds, so not available for SUM and AVG: {', '.join(unbounded)}."
     unlisted = [_in_list(column.name) for column in asked if column.type == "string" and column.values is None]
     if unlisted and not delta_keys:
-        yield f"Without values, so not available for GROUP BY unless delta_keys is above 0: {', '.join(unlisted)}."
+        yield (
+            "Without listed values, so GROUP BY cannot use them unless part of delta is set aside for that "
+            f"(delta_keys): {', '.join(unlisted)}."
+        )
 
 
 def _in_list(name: str) -> str:

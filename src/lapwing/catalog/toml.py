@@ -436,7 +436,7 @@ def dumps(catalog: Catalog) -> str:
         "[budget]",
         _line("epsilon", budget.epsilon, "the most that all results together may reveal about one privacy unit"),
         _line("delta", budget.delta, "what epsilon may miss; keep it far below one in the number of units"),
-        _line("delta_keys", budget.delta_keys, "part of delta, for private group keys"),
+        _line("delta_keys", budget.delta_keys, "part of delta, to find groups of values that are not listed"),
         _line("measure", budget.measure, f"{' | '.join(MEASURES)}: what the ledger adds up"),
         _line("neighbouring", budget.neighbouring, " | ".join(NEIGHBOURING)),
     ]
@@ -468,7 +468,7 @@ def _table_lines(table: Table, dictionary: Dictionary) -> list[str]:
         *condition_lines(table.where),
         *_text_lines(table.text),
         *_whose_lines(table),
-        _line("max_rows_per_unit", table.max_rows_per_unit, "queries use no further rows of a unit"),
+        _line("max_rows_per_unit", table.max_rows_per_unit, "queries use at most this many rows of each unit"),
         *([_line("rows_at_most", table.rows_at_most, "in all; more are not accepted")] if table.rows_at_most else []),
         *([_line("people", table.people, "a constant, never compared with the data")] if table.people else []),
         *([_line("unreadable", table.unreadable, "what counts as NULL, or is rounded")] if table.unreadable else []),

@@ -39,6 +39,10 @@ app.command("spend", epilog=spend.EXAMPLE, short_help="Charge a release outside 
     spend.command
 )
 
+LATE: Final = (
+    f"a delay can reveal something about the data, so {EVENTS_ALLOWED} late results and failures stop queries "
+    "of everybody who is not trusted with time"
+)
 MOST_PARTS: Final = 20
 LAST: Final = 20
 """Charges that are shown unless somebody says how many."""
@@ -196,22 +200,17 @@ def _keys(view: "BudgetView") -> list[tuple[str, str]]:
 
 def _faults(view: "BudgetView") -> list[tuple[str, str]]:
     """Return how many questions failed, and whether that stops the data set; and how many answers were late."""
-    late = (
-        [
-            (
-                "late",
-                f"{view.late} late results of a service; {EVENTS_ALLOWED} faults and late results stop it for people "
-                f"who are not trusted with time: `lapwing data faults`",
-            )
-        ]
-        if view.late
-        else []
-    )
+    late = [] if not view.late or view.own_history else [("late", _late(view.late)), ("", LATE)]
     if not view.faults:
         return late
     effect = "no new query until the curator runs" if view.stopped else "the curator may look:"
     command = "`lapwing data resume`" if view.stopped else "`lapwing data faults`"
     return [("faults", f"{view.faults} of {FAULTS_ALLOWED} that stop the data set; {effect} {command}"), *late]
+
+
+def _late(count: int) -> str:
+    results = "1 result" if count == 1 else f"{count:,} results"
+    return f"{results} left later than planned, for any reason: `lapwing data faults`"
 
 
 def _parts(view: "BudgetView", by_part: "PartsAccount") -> RenderableType:

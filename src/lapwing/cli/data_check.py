@@ -36,7 +36,7 @@ def _headline(check: "TableCheck") -> str:
     among = f", of which {in_words(check.table.where)}" if check.table.where else ""
     rows = f"{check.table.name} ({check.table.source}{among}): {counted(check.rows, 'row')}"
     if check.units is None:
-        return f"{rows}, each a unit of its own"
+        return f"{rows}, each protected by itself"
     units, most = check.units, f"at most {counted(check.units.greatest, 'row')} each"
     if units.column is None:
         return f"{rows}, {counted(units.units, 'unit')}, {most}"

@@ -80,7 +80,8 @@ BudgetOption = Annotated[
     ),
 ]
 MaxRows = Annotated[
-    int | None, typer.Option("--max-rows", metavar="K", help="DATA: queries use at most this many rows of a unit.")
+    int | None,
+    typer.Option("--max-rows", metavar="K", help="DATA: use at most this many rows for each value of --privacy-unit."),
 ]
 Types = Annotated[
     list[str] | None,
@@ -224,12 +225,13 @@ def _protected(data: Path, protection: FileProtectionOptions, question: PricedTe
     if unit is None:
         raise InvalidParameter(
             f"{data} is not protected yet. Give --privacy-unit: the column that says whose row it is, or row if "
-            "each row is a unit of its own. Give --max-rows: the most rows that one unit may have. For example: "
-            "--privacy-unit person_id --max-rows 5."
+            "each row is protected by itself. Give --max-rows: the most rows that one value of it may have. For "
+            "example: --privacy-unit person_id --max-rows 5."
         )
     if before is None and protection.max_rows is None and unit != "row":
         raise InvalidParameter(
-            "--max-rows is missing; say how many rows one unit may have at most, from what the table is about, like 10."
+            "--max-rows is missing; say how many rows one value of --privacy-unit may have at most, from what the "
+            "table is about, like 10."
         )
     budget = protection.budget or _budget(before)
     rows = protection.max_rows or (before.tables[0].max_rows_per_unit if before is not None else None)

@@ -39,7 +39,7 @@ Delta = Annotated[
     Fraction | None,
     options.amount(
         options.above_zero("--delta"),
-        "A part of delta_keys, which buys a bound and mostly a narrower ± for triangles and wedges.",
+        "Part of the delta set aside (delta_keys). It buys a bound and mostly a narrower ± for triangles and wedges.",
         show_default=False,
     ),
 ]

@@ -69,9 +69,9 @@ of how dates and numbers are written."""
 
 
 MISSING: Final = {
-    "--privacy-unit": 'name the column that says whose row it is, or "row" if each row is a unit of its own',
+    "--privacy-unit": 'name the column that says whose row it is, or "row" if each row is protected by itself',
     "--epsilon": "give the most that all results together may reveal, like 3",
-    "--max-rows": "give the most rows that one unit may have, like 10",
+    "--max-rows": "give the most rows that one value of --privacy-unit may have, like 10",
     "--types": "give the types of the columns; if nothing else is missing, a draft of them is shown",
 }
 """Of options that are needed, what to say."""
@@ -139,7 +139,7 @@ class DraftProtectionOptions:
     max_rows: Annotated[
         int | None,
         typer.Option(
-            metavar="K", help="Queries use at most this many rows of a unit; needed unless the unit is a row."
+            metavar="K", help="Use at most this many rows for each value of --privacy-unit; not needed if that is row."
         ),
     ] = None
     rows_at_most: Annotated[
@@ -243,7 +243,7 @@ class AccountingOptions:
         Fraction | None,
         amount(
             part_of_one("--delta-keys"),
-            "The part of delta for finding groups whose values are not public, and for reserved lists.",
+            "The part of delta for GROUP BY without listed values, and for training (`lapwing account --reserved`).",
         ),
     ] = None
 
@@ -273,7 +273,10 @@ class SurroundingsOptions:
 
     people: Annotated[
         int | None,
-        typer.Option(metavar="N", help="The number of units, if it is public; Lapwing checks delta against it."),
+        typer.Option(
+            metavar="N",
+            help="How many people (values of --privacy-unit) there are, if public; Lapwing checks delta against it.",
+        ),
     ] = None
     public: Annotated[
         list[str] | None,

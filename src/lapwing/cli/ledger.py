@@ -51,8 +51,11 @@ def verify(
         _verify_copy(file)
         return
     with _opened(catalog) as (described, book):
-        entries = book.verify()
-    print_text(f"{visible(described.ledger_path.name)}: {_counted(entries)}, an unbroken chain.\n")
+        entries, state = book.verify(), book.state()
+    print_text(
+        f"{visible(described.ledger_path.name)}: {_counted(entries)}, an unbroken chain.\n"
+        f"The seal of the newest entry is {state.hash}.\n"
+    )
 
 
 @app.command(epilog=examples("lapwing ledger export visits.ledger.jsonl"), short_help="Write all entries to a file.")
@@ -139,8 +142,8 @@ def _verify_copy(file: Path) -> None:
         f"{visible(file.name)}: {_counted(state.sequence)} of "
         f"{visible(state.registration.dataset)}, an unbroken chain.\n"
         f"{spent} is spent. The seal of the newest entry is {state.hash}.\n"
-        "A copy without its newest entries passes this check, too. The seal is the last word "
-        "in the ledger's .mark file: compare the two.\n"
+        "A copy without its newest entries passes this check, too. Compare the seal with the one "
+        "of the ledger, which `lapwing ledger verify` shows. It is also the last word in the ledger's .mark file.\n"
     )
 
 

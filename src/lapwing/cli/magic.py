@@ -137,7 +137,11 @@ def _parser() -> MagicArgumentParser:
     add: Callable[..., object] = parser.add_argument
     add("--epsilon", metavar="EPSILON", help="the cost of the query")
     add("--error", metavar="ERROR", help="instead of a cost: the wanted 95 %% half-width of every COUNT and SUM")
-    add("--delta", metavar="DELTA", help="for private keys: the part of delta_keys that choosing them may use")
+    add(
+        "--delta",
+        metavar="DELTA",
+        help="for GROUP BY without listed values: what finding the groups may use of the delta for that",
+    )
     add("--label", metavar="TEXT", help="the name of the query in the history; in quotes")
     add("--explain", action="store_true", help="show the cost and the promised errors only; free")
     add("--value", metavar="NAME", action="append", default=[], help="$NAME in the query is the variable NAME")

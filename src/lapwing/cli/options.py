@@ -258,7 +258,7 @@ AssumingCount = Annotated[
 Delta = Annotated[
     Fraction | None,
     amount(
-        between("--delta"), "For groups whose values are not public: the part of delta_keys that finding them may use."
+        between("--delta"), "For GROUP BY without listed values: what finding the groups may use of the delta for that."
     ),
 ]
 Values = Annotated[

@@ -297,7 +297,8 @@ class ServedFileOptions:
     epsilon: Annotated[Fraction | None, amount(above_zero("--epsilon"), "With a file: its budget.")] = None
     delta: Annotated[Fraction | None, amount(part_of_one("--delta"), "With a file: its delta.")] = None
     max_rows: Annotated[
-        int | None, typer.Option(metavar="K", help="With a file: queries use at most this many rows of a unit.")
+        int | None,
+        typer.Option(metavar="K", help="With a file: use at most this many rows for each value of --privacy-unit."),
     ] = None
     types: Annotated[
         list[str] | None,

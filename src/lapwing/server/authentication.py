@@ -159,14 +159,14 @@ class Callers:
                 self._pricing[caller.name] -= 1
                 self._pricing += Counter()  # forgets who has none
 
-    def recognise(self, right: Right) -> Callable[[Request], Caller]:
-        """Return what says who asks, with this right, at the path's data set if it has one; it looks into the store."""
+    def recognise(self, right: Right, *or_else: Right) -> Callable[[Request], Caller]:
+        """Return what says who asks, with this right or another of these, at the path's data set if it has one."""
 
         def demanded(request: Request) -> Caller:
             caller = self.caller(request)
             if "dataset" in request.path_params:
                 caller = caller.at(request.path_params["dataset"])
-            return require_right(caller, right)
+            return require_right(caller, next((one for one in (right, *or_else) if caller.may(one)), right))
 
         return demanded
 

@@ -30,7 +30,7 @@ from lapwing.server.people import Caller
 from lapwing.server.policies import Policies
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import HTML, LINES, described_by, json_response
-from lapwing.server.routing import AUDITOR, CURATOR, READER, OfService, new_router
+from lapwing.server.routing import AUDITOR, CURATOR, OVERSEER, READER, OfService, new_router
 from lapwing.server.service import Service
 from lapwing.server.store import ServiceStore
 from lapwing.session import Session
@@ -239,8 +239,8 @@ def _access(service: Service, caller: Caller, dataset: str) -> DatasetAccess:
     )
 
 
-@router.get("/v1/datasets/{dataset}/grants", tags=["admin"])
-def grants(service: OfService, dataset: str, caller: Caller = CURATOR) -> Grants:
+@router.get("/v1/datasets/{dataset}/grants", tags=["audit"])
+def grants(service: OfService, dataset: str, caller: Caller = OVERSEER) -> Grants:
     """List who may ask, and the shares of people and teams."""
     return _access(service, caller, dataset).grants()
 
@@ -273,8 +273,8 @@ def give_team(service: OfService, dataset: str, team: str, body: ShareBody, call
     _access(service, caller, dataset).give_team(team, body.exactly())
 
 
-@router.get("/v1/datasets/{dataset}/policy", tags=["admin"])
-def policy(service: OfService, dataset: str, caller: Caller = CURATOR) -> PolicyDocument:
+@router.get("/v1/datasets/{dataset}/policy", tags=["audit"])
+def policy(service: OfService, dataset: str, caller: Caller = OVERSEER) -> PolicyDocument:
     """Say how the budget is shared out."""
     return _access(service, caller, dataset).policy()
 
@@ -326,8 +326,8 @@ def refresh(service: OfService, dataset: str, body: RefreshBody, caller: Caller 
     return Version(version=version)
 
 
-@router.get("/v1/datasets/{dataset}/faults", tags=["admin"], responses=described_by(list[FaultDocument]))
-def faults(service: OfService, dataset: str, request: Request, page: PageOf, caller: Caller = CURATOR) -> Response:
+@router.get("/v1/datasets/{dataset}/faults", tags=["audit"], responses=described_by(list[FaultDocument]))
+def faults(service: OfService, dataset: str, request: Request, page: PageOf, caller: Caller = OVERSEER) -> Response:
     """List the questions that failed after their charge, since the curator last looked."""
     served = service.datasets.visible(caller, dataset)
     faults = page.start(served.session.faults(), lambda fault: fault.sequence)

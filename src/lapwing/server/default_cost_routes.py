@@ -8,7 +8,7 @@ from lapwing.server.access import DatasetAccess
 from lapwing.server.bodies import Amount, Body, number
 from lapwing.server.people import Caller
 from lapwing.server.problems import may_raise
-from lapwing.server.routing import ASKER, CURATOR, READER, OfService, new_router
+from lapwing.server.routing import ASKER, CURATOR, OVERSEER, READER, OfService, new_router
 from lapwing.server.service import Service
 
 
@@ -47,8 +47,8 @@ def set_default_cost(
     return _set(_access(service, caller, dataset), caller.name, body)
 
 
-@router.get("/default-costs", tags=["admin"])
-def default_costs(service: OfService, dataset: str, caller: Caller = CURATOR) -> dict[str, DefaultCostDocument]:
+@router.get("/default-costs", tags=["audit"])
+def default_costs(service: OfService, dataset: str, caller: Caller = OVERSEER) -> dict[str, DefaultCostDocument]:
     """List what queries cost that name no cost, by person."""
     return _access(service, caller, dataset).default_costs()
 

@@ -40,7 +40,7 @@ RIGHTS_OF: Final[dict[str, frozenset[Right]]] = {
 MEANINGS: Final[dict[Right, str]] = {
     "read": "see data sets, budgets, costs and one's own history and results",
     "ask": "run queries",
-    "audit": "see everybody's history and results, the audit log and the metrics",
+    "audit": "see everybody's history and results, people and their access, the audit log and the metrics",
     "admin": "look after people, tokens, grants, policies and data",
 }
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")

@@ -25,7 +25,7 @@ from lapwing.server.faulty_field import at_field
 from lapwing.server.listing import PageOf, Pagination, cut, require_known_parameters
 from lapwing.server.people import DAY, LONGEST_LABEL, RIGHTS, Caller, Person
 from lapwing.server.problems import may_raise
-from lapwing.server.routing import ANYBODY, CURATOR, OfService, new_router
+from lapwing.server.routing import ANYBODY, CURATOR, OVERSEER, OfService, new_router
 from lapwing.server.service import Service
 
 HOUR: Final = 3600
@@ -242,9 +242,9 @@ def end_own_token(service: OfService, token: str, caller: Caller = ANYBODY) -> N
     service.people.revoke(token, of=caller.name, by=caller.name)
 
 
-@router.get("/people", tags=["admin"])
+@router.get("/people", tags=["audit"])
 def everybody(
-    service: OfService, request: Request, response: Response, page: PageOf, caller: Caller = CURATOR
+    service: OfService, request: Request, response: Response, page: PageOf, caller: Caller = OVERSEER
 ) -> list[Person]:
     """List everybody, by name."""
     shown, headers = cut(

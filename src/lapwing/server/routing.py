@@ -36,15 +36,15 @@ async def _of_service(request: Request) -> Service:
     return service_of(request)  # in no thread, as FastAPI runs what is not async
 
 
-def _demand(right: Right) -> Any:
-    """Return what a route depends on: who asks, with this right, at the data set of the path if it has one.
+def _demand(*rights: Right) -> Any:
+    """Return what a route depends on: who asks, with one of these rights, at the data set of the path if it has one.
 
     In a thread if the people are in a database, and else at once, which saves two changes of threads.
     """
 
     async def demanded(request: Request) -> Caller:
         service = service_of(request)
-        recognise = service.callers.recognise(right)
+        recognise = service.callers.recognise(*rights)
         return recognise(request) if service.people.is_local else await run_in_threadpool(recognise, request)
 
     return Depends(demanded)
@@ -57,6 +57,8 @@ def _anybody(request: Request) -> Caller:
 OfService = Annotated[Service, Depends(_of_service)]
 ANYBODY: Final[Any] = Depends(_anybody)
 READER, ASKER, AUDITOR, CURATOR = (_demand(right) for right in ("read", "ask", "audit", "admin"))
+OVERSEER: Final = _demand("audit", "admin")
+"""One of two rights: to see what curators decided about people and access."""
 
 
 @final

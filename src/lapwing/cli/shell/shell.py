@@ -314,7 +314,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ".schema": Command("[TABLE]", "Show the columns of one table, or of all tables.", Shell.schema),
     ".epsilon": Command("0.1", "Set the cost of each query, as epsilon.", Shell.epsilon),
     ".error": Command("50", "Set the error (±) of COUNT and SUM instead. Lapwing finds the lowest cost.", Shell.error),
-    ".delta": Command("1e-7 | off", "Set the part of delta that private keys may use.", Shell.delta),
+    ".delta": Command("1e-7 | off", "Set the delta for finding groups whose values are not listed.", Shell.delta),
     ".confidence": Command("0.95", "Set the confidence of ± and of intervals.", Shell.confidence),
     ".label": Command("TEXT | off", "Name the next queries in the history.", Shell.label),
     ".explain": Command("on | off | SELECT …", "Show cost and error only. This is free.", Shell.explain),

@@ -149,8 +149,8 @@ def _reference(node: exp.Expression, scope: SelectScope, _requests: Requests) ->
         if alias is not None:
             return alias
     if rows.is_unit(node):
-        remedy = f"Use COUNT(DISTINCT {node.name})."
-        raise rows.refusal(node, RefusalCause.PRIVACY_UNIT_AS_VALUE, "The privacy unit is never shown", remedy)
+        reason = f"'{node.name}' says whose row each is (the privacy unit), so no result shows it"
+        raise rows.refusal(node, RefusalCause.PRIVACY_UNIT_AS_VALUE, reason, f"Use COUNT(DISTINCT {node.name}).")
     if isinstance(node, exp.Column):
         rows.column(node)
     raise rows.refusal(

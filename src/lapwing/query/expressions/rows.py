@@ -125,8 +125,8 @@ class RowScope:
             value = replace(found[0], written=identifier.name) if other else found[0]
             return value if self.mode == "value" else self._as_asked(value)
         if unit:
-            reason, remedy = "is the privacy unit and not a column of the catalog", f"Use COUNT(DISTINCT {node.name})."
-            raise self.refusal(node, RefusalCause.PRIVACY_UNIT_AS_VALUE, f"'{node.name}' {reason}", remedy)
+            reason = f"'{node.name}' says whose row each is (the privacy unit) and is not a column of the catalog"
+            raise self.refusal(node, RefusalCause.PRIVACY_UNIT_AS_VALUE, reason, f"Use COUNT(DISTINCT {node.name}).")
         raise unknown_column(node, self)
 
     def has(self, node: exp.Expression) -> bool:
