@@ -54,7 +54,8 @@ def listed(world: World, dataset: str = "open", *, listed: bool = True) -> None:
 
 
 def decided(world: World, one: Any, how: str, who: str = "carol", **body: object) -> Any:
-    return world.ask("POST", f"/v1/datasets/{one['dataset']}/requests/{one['id']}/{how}", who, body)
+    replace = f"?replace={str(body.pop('replace')).lower()}" if "replace" in body else ""
+    return world.ask("POST", f"/v1/datasets/{one['dataset']}/requests/{one['id']}/{how}{replace}", who, body)
 
 
 def own(world: World, who: str = "bob") -> list[Any]:

@@ -203,8 +203,8 @@ class RemoteRequests:
             replace: Whether it may replace a limit that was set after the request.
         """
         body: dict[str, object] = {} if share is None else {"share": _text(share)}
-        body |= {"replace": True} if replace else {}
-        done: AccessRequestDocument = self._connection.post(f"{self._path(id_)}/approve", body)
+        path = f"{self._path(id_)}/approve" + ("?replace=true" if replace else "")
+        done: AccessRequestDocument = self._connection.post(path, body)
         return done
 
     def decline(self, id_: str, reason: str) -> AccessRequestDocument:

@@ -41,12 +41,6 @@ class AccessRequestBody(Body):
     epsilon: Amount | None = None
 
 
-class ApproveBody(ShareBody):
-    """The limit, if it is another one; and whether it may replace a limit that was set after the request."""
-
-    replace: StrictBool = False
-
-
 class DeclineBody(Body):
     """Why a request is declined, for its person."""
 
@@ -149,7 +143,14 @@ def withdraw(service: OfService, dataset: str, request_id: str, caller: Caller =
     openapi_extra=may_raise(InvalidParameter),
 )
 def approve(
-    service: OfService, dataset: str, request_id: str, body: ApproveBody, caller: Caller = CURATOR
+    service: OfService,
+    dataset: str,
+    request_id: str,
+    body: ShareBody,
+    caller: Caller = CURATOR,
+    replace: Annotated[
+        bool, Query(description="Whether it may replace a limit that was set after the request.")
+    ] = False,
 ) -> AccessRequestDocument:
     """Approve a request: its person is granted the data set, with the limit that they want or with a `share`.
 
@@ -166,7 +167,7 @@ def approve(
         request_id,
         served.name,
         by=caller.name,
-        replace=body.replace,
+        replace=replace,
         granting=lambda one: access.approving(one.person, share_of(one), needs_grant=one.kind == "budget"),
     )
     access.settle()

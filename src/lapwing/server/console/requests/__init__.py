@@ -51,10 +51,11 @@ async def ask(visit: PageRequest) -> Response:
 async def approve(visit: PageRequest) -> Response:
     """Approve a request, with the limit in the form."""
     try:
-        body = {"share": share_of(visit.form.get("share", "")), "replace": visit.form.get("replace") == "yes"}
+        body = {"share": share_of(visit.form.get("share", ""))}
     except ApiRefusal as refusal:
         return await show(visit, refusal.document)
-    return await _decide(visit, "approve", body, "Approved the request. The grant holds now.")
+    replace = visit.form.get("replace") == "yes"
+    return await _decide(visit, "approve", body, "Approved the request. The grant holds now.", replace=replace)
 
 
 async def decline(visit: PageRequest) -> Response:
@@ -63,9 +64,10 @@ async def decline(visit: PageRequest) -> Response:
     return await _decide(visit, "decline", body, "Declined the request. The person sees your reason.")
 
 
-async def _decide(visit: PageRequest, how: str, body: dict[str, Any], text: str) -> Response:
+async def _decide(visit: PageRequest, how: str, body: dict[str, Any], text: str, **query: bool) -> Response:
     path = ("datasets", visit.form.get("dataset", ""), "requests", visit.part("request"), how)
-    return await act(visit, visit.api.send("POST", *path, body=body), Toast(at=HERE, text=text), show)
+    asking = visit.api.send("POST", *path, body=body, query={name: True for name, said in query.items() if said})
+    return await act(visit, asking, Toast(at=HERE, text=text), show)
 
 
 async def withdraw(visit: PageRequest) -> Response:
