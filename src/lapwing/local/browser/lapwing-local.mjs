@@ -459,13 +459,18 @@ export const newDevice = (today) => ({ format: 1, began: today, limit: null, rep
 
 const sumsOf = (device) => device.summed ?? []; // what secure sums were answered, which another module keeps there
 const deltaOf = ({ delta, kept }) => chance(delta ?? kept.delta); // of earlier versions' sums the module of sums has it
+const tasks = new Map(); // what was read, by the document's text
+function knownTask(document) {
+  const text = JSON.stringify(document), task = tasks.get(text) ?? readTask(text);
+  return tasks.size > 200 && tasks.clear(), tasks.set(text, task), task;
+}
 function readDevice(device) {
   try {
-    const each = device.reported.map(({ task, days, memory }) => {
-      const read = readTask(task), counts = Object.entries(days), reports = counts.reduce((all, [, count]) => all + count, 0);
+    const each = device.reported.map(({ task, days, memory }, at) => {
+      const read = knownTask(task), counts = Object.entries(days), reports = counts.reduce((all, [, count]) => all + count, 0);
       if (!counts.every(([day, count]) => isDay(day) && integer(count, 1, MOST_REPORTS)) || reports > MOST_REPORTS) throw 0;
       if (read.remembers != !!Object.keys(memory).length) throw 0;
-      return { task: read, reports, days, memory };
+      return { task: read, reports, days, memory, at };
     });
     if (!sumsOf(device).every((one) => LIMIT.test(one.epsilon) && isDay(one.day) && deltaOf(one) <= DELTA_UNIT)) throw 0;
     if (device.format !== 1 || !isDay(device.began) || device.limit !== null && !LIMIT.test(device.limit) || device.delta_limit != null && !DELTA.test(device.delta_limit)) throw 0;
@@ -482,7 +487,10 @@ const total = (each) => each.includes(null) ? null : each.reduce((all, one) => a
 
 // ε of all that left this device, as a text, or null if there is no bound; with a task, as if one report more left.
 export function revealed(device, { task, unchanged = false } = {}) {
-  const known = readDevice(device), counts = new Map([...known].map(([digest, one]) => [digest, [one.task, one.reports]]));
+  return revealedBy(device, readDevice(device), task, unchanged);
+}
+function revealedBy(device, known, task, unchanged) {
+  const counts = new Map([...known].map(([digest, one]) => [digest, [one.task, one.reports]]));
   if (task) counts.set(task.digest, [task, (counts.get(task.digest)?.[1] ?? 0) + 1]);
   const sum = total([...[...counts.values()].map(([task, reports]) => spent(task, reports, unchanged)), ...sumsOf(device).map(({ epsilon }) => units(epsilon))]);
   return sum === null ? null : plain(sum);
@@ -499,17 +507,17 @@ export function revealedDelta(device) {
 export function answerWith(device, task, answer, today, read = system) {
   const { opens, closes } = task.document, days = task.parameters.days;
   if (today < opens || today > closes) refuse("answer", `The task is open from ${opens} to ${closes}.`);
-  const before = readDevice(device).get(task.digest) ?? { reports: 0, days: {}, memory: {} };
+  const known = readDevice(device), before = known.get(task.digest) ?? { reports: 0, days: {}, memory: {}, at: device.reported.length };
   if (before.reports >= MOST_REPORTS) refuse("limit", "The device sent 10,000 reports to this task, and counts no more.");
   if (device.limit !== null) {
-    const whole = revealed(device, { task });
+    const whole = revealedBy(device, known, task);
     if (whole === null || units(whole) > units(device.limit)) refuse("limit", `With this report the device would have revealed ${whole ? "epsilon " + whole : "no bound"} in all, above its limit of ${device.limit}.`);
   }
   const period = days ? Math.floor((Date.parse(today) - Date.parse(opens)) / 864e5 / Number(days)) + 1 : 1;
   const [line, memory] = reportWithMemory(task, answer, before.memory, period, read);
   const after = { task: task.document, days: line === null ? before.days : { ...before.days, [today]: (before.days[today] ?? 0) + 1 }, memory };
-  const at = device.reported.findIndex((one) => readTask(one.task).digest == task.digest), reported = [...device.reported];
-  reported.splice(at < 0 ? reported.length : at, 1, after);
+  const reported = [...device.reported];
+  reported.splice(before.at, 1, after);
   return [line, { ...device, reported }];
 }
 
