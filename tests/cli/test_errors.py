@@ -10,7 +10,7 @@ import lapwing as lw
 from lapwing.cli import answer_formats, commands
 from lapwing.cli.console import pointer
 from lapwing.cli.streams import COMMAND_LINE, NOTEBOOK, SHELL, Ways, coded, complain_of
-from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
+from lapwing.errors import AllowanceExhausted, InvalidParameter, QueryRefused, RefusalCause
 from lapwing.machine.build import build_id
 from lapwing.query.pricing.missing_price import no_single_price
 from tests.support.cli.command import BY_PLAN, Outcome, Run
@@ -196,6 +196,12 @@ def test_no_command_is_missing_from_the_table() -> None:
         "lab",
     ]
     assert [name for name in commands.COMMANDS if not hasattr(commands.load(name), "commands")] == alone
+
+
+def test_who_is_over_a_limit_hears_how_to_ask_for_a_larger_one() -> None:
+    over = AllowanceExhausted("No.", curator_remedy="grant more")
+    assert [ways["larger_limit"] in coded(over, ways) for ways in (COMMAND_LINE, SHELL, NOTEBOOK)] == [True] * 3
+    assert coded(AllowanceExhausted("The most of one query."), COMMAND_LINE) == "The most of one query."
 
 
 def test_a_message_is_broken_between_words_on_a_terminal(

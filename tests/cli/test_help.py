@@ -44,7 +44,7 @@ COMMANDS = [
     ("people",),
     *(("people", act) for act in ("list", "add", "role", "team", "password", "disable", "enable")),
     ("token",),
-    *(("token", act) for act in ("make", "list", "revoke")),
+    *(("token", act) for act in ("create", "list", "revoke")),
     ("grant",),
     ("policy",),
     *(("policy", act) for act in ("show", "set", "team", "stop", "resume")),
@@ -99,6 +99,11 @@ def test_other_names_lead_to_commands() -> None:
         assert name not in ALL
         assert all(word in load(command).commands for word in words), name
     assert set(BESIDES) <= set(MEANT)
+
+
+def test_tokens_are_created_by_the_earlier_name_too(run: Run) -> None:
+    assert run("token", "make", "--help").out.splitlines()[2:] == run("token", "create", "--help").out.splitlines()[2:]
+    assert run("token", "made", "--help").status == 2
 
 
 def test_a_group_lists_its_commands(run: Run) -> None:

@@ -109,7 +109,7 @@ def may_come_in(world: World, token: str) -> bool:
 
 
 def token_of(do: Do, name: str, *more: str) -> str:
-    made = do("token", "make", name, *more)
+    made = do("token", "create", name, *more)
     assert (made.status, made.out.count("\n")) == (0, 1)
     return made.out.strip()
 
@@ -168,9 +168,9 @@ def test_what_cannot_be_is_said(do: Do, world: World, name: str) -> None:
         (("people", "role", name, "boss"), "'boss' is not one of 'curator', 'analyst', 'auditor'"),
         (("people", "team", name), "or --leave"),
         (("people", "disable", "carol"), "no curator"),
-        (("token", "make", name, "--scope", "admin"), "scopes read, ask"),
-        (("token", "make", name, "--days", "400"), "366"),
-        (("token", "make", name, "--label", "x" * 101), "at most 100"),
+        (("token", "create", name, "--scope", "admin"), "scopes read, ask"),
+        (("token", "create", name, "--days", "400"), "366"),
+        (("token", "create", name, "--label", "x" * 101), "at most 100"),
         (("token", "revoke", "12345678", name), "There is no token"),
         (("people", "role", "\udcff", "auditor"), "not UTF-8 text"),
         (("grant", "\udcff"), "not UTF-8 text"),
@@ -212,10 +212,10 @@ def test_a_password_comes_from_the_environment_and_ends_tokens(
 
 def test_tokens_are_made_listed_and_ended(do: Do, world: World, name: str, tmp_path: Path) -> None:
     do("people", "add", name, "--role", "curator")
-    made = do("token", "make", name, "--label", "night\x1b[2J", "--days", "2", "--scope", "read", "--scope", "audit")
+    made = do("token", "create", name, "--label", "night\x1b[2J", "--days", "2", "--scope", "read", "--scope", "audit")
     usual = token_of(do, name)
     file = tmp_path / "token"
-    assert do("token", "make", name, "--output", str(file)).out == ""
+    assert do("token", "create", name, "--output", str(file)).out == ""
     assert (may_come_in(world, file.read_text().strip()), stat.S_IMODE(file.stat().st_mode)) == (True, 0o600)
     world.tokens["usual"], world.tokens["made"] = usual, made.out.strip()
     assert world.ask("GET", "/v1/me", "usual").document["rights"] == ["read", "ask", "audit"]
@@ -317,7 +317,7 @@ COMMANDS: Final = (
     ("people", "add", "mallory", "--role", "curator"),
     ("people", "role", "alice", "curator"),
     ("people", "disable", "bob"),
-    ("token", "make", "carol"),
+    ("token", "create", "carol"),
     ("token", "list", "carol"),
     ("grant", "alice", "--share", "1"),
     ("policy", "set", "--division", "split"),
@@ -466,7 +466,7 @@ def test_in_a_database(people: str, run: Run, tmp_path: Path) -> None:
     catalog = catalog_in(tmp_path, "small")
     there = ("--people", people, "--catalog", str(catalog))
     assert run("people", "add", "alice", *there).status == 0
-    assert known.caller(run("token", "make", "alice", *there).out.strip()).name == "alice"
+    assert known.caller(run("token", "create", "alice", *there).out.strip()).name == "alice"
     assert run("grant", "alice", "--share", "0.5", *there).status == 0
     assert "small" in run("grant", *there).out
     opened.close()

@@ -420,6 +420,8 @@ def test_errors_of_the_way(shared: World) -> None:
     with pytest.raises(lw.NotFound):
         shared.connect("alice").answer("../datasets")
     assert shared.tokens["alice"] not in repr(vars(shared.connect("alice")))
+    assert shared.tokens["alice"] not in repr(shared.connect("alice"))
+    assert "protects each person" in repr(shared.connect("alice"))
 
 
 def test_a_broken_connection_is_tried_once_more_and_charged_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

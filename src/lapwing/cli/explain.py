@@ -14,6 +14,8 @@ from lapwing.cli.figures import delta, left, loss, margin, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.first_contact import FileProtectionOptions, PricedText, open_asked, question_of, split_asked
 from lapwing.cli.question import pointing_at, require_at_most_one
+from lapwing.cli.streams import ASK_FOR_MORE
+from lapwing.errors import AllowanceExhausted
 from lapwing.privacy.figures import NOTHING, separated, such_queries
 
 if TYPE_CHECKING:
@@ -157,7 +159,8 @@ def _budget(preview: "Preview") -> list[tuple[str, str]]:
     if preview.stored:
         return []
     if preview.refusal is not None:
-        return [("budget", f"it would be refused: {preview.refusal}")]
+        own = preview.refusal_code == AllowanceExhausted.code and preview.share_of_remaining > 1
+        return [("budget", f"it would be refused: {preview.refusal}"), *([("", ASK_FOR_MORE)] if own else [])]
     adds = "this adds " if preview.sharpens else ""
     return [("budget", f"{adds}{preview.part_of_budget}")]
 

@@ -289,7 +289,7 @@ Label = Annotated[
     typer.Option("--label", metavar="TEXT", help="A name for the query in the history.", show_default=False),
 ]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Also show costs in the unit that the ledger adds up: ε, μ² or ρ.")
+    bool, typer.Option("--verbose", "-v", help="Also show costs as the ledger adds them up: in ε, μ² or ρ.")
 ]
 ReportFormat = Annotated[ReportFormatName, typer.Option("--format", help="How to write it.")]
 AS_USUAL: Final = typer.Option("--format", help="Default: a table on a terminal, CSV in a pipe.", show_default=False)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from lapwing.cli.characters import visible
-from lapwing.errors import LapwingError, QueryRefused, RefusalCause
+from lapwing.errors import AllowanceExhausted, LapwingError, QueryRefused, RefusalCause
 
 
 def on_terminal() -> bool:
@@ -35,18 +35,22 @@ def complain(message: str) -> None:
 
 
 Ways = Mapping[str, str]
-"""By the name of a parameter that is missing: how it is given at one door."""
+"""By the name of a parameter that is missing, or of what only a curator gives: how to get it at one door."""
+ASK_FOR_MORE: Final = "To ask for it: `lapwing requests ask DATASET --share 40% --reason TEXT`."
 COMMAND_LINE: Final[Ways] = {
     "epsilon": "Here: --epsilon 0.5, or --error 50.",
     "assuming_count": "Here: --assuming-count 1000, or --epsilon 0.5.",
+    "larger_limit": ASK_FOR_MORE,
 }
 SHELL: Final[Ways] = {
     "epsilon": "Here: `.epsilon 0.5`, or `.error 50`.",
     "assuming_count": "The shell has no assuming_count; set `.epsilon 0.5`.",
+    "larger_limit": ASK_FOR_MORE,
 }
 NOTEBOOK: Final[Ways] = {
     "epsilon": "Here: `%%lapwing --epsilon 0.5`, or `%%lapwing --error 50`.",
     "assuming_count": "Cells have no assuming_count; write `%%lapwing --epsilon 0.5`.",
+    "larger_limit": "To ask for it, use the page Requests of the console.",
 }
 
 
@@ -60,6 +64,8 @@ def coded(error: Exception, ways: Ways = COMMAND_LINE) -> str:
         way = ways["assuming_count"] if error.cause is RefusalCause.ASSUMES_ROWS else ""
         return " ".join(filter(None, (str(error), way, f"[{error.cause.value}]")))
     missing = error.missing if isinstance(error, LapwingError) else ""
+    if isinstance(error, AllowanceExhausted) and error.curator_remedy:
+        missing = "larger_limit"
     return " ".join(filter(None, (str(error), ways.get(missing, ""))))
 
 

@@ -64,10 +64,16 @@ class RemoteSession:
         """The tables that a question may name: columns, types, bounds, values, units, links; all of it is public."""
         return tables_of(self.schema)
 
+    def __repr__(self) -> str:
+        return f"<RemoteSession: {self._head}; see .tables and .budget()>"
+
     def _repr_html_(self) -> str:
+        return figures.html_heading(self._head) + self.tables._repr_html_()
+
+    @property
+    def _head(self) -> str:
         whom = [one["protects"] for one in self.schema["tables"] if "protects" in one]
-        head = f"{self.dataset} of {self._connection.address} protects {' and '.join(dict.fromkeys(whom))}"
-        return figures.html_heading(head) + self.tables._repr_html_()
+        return f"{self.dataset} of {self._connection.address} protects {' and '.join(dict.fromkeys(whom))}"
 
     def sql(
         self,

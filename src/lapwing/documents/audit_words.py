@@ -1,7 +1,10 @@
 """The audit log in words: one wording for the console and the command line. The log itself keeps its own names."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, Final
+
+from lapwing.privacy import figures
 
 ACTS: Final[Mapping[str, str]] = {
     "token made": "API token created",
@@ -41,6 +44,7 @@ DETAILS: Final[Mapping[str, str]] = {
     "least_share": "minimum per query",
     "hash": "seal",
 }
+SHARES: Final = ("share", "least_share", "daily_share")
 DIVISIONS: Final[Mapping[str, str]] = {"share": "not reserved", "split": "reserved"}
 CONSOLE: Final = "console"
 """The label of a token that a sign-in in the browser made."""
@@ -58,12 +62,14 @@ def act_in_words(line: Mapping[str, Any]) -> str:
 
 
 def details_in_words(line: Mapping[str, Any]) -> str:
-    """Return what a line says more.
+    """Return what a line says more. Shares are percentages, like everywhere else.
 
     >>> details_in_words({"act": "token made", "details": {"label": "ci", "scopes": ["read", "ask"]}})
     'label ci, rights read and ask'
     >>> details_in_words({"act": "person changed", "details": {"active": False, "password": False, "team": None}})
     'active no'
+    >>> details_in_words({"act": "grant made", "details": {"dataset": "visits", "share": "1/5"}})
+    'dataset visits, limit 20 %'
     """
     details: Mapping[str, Any] = line["details"]
     unsaid: dict[str, Any] = {"password": False}  # of every change
@@ -76,10 +82,27 @@ def details_in_words(line: Mapping[str, Any]) -> str:
 
 
 def _value(name: str, value: object) -> str:
+    if name == "password":
+        return "set"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
         return " and ".join(map(str, value))
     if isinstance(value, dict):
         return " and ".join(f"{key} {one}" for key, one in value.items())
+    if name in SHARES:
+        return _percent(str(value))
+    if name == "delta":
+        return figures.delta(Fraction(str(value)))
     return DIVISIONS.get(str(value), str(value)) if name == "division" else str(value)
+
+
+def _percent(share: str) -> str:
+    """Return a share with all its digits: the log hides nothing.
+
+    >>> [_percent(share) for share in ("0.2", "1/3", "0.0001", "0.123456789")]
+    ['20 %', '1/3', '0.01 %', '12.3456789 %']
+    """
+    percent = 100 * Fraction(share)
+    shown = f"{float(percent):.12g}"
+    return f"{shown} %" if Fraction(shown) == percent else share

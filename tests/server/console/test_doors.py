@@ -437,6 +437,13 @@ def test_a_first_view_is_small(people: dict[str, Visitor]) -> None:
     assert 100_000 < sizes[1] < 200_000  # with the editor
 
 
+def test_who_is_signed_in_finds_the_way_back(people: dict[str, Visitor]) -> None:
+    links = people["alice"].go("/console/nowhere").page.links
+    assert "/console" in links
+    assert "/console/sign-in" not in links
+    assert "/console/sign-in" in people["nobody"].go("/console/nowhere").page.links
+
+
 ALLOWED: Final = ("authentication", "credentials", "log", "people", "problems", "responses")
 """Modules of the service that pages use: for who asks, random names, and the shapes of errors and answers."""
 WORDS: Final = (

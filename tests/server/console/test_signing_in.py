@@ -222,6 +222,16 @@ def test_secrets_are_changed_and_old_ones_end(sessions: BrowserSessions, clock: 
     assert sessions.find(changed.secret) is not None
 
 
+@pytest.mark.parametrize("path", ["/console/data/nothing", "/console/nowhere"])
+def test_a_changed_secret_comes_with_pages_of_refusals_too(alice: Visitor, path: str) -> None:
+    with alice.world.service.store.transaction() as connection:
+        connection.execute("UPDATE browser_sessions SET rotated = rotated - ?", (2 * ROTATION,))
+    refused = alice.go(path)
+    assert refused.status == 404
+    assert len(refused.cookies) == 1
+    assert not alice.go(path).cookies  # the new secret holds
+
+
 @pytest.mark.parametrize("planted", one_in(3, ["IDLE", "LONGEST", "OVERLAP"]))
 def test_limits_that_do_not_hold_are_found(
     sessions: BrowserSessions, clock: Clock, monkeypatch: pytest.MonkeyPatch, planted: str

@@ -114,7 +114,11 @@ def test_a_limit_that_holds_no_query_any_more_is_told(alice: Visitor, carol: Vis
     carol.submit(carol.go(f"{OPEN}/access"), "/access/policy", division="share", least_share="2 %")
     assert told(alice.go("/console")) == ["share_spent"]
     assert told(carol.go("/console")) == []
-    assert "Lapwing would refuse" in priced(alice, "SELECT COUNT(*) AS n FROM visits").text
+    refused = priced(alice, "SELECT COUNT(*) AS n FROM visits")
+    assert "Lapwing would refuse" in refused.text
+    assert "/console/requests?dataset=open#new" in alice.go("/console/data/open/budget").page.links
+    spent = priced(alice, "SELECT COUNT(*) AS n FROM visits", epsilon="0.9")  # beyond her limit
+    assert "/console/requests?dataset=open#new" in spent.page.links
 
 
 def test_the_newest_reason_counts_and_each_state_has_words() -> None:

@@ -46,7 +46,7 @@ def command(
     if server is None:
         raise InvalidParameter(
             "Give the server to log in to by --server or LAPWING_SERVER. On the machine of the service, "
-            "`lapwing token make` makes a token without a password."
+            "`lapwing token create` creates a token without a password."
         )
     from lapwing.client.administration import login  # here, so that `lapwing --help` loads no engine
 

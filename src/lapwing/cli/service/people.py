@@ -71,7 +71,7 @@ def add(
         person = administration.add(name, role, password=chosen, team=team)
     _say(person, "is")
     granted = [f"`lapwing grant {name}` lets {name} query a data set"] if role == "analyst" else []
-    token = f"`lapwing token make {name}` creates a token, for this command and for programs"
+    token = f"`lapwing token create {name}` creates a token, for this command and for programs"
     console = f"`lapwing people invite {name}` creates a link to choose a password, for the console"
     entered = [] if password else [token, console]
     if granted or entered:
@@ -80,7 +80,7 @@ def add(
 
 @app.command(
     epilog=options.examples("lapwing people invite alice", "lapwing people invite bob --dataset visits --share 1/5"),
-    short_help="Make a link by which somebody sets a first password.",
+    short_help="Create a link by which somebody sets a first password.",
 )
 def invite(
     name: Name,

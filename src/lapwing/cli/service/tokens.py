@@ -4,9 +4,10 @@ import os
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, final
 
 import typer
+from typer.core import TyperGroup
 
 from lapwing.catalog.suggestions import shown
 from lapwing.cli import options
@@ -20,9 +21,19 @@ from lapwing.machine.drafts import draft_of, sync_folder
 SHOWN: Final = 8
 """Characters of an id that are shown, and are enough to name it; it has 32."""
 
+
+@final
+class _WithEarlierName(TyperGroup):
+    """The commands about tokens, of which `create` was called `make`."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return TyperGroup.get_command(self, ctx, {"make": "create"}.get(cmd_name, cmd_name))
+
+
 app = typer.Typer(
+    cls=_WithEarlierName,
     help="Create, list and revoke tokens.",
-    epilog=options.examples("TOKEN=$(lapwing token make alice --days 30)", "lapwing token list alice"),
+    epilog=options.examples("TOKEN=$(lapwing token create alice --days 30)", "lapwing token list alice"),
     rich_markup_mode=None,
 )
 
@@ -52,16 +63,16 @@ Person = Annotated[
 
 @app.callback()
 def token() -> None:
-    """Make, list and end tokens: at a server, or beside it in its store of people."""
+    """Create, list and revoke tokens: at a server, or beside it in its store of people."""
 
 
 @app.command(
     epilog=options.examples(
-        "TOKEN=$(lapwing token make alice)", "lapwing token make alice --label notebook --days 7 --scope read"
+        "TOKEN=$(lapwing token create alice)", "lapwing token create alice --label notebook --days 7 --scope read"
     ),
     short_help="Create a token for somebody (for the curator).",
 )
-def make(
+def create(
     person: Annotated[str, typer.Argument(metavar="PERSON", help="The owner of the token.", show_default=False)],
     label: Annotated[
         str,
@@ -83,7 +94,7 @@ def make(
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
 ) -> None:
-    """Make a token for somebody (for the curator). It is shown only once; standard output has nothing else."""
+    """Create a token for somebody (for the curator). It is shown only once; standard output has nothing else."""
     with opened_people(people, catalog, server) as administration:
         issued = administration.make_token(person, label=label, scopes=scopes_of(scope), days=days)
     hand_over(issued, output)

@@ -136,8 +136,12 @@ class Console:
         return route
 
     async def _nowhere(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        document = problem("not_found", 404, "This page does not exist.")
-        response = self._problem(Request(scope, receive), document)
+        request, document = Request(scope, receive), problem("not_found", 404, "This page does not exist.")
+        try:
+            await self._session(request)  # who is signed in finds the way back
+        except LapwingError as error:
+            document = problem_of(error)
+        response = self._problem(request, document)
         response.headers.update(HEADERS)
         await response(scope, receive, send)
 
@@ -153,7 +157,10 @@ class Console:
             path=request.url.path,
             done="",
         )
-        return HTMLResponse(text, document["status"])
+        response = HTMLResponse(text, document["status"])
+        if session is not None and session.secret is not None:  # else the next page would ask for the password
+            self._keep(response, session.secret)
+        return response
 
     async def _static(self, request: Request) -> Response:
         name = request.path_params["file"]

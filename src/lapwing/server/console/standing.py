@@ -45,7 +45,7 @@ OF_ANALYSTS: Final[Mapping[str, str]] = {
     "changed": "Lapwing refuses queries on changed tables until a curator accepts the new data.",
     "public_changed": "Lapwing refuses queries on this table. Ask a curator about it.",
     "spent": "Only a curator can raise the budget.",
-    "share_spent": "Ask a curator for a larger limit.",
+    "share_spent": "A curator can give you a larger limit.",
 }
 
 
@@ -57,7 +57,7 @@ class DatasetState:
     Args:
         code: A key of `WORDS`, or None if the data set is open to queries.
         text: The reason and the remedy, empty if the data set is open.
-        action: The text and the address of a link, for curators.
+        action: The text and the address of a link to the page where the reader can act.
     """
 
     code: str | None
@@ -103,6 +103,8 @@ def state_of(dataset: str, budget: Mapping[str, Any], told: str | None, caller: 
         advice, link = ACTIONS[place]
         action = link, f"/console/data/{segment(dataset)}/{place}"
     else:
+        if code == "share_spent":
+            action = "Ask for a larger limit", f"/console/requests?dataset={segment(dataset)}#new"
         advice = (OF_CURATORS if caller.may("admin") else OF_ANALYSTS).get(code) or OF_ANALYSTS.get(code, "")
     text = " ".join(part for part in (what, advice, STAYS) if part)
     return DatasetState(code=code, name=name, tone=tone, text=text, action=action, faults=budget["faults"])

@@ -21,7 +21,7 @@ from lapwing.server.pgwire.connection_statements import ConnectionStatements, Wi
 from lapwing.server.pgwire.cursors import declared
 from lapwing.server.pgwire.messages import Report
 from lapwing.server.pgwire.queries import WireQueries, result_of_catalog
-from lapwing.server.pgwire.refusals import ROWS_HINT, STATES, StatementRefused
+from lapwing.server.pgwire.refusals import MORE_HINT, ROWS_HINT, STATES, StatementRefused
 from lapwing.server.pgwire.results import (
     EXAMPLES,
     EXPLAINED,
@@ -144,6 +144,7 @@ class WireSession:
             hint = ROWS_HINT if error.cause is errors.RefusalCause.ASSUMES_ROWS else hint
         elif state != "57014" and error.message and error.curator_remedy:
             said, hint = error.message, error.analyst_text.removeprefix(error.message).strip()
+            hint += MORE_HINT if isinstance(error, errors.AllowanceExhausted) else ""
         if isinstance(error, errors.InvalidParameter) and self.settings.price_hint:
             hint = self.settings.price_hint
         detail = f"{error.code}. {errors.charge_in_words(errors.was_charged(error))}"

@@ -79,7 +79,7 @@ async def set_default_cost(visit: PageRequest) -> Response:
 
 async def _teams(visit: PageRequest, dataset: str, spent: Mapping[str, float]) -> list[TeamSpending]:
     """Return what teams spent, for who may see teams."""
-    if not visit.caller.may("admin"):
+    if not visit.caller.may("audit"):
         return []
     members: list[Any] = []
     for _ in range(MOST_PAGES):

@@ -18,7 +18,7 @@ UNLIKE: Final = "The text that you typed is not {}. Type it exactly as shown. No
 async def show(visit: PageRequest, refused: Problem | None = None, seen: Any = None) -> Response:
     """Show the budget, and what a larger one would promise."""
     dataset = visit.part("dataset")
-    await visit.api.get("datasets", dataset, "policy")  # who may not curate it is told so here
+    await visit.api.get("datasets", dataset, "listed")  # who may not curate it is told so here
     budget = await visit.api.get("datasets", dataset, "budget")
     typed = visit.form if refused or seen else {}
     status = refused["status"] if refused else 200
