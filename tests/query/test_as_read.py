@@ -92,6 +92,19 @@ def test_conditions_on_null_that_keep_the_bounded_column_are_the_same(catalog: C
     assert disagreeing(conditions, catalog, "null_alike", lambda *_: False) == []
 
 
+def test_a_condition_that_is_said_to_be_true_or_false_is_of_the_column_as_it_is_read(catalog: Catalog) -> None:
+    """`x > 9` is never true of values within their bounds, and NULL in the same rows. So IS NULL may look there."""
+    tests = [(word, value) for word in ("", "NOT ") for value in ("TRUE", "FALSE")]
+    spelled = [f"(x > 9) IS {word}{value}" for word, value in tests]
+    meant = [f"{word}(COALESCE(x > 9, {value != 'TRUE'}) = {value})" for word, value in tests]
+    meant = [
+        text.replace("COALESCE(x > 9, True)", "COALESCE(x > 9, TRUE)").replace("False)", "FALSE)") for text in meant
+    ]
+    nodes = bound(spelled, catalog)
+    assert all(columns_of(node) - {"p"} == {"x as read"} for node in nodes)
+    assert truths(nodes) == truths(bound(meant, catalog))
+
+
 def test_what_keeps_the_bounded_column(catalog: Catalog) -> None:
     """What was asked before in these words was the same question."""
     same = (

@@ -71,7 +71,7 @@ INNER = "SELECT COUNT(*) FROM visits AS v JOIN {} ON {}"
             (INNER.format("codes AS c", "v.plan = c.plan"), 4),
             (INNER.format("codes AS c", "v.plan = c.plan AND v.age = c.factor"), 2),
             (INNER.format("codes AS c", "v.age = c.factor"), 4),
-            (INNER.format("codes AS c", "v.age = c.factor * 0"), 10),
+            (INNER.format("codes AS c", "v.age = c.factor * 0"), 8),  # NULL equals nothing
             (INNER.format("codes AS c", "v.cost = c.rate"), 4),
             (INNER.format("(SELECT DISTINCT plan FROM codes) AS c", "v.plan = c.plan"), 2),
             (INNER.format("(SELECT DISTINCT plan, tier FROM codes) AS c", "v.plan = c.plan"), 4),

@@ -20,7 +20,7 @@ from tests.support.query import clean
 
 TEXTS = clean.FIXTURES / "refusal_texts.txt"
 WRITE = re.compile(r"\b[Ww]rite (.+?)(?=\.$|\. [A-Z]|: |; |$)")
-BETWEEN = re.compile(r", or |, as in |, which |, with |, of | or one like ")
+BETWEEN = re.compile(r", or |, as in |, which |, where |, with |, of | or one like ")
 PLACES = (
     "SELECT COUNT(*) AS n FROM visits WHERE ({}) IS NOT NULL",
     "SELECT COUNT(*) AS n FROM visits WHERE {}",
@@ -65,8 +65,12 @@ _SUM = "SELECT SUM(weight, {}) AS s FROM visits"
 _OPTIONS = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({}) plan, COUNT(*) AS n FROM visits GROUP BY plan"
 _GROUPS = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
 _BOTH = "SELECT COUNT(*) AS n FROM (SELECT plan FROM visits {} SELECT plan FROM visits WHERE age > 60)"
+_UNMATCHED = (
+    "SELECT a.plan FROM codes AS a LEFT JOIN (SELECT DISTINCT plan FROM codes) AS b ON a.plan = b.plan WHERE b.plan"
+)
 # A query, or its WHERE, for each part that is not an expression, or that leaves something open.
 TYPED = {
+    "* REPLACE (x AS y)": "SELECT AVG(age) AS a FROM (SELECT * REPLACE (age + 1 AS age) FROM visits)",
     "(SELECT … FROM …)": "SELECT COUNT(*) AS n FROM (SELECT * FROM visits)",
     "2026-03-31 or 2026-03-31 12:00:00": "WHERE seen > '2026-03-31 12:00:00'",
     "CASE WHEN x < 18 THEN 1 …": "SELECT SUM(CASE WHEN age < 18 THEN 1 ELSE 2 END) AS s FROM visits",
@@ -75,7 +79,9 @@ TYPED = {
     "DECIMAL(10, 2)": "SELECT SUM(CAST(cost AS DECIMAL(10, 2))) AS s FROM visits",
     "EXCEPT": _BOTH.format("EXCEPT"),
     "EXISTS (SELECT 1 FROM …)": "WHERE EXISTS (SELECT 1 FROM codes AS k WHERE k.plan = visits.plan)",
-    "EXPLAIN PRIVACY SELECT …": f"EXPLAIN PRIVACY {_GROUPS}",
+    "FROM (SELECT y, k, x FROM …) PIVOT (SUM(x) AS s FOR k IN ('a', 'b'))": (
+        "SELECT * FROM (SELECT member, plan, cost FROM visits) PIVOT (SUM(cost) AS s FOR plan IN ('a', 'b'))"
+    ),
     "GROUP BY ROLLUP (…)": "SELECT plan, COUNT(*) AS n FROM visits GROUP BY ROLLUP (plan)",
     "GROUP BY x": _GROUPS,
     "GROUP BY x and COUNT(*)": _GROUPS,
@@ -86,11 +92,14 @@ TYPED = {
     "INTERVAL 3 DAY": "WHERE day + INTERVAL 3 DAY > born",
     "INTERVAL 30 DAY": "WHERE seen - born > INTERVAL 30 DAY",
     "INTERVAL 7 DAY": _WINDOW.format(f"{_FRAME.format('born')} RANGE BETWEEN INTERVAL 7 DAY PRECEDING AND CURRENT ROW"),
+    "IS NOT NULL": f"{_UNMATCHED} IS NOT NULL",
     "IS NULL": "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan HAVING SUM(cost) IS NULL",
     "IS NULL or IS NOT NULL": "WHERE note IS NULL OR note IS NOT NULL",
     "JOIN": "SELECT COUNT(*) AS n FROM visits AS v JOIN codes AS k ON v.plan = k.plan",
+    "LEFT JOIN … ON a.x = b.x, and WHERE b.x IS NULL": f"{_UNMATCHED} IS NULL",
     "LIKE '50!%' ESCAPE '!'": "WHERE note LIKE '50!%' ESCAPE '!'",
     "LIMIT 10": f"{_GROUPS} LIMIT 10",
+    "MEDIAN(n)": f"SELECT MEDIAN(n) AS m FROM ({_GROUPS})",
     "NOT EXISTS (SELECT 1 FROM … WHERE …)": (
         "WHERE NOT EXISTS (SELECT 1 FROM visits AS old WHERE old.person = visits.person AND old.age > 60)"
     ),
@@ -117,9 +126,13 @@ TYPED = {
     "SELECT x, COUNT(*) … GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1": f"{_GROUPS} ORDER BY COUNT(*) DESC LIMIT 1",
     "STRING_AGG(x, ', ')": f"SELECT STRING_AGG(plan, ', ') AS s FROM ({_GROUPS})",
     "STRFTIME(x, '%Y-%m'), up to 100 long": "WHERE STRFTIME(seen, '%Y-%m') = '2026-01'",
+    "SELECT … GROUP BY …": _GROUPS,
     "UNION ALL": f"{_GROUPS} UNION ALL {_GROUPS}",
     "UNION ALL throughout": f"{_GROUPS} UNION ALL {_GROUPS}",
     "UNION last": f"{_GROUPS} UNION ALL {_GROUPS} UNION {_GROUPS}",
+    "UNPIVOT (x FOR k IN (a, b))": (
+        "SELECT k, SUM(x) AS s FROM (SELECT cost AS a, share AS b FROM visits) UNPIVOT (x FOR k IN (a, b)) GROUP BY k"
+    ),
     "UPPER(LEFT(x, 1)) || LOWER(SUBSTRING(x, 2)) for one word": (
         "WHERE UPPER(LEFT(note, 1)) || LOWER(SUBSTRING(note, 2)) = 'Ulm'"
     ),
@@ -141,13 +154,15 @@ TYPED = {
     "the condition itself, x or NOT x": "WHERE member OR NOT member",
     "the time in UTC, as TIMESTAMPTZ '…Z'": "WHERE seen > TIMESTAMPTZ '2026-01-01 12:00:00Z'",
     "x IN (1, 2, 3), without NULL": "WHERE age IN (1, 2, 3)",
+    "x ->> '$.address.city' or x ->> '$.tags[0]'": "WHERE note ->> '$.address.city' = note ->> '$.tags[0]'",
+    "… WHERE a.x = b.x": "WHERE EXISTS (SELECT 1 FROM codes AS b WHERE b.plan = visits.plan)",
     "% and // instead": "WHERE age % 2 = 1 AND age // 2 = 3",
 }
 # What says how to write something, and is no SQL of its own; and lists of parameters.
 PROSE = re.compile(
     r"\) where it ends|\$name for the values of a mapping|\? or \$1 for the values of a list"
     r"|(a|days|decimal|it|leave|name|numbers|one of|only|the|timestamps|what)\b(?! like).*|counts .*"
-    r"|NOT EXISTS with an equality"
+    r"|NOT EXISTS with an equality|[a-z] is (a|one of) .*"
 )
 
 

@@ -29,6 +29,7 @@ from lapwing.query.relations.set_operations import Union
 from lapwing.query.sensitivity import set_stability, stability
 from lapwing.query.sensitivity.score_stability import ScoreBound
 from lapwing.query.sensitivity.stability import SensitivityBound
+from lapwing.release import composing
 from lapwing.release import release as release_module
 from lapwing.release import searches as release_searches
 from tests.support.effort import examples, one_in, only
@@ -391,14 +392,14 @@ def test_bounds_from_the_data_themselves_are_found(folders: Path, monkeypatch: p
 def test_noise_of_a_smaller_bound_than_found_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question, rows = SEARCHED, [row(p, score=1000) for p in range(1, 90) for _ in range(2)]
     assert found(folders, rows, question) == []
-    calibrated = vars(release_searches)["calibrate_found"]
+    calibrated = vars(composing)["calibrate_found"]
 
     def halved(*arguments: Any) -> Any:
         priced = calibrated(*arguments)
         terms = [replace(term, candidate=_half(term.candidate)) for term in priced.terms]
         return replace(priced, terms=tuple(terms))
 
-    monkeypatch.setattr(release_searches, "calibrate_found", halved)
+    monkeypatch.setattr(composing, "calibrate_found", halved)
     # Noise makes the search find twice the bound now and then, half of which still covers what a unit moves.
     assert any(found(folders, rows, question) for _ in range(20))
 

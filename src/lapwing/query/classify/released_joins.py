@@ -63,7 +63,9 @@ def commutes(join: exp.Join) -> bool:
 
 def _released(join: exp.Join, select: exp.Select, kinds: Kinds, within: Scope) -> ReleasedJoin | None:
     item, alias = join.this, join.this.args.get("alias")
-    if not isinstance(item, exp.Subquery | exp.Table) or (alias is not None and alias.args.get("columns")):
+    if not isinstance(item, exp.Subquery | exp.Table) or not has_only(item, "this", "alias"):  # TABLESAMPLE
+        return None
+    if alias is not None and not has_only(alias, "this"):
         return None
     if isinstance(item, exp.Table):
         query, before = named_before(item, select)

@@ -249,11 +249,11 @@ def _escape(node: exp.Expression, rows: RowScope) -> Expression:
 
 def _is(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "expression")
-    argument = _either(node.this, rows)
     rows.only(node.expression, "this")
     if isinstance(node.expression, exp.Null):
-        return logic.is_null(argument)
+        return logic.is_null(_either(node.this, rows))
     if isinstance(node.expression, exp.Boolean):
+        argument = looked_at(node.this, rows)
         condition = argument if node.expression.this else logic.negation(argument)
         return logic.coalesce(condition, Literal(value=False, type=BOOLEAN))
     raise rows.refusal(node, RefusalCause.INVALID_ARGUMENT, "IS takes NULL, TRUE or FALSE")

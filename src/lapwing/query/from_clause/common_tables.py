@@ -64,8 +64,8 @@ def with_named(query: Query, before: Sequence[exp.Expression]) -> Query:
 
 
 def bare(node: exp.Expression) -> exp.Expression:
-    """Return a query without the parentheses around it."""
-    while isinstance(node, exp.Subquery) and not node.alias:
+    """Return a query without the parentheses around it, if these have no LIMIT or other clause."""
+    while isinstance(node, exp.Subquery) and all(key == "this" or not value for key, value in node.args.items()):
         node = node.this
     return node
 

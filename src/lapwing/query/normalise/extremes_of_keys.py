@@ -18,8 +18,12 @@ from lapwing.query.from_clause.select_list import placed
 def with_extremes_of_rows(select: exp.Select, within: Scope) -> exp.Select | None:
     """Return MIN and MAX of the keys of a result as MIN and MAX of its rows; None if a SELECT is anything else."""
     clause = select.args.get("from_")
-    item = None if clause is None else clause.this
+    if clause is None or not has_only(clause, "this"):
+        return None
+    item = clause.this
     if not isinstance(item, exp.Subquery) or not has_only(item, "this", "alias"):
+        return None
+    if item.alias and not has_only(item.args["alias"], "this"):  # names of its own for columns
         return None
     inner = item.this
     columns = [column for column in select.find_all(exp.Column) if column.parent_select is select]

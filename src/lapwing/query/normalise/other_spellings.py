@@ -242,7 +242,8 @@ _NATIONAL: Final = (exp.DType.NVARCHAR, exp.DType.NCHAR)
 
 def _text_type(node: exp.Expression) -> exp.Expression | None:
     """Write TEXT for NVARCHAR(10) of SQL Server: its length means nothing, as that of VARCHAR(10) in DuckDB."""
-    return exp.DataType(this=exp.DType.TEXT) if node.this in _NATIONAL else None
+    plain = has_only(node, "this", "expressions", "nested")
+    return exp.DataType(this=exp.DType.TEXT) if plain and node.this in _NATIONAL else None
 
 
 # ---- tuples ----------------------------------------------------------------------------------------------------------

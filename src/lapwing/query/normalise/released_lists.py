@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from lapwing.query.classify.kinds import Kinds, RelationKind, tables_of_with
 from lapwing.query.classify.released_joins import commutes, compared, only_key
+from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.from_clause.scope import Scope
 
 
@@ -38,6 +39,8 @@ def _member(join: exp.Join, select: exp.Select, kinds: Kinds) -> exp.In | None:
     """Return an inner join to the groups of a result as a condition."""
     item = join.this
     if not isinstance(item, exp.Subquery) or not item.alias or join.args.get("side"):
+        return None
+    if not has_only(item, "this", "alias") or not has_only(item.args["alias"], "this"):  # TABLESAMPLE, t(x)
         return None
     query, key = item.this, only_key(item.this)
     if key is None or kinds.of(query, tables_of_with(select)) is not RelationKind.RELEASED:
