@@ -1,6 +1,9 @@
 """`lapwing serve --demo`: two accounts, of which the passwords are printed once, and a folder that goes with it."""
 
+import json
 import signal
+import socket
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -72,7 +75,7 @@ def test_a_demo_is_for_this_machine_alone(run: Run, beside: tuple[str, ...]) -> 
 @pytest.mark.long
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_of_a_demo(tmp_path: Path, end: signal.Signals) -> None:
-    command = [sys.executable, "-m", "lapwing", "serve", "--demo", "--port", "0"]
+    command = [sys.executable, "-m", "lapwing", "serve", "--demo", "--port", "0", "--postgres", "0"]
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=tmp_path
@@ -80,8 +83,14 @@ def test_nothing_is_left_of_a_demo(tmp_path: Path, end: signal.Signals) -> None:
         assert running.stdout is not None
         assert running.stderr is not None
         passwords = [running.stdout.readline().split()[-1] for _ in range(3)][1:]
-        log = [next(line for line in running.stderr if '"listening"' in line)]
-        assert '"127.0.0.1"' in log[0]
+        lines = (json.loads(line) for line in running.stderr)
+        heard = [next(line for line in lines if line["event"].startswith("listening")) for _ in range(2)]
+        log = [json.dumps(heard)]
+        assert [line.get("host") for line in heard if line["event"] == "listening"] == ["127.0.0.1"]
+        wire = next(line["port"] for line in heard if line["event"] != "listening")
+        with socket.create_connection(("127.0.0.1", wire), 60) as client:  # it answers this machine, and wants a token
+            client.sendall(struct.pack("!ii", 8, 80877103))  # SSLRequest
+            assert client.recv(1) == b"N"
         assert [path.name for path in tmp_path.glob("lapwing-demo-*")] != []
         running.send_signal(end)
         log += running.stderr.readlines()

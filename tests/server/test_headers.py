@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -11,13 +12,14 @@ from urllib.parse import urlsplit
 import pytest
 from argon2 import extract_parameters
 
+from lapwing.cli.serve_demo import HOSTS
 from lapwing.errors import TooManyRequests
 from lapwing.server import credentials, listener, middleware
 from lapwing.server.authentication import network_of
 from lapwing.server.service import ServiceSettings
 from tests.server.test_authorisation import MATRIX
 from tests.support.effort import is_long, one_in, some
-from tests.support.server.world import QUESTION, World, service_in, serving
+from tests.support.server.world import QUESTION, QUICK, World, service_in, serving
 
 EVERY: Final = {
     "cache-control": "no-store",
@@ -44,6 +46,31 @@ def sent(world: World, *lines: str, body: bytes = b"") -> bytes:
         while part := connection.recv(65536):
             received += part
     return received
+
+
+def for_host(world: World, *hosts: str) -> bytes:
+    """Return the first line of the answer to a request for a host."""
+    lines = [f"Host: {host}" for host in hosts]
+    return sent(world, "GET /console/sign-in HTTP/1.1", *lines, "Connection: close").partition(b"\r\n")[0]
+
+
+def test_a_page_that_names_this_machine_as_its_own_reaches_no_demo(tmp_path: Path) -> None:
+    """DNS rebinding: `evil.example` has the address 127.0.0.1, so its page asks this service as its own origin."""
+    with serving(service_in(tmp_path, replace(QUICK, hosts=HOSTS))) as demo:
+        port = urlsplit(demo.address).port
+        for host in (f"127.0.0.1:{port}", "localhost", f"LocalHost:{port}"):
+            assert for_host(demo, host) == b"HTTP/1.1 200 OK"
+        for host in ("evil.example", f"evil.example:{port}", "127.0.0.1.evil.example", "127.0.0.1:1:1", "[::1]", ""):
+            assert for_host(demo, host).startswith(b"HTTP/1.1 421 ")
+        assert b" 400 " in for_host(demo, "localhost", "evil.example")
+        paths = ["/v1/datasets", "/docs", "/metrics", "/health", "/console", "/published/x", "/nowhere"]
+        for path in paths:
+            reply = demo.ask("GET", path, "carol", headers={"Host": "evil.example"})
+            assert (reply.status, reply.document["code"]) == (421, "invalid_request")
+
+
+def test_twin_without_its_hosts_a_service_answers_to_every_name(world: World) -> None:
+    assert for_host(world, "evil.example") == b"HTTP/1.1 200 OK"
 
 
 def unprotected(world: World, every: int = 1) -> list[str]:

@@ -21,7 +21,7 @@ from lapwing.catalog.source_names import catalog_beside, ending
 from lapwing.cli.column_options import bounds_of, types_of, values_of
 from lapwing.cli.console import complain
 from lapwing.cli.options import DEFAULT_CATALOG, Unreadable, above_zero, amount, grouped, part_of_one
-from lapwing.cli.serve_demo import CATALOG, DemoOptions, introduce
+from lapwing.cli.serve_demo import CATALOG, HOSTS, DemoOptions, introduce
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -428,7 +428,7 @@ def _serve_demo(demo: DemoOptions, settings: "ServiceSettings", endpoint: "Endpo
     open_log()
     try:
         with demo.folder() as folder:
-            toured = replace(settings, tour=folder.name)
+            toured = replace(settings, tour=folder.name, hosts=HOSTS)
             config = ProcessConfig(catalogs=(folder / CATALOG,), people=None, settings=toured, endpoint=endpoint)
             _serve(config, 1, reports, lambda service: introduce(service, endpoint.callers_address))
     except KeyboardInterrupt:

@@ -28,6 +28,10 @@ CATALOG: Final = "lapwing.toml"
 CURATOR, ANALYST = "curator", "analyst"
 
 
+HOSTS: Final = frozenset({"127.0.0.1", "localhost"})
+"""Hosts by which a browser of this machine finds a demo. Tunnels use them, too."""
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoOptions:

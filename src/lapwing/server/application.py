@@ -165,6 +165,7 @@ def application(
         seconds=settings.request_seconds,
         encrypted=encrypted,
         streamed=STREAMED,
+        hosts=settings.hosts,
     )
 
 

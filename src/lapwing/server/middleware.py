@@ -47,6 +47,7 @@ ENCRYPTED_ONLY: Final = ((b"strict-transport-security", b"max-age=31536000"),)
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 GZIP: Final = b"\x1f\x8b"
 """The first bytes of what gzip wrote."""
+_PORT: Final = re.compile(rb":[0-9]*\Z")
 _DIGITS: Final = re.compile(rb"[0-9]{1,15}")
 _ESCAPED_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 """As JSON writes it: after an even number of backslashes, which stand for themselves."""
@@ -62,6 +63,8 @@ class RequestMiddleware:
         encrypted: Whether this process speaks TLS.
         streamed: Methods and paths of requests whose bodies the application reads itself, within limits of its own.
             Each has the one media type of which that is true, or none if it is true of all.
+        hosts: Names of hosts that a request may be for; any if there are none. A page of another site may give its own
+            name the address of this machine (DNS rebinding). Its requests are for that name, and are refused.
     """
 
     def __init__(
@@ -73,8 +76,9 @@ class RequestMiddleware:
         seconds: float,
         encrypted: bool = False,
         streamed: Mapping[tuple[str, str], str] = MappingProxyType({}),
+        hosts: frozenset[str] = frozenset(),
     ) -> None:
-        self._inner, self._metrics = inner, metrics
+        self._inner, self._metrics, self._hosts = inner, metrics, hosts
         self._more_headers = ENCRYPTED_ONLY if encrypted else ()
         self._most_bytes, self._seconds, self._streamed = most_bytes, seconds, streamed
 
@@ -120,6 +124,9 @@ class RequestMiddleware:
         if ambiguous:
             detail = f"The request can be read in two ways, by its {ambiguous}."
             return await refused("invalid_request", 400, detail, Connection="close")
+        if self._hosts and _host_of(scope["headers"]) not in self._hosts:
+            detail = f"This service is at {' and '.join(sorted(self._hosts))}, and the request is for another host."
+            return await refused("invalid_request", 421, detail, Connection="close")
         kind = self._streamed.get((scope["method"], scope["path"]))
         if kind is not None and kind in ("", media_type_of(scope["headers"])):
             return await self._serve_streamed(scope, receive, send, refused)
@@ -197,6 +204,16 @@ def _ambiguous(names: Sequence[bytes]) -> str:
     if b"content-length" in names and b"transfer-encoding" in names:
         twice.append("length and transfer coding")
     return ", ".join(twice)
+
+
+def _host_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """Return the host that a request is for, without its port; empty if there is none.
+
+    >>> _host_of([(b"host", b"LOCALHOST:8000")]), _host_of([(b"host", b"127.0.0.1.evil.example")]), _host_of([])
+    ('localhost', '127.0.0.1.evil.example', '')
+    """
+    said = next((value for name, value in headers if name == b"host"), b"")
+    return _PORT.sub(b"", said).decode("latin-1").lower()
 
 
 def size_of(headers: Iterable[tuple[bytes, bytes]]) -> int | None:

@@ -75,6 +75,7 @@ class ServiceSettings:
         parallel: Queries of one person under way at a time; 0 for no limit.
         tour: A name of this service, if the console shows a tour: browsers remember by it who has seen the tour.
         uploads: Limits of uploads of data.
+        hosts: Names of hosts that requests may be for; any if there are none.
     """
 
     most_bytes: int = 1 << 20
@@ -93,6 +94,7 @@ class ServiceSettings:
     parallel: int = 64
     tour: str | None = None
     uploads: UploadLimits = field(default_factory=UploadLimits)
+    hosts: frozenset[str] = frozenset()
 
 
 @final
