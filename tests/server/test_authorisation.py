@@ -102,6 +102,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
         {"token": "x", "password": "y"},
         dict.fromkeys(SEES, UNKNOWN),
     ),
+    ("GET", "/v1/people/{name}/grants"): ("/v1/people/dora/grants", None, AUDITS),
     ("GET", "/v1/people/{name}/tokens"): ("/v1/people/dora/tokens", None, curates(OK)),
     ("POST", "/v1/people/{name}/tokens"): ("/v1/people/dora/tokens", {"scopes": ["read"]}, curates(CREATED)),
     ("DELETE", "/v1/people/{name}/tokens/{token}"): ("/v1/people/dora/tokens/TOKEN", None, curates(EMPTY)),

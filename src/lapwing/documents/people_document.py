@@ -136,6 +136,14 @@ class Grants(TypedDict):
     trusted_with_time: list[str]
 
 
+class GrantDocument(TypedDict):
+    """A data set that somebody may ask: their `share` of its budget, null without one of their own."""
+
+    dataset: str
+    share: str | None
+    trusted_with_time: bool
+
+
 class DefaultCostDocument(TypedDict):
     """The cost of a query over PostgreSQL's protocol that names none; no `epsilon`: it is refused.
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt
 
 from lapwing.documents.people_document import (
     DatasetRole,
+    GrantDocument,
     IssuedToken,
     NewSecondFactor,
     RecoveryCodes,
@@ -16,6 +17,7 @@ from lapwing.documents.people_document import (
     TokenDocument,
 )
 from lapwing.errors import InvalidParameter, NotAuthorised, SecondFactorNeeded, TooManyRequests
+from lapwing.privacy.amounts import written
 from lapwing.server import one_time_codes
 from lapwing.server.access import DatasetAccess
 from lapwing.server.authentication import address_of
@@ -295,6 +297,22 @@ def give_role(service: OfService, name: str, of: str, body: DatasetRoleBody, cal
 def take_role(service: OfService, name: str, of: str, caller: Caller = CURATOR) -> Person:
     """Let somebody look after a data set no more."""
     return service.people.give_role(name, of, None, by=caller.name)
+
+
+@router.get("/people/{name}/grants", tags=["audit"])
+def grants_of(service: OfService, name: str, caller: Caller = OVERSEER) -> list[GrantDocument]:
+    """List the data sets that somebody may ask, by name, with their share of each budget."""
+    granted = service.policies.grants_of(name)
+    seen = {served.name for served in service.datasets.all_visible(caller)}
+    return [
+        {
+            "dataset": dataset,
+            "share": None if grant.share is None else written(grant.share),
+            "trusted_with_time": grant.trusted_with_time,
+        }
+        for dataset, grant in granted.items()
+        if dataset in seen
+    ]
 
 
 @router.get("/people/{name}/tokens", tags=["admin"])

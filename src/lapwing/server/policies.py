@@ -140,6 +140,18 @@ class Policies:
         with self._store.reading() as connection:
             return tuple(_grants(connection, dataset))
 
+    def grants_of(self, person: str) -> dict[str, Grant]:
+        """Return all grants of somebody, by data set.
+
+        Raises:
+            NotFound: If there is nobody of this name.
+        """
+        find = "SELECT dataset, person, share, trusted FROM grants WHERE person = ? ORDER BY dataset"
+        with self._store.reading() as connection:
+            if not connection.execute("SELECT 1 FROM people WHERE name = ?", (person,)).fetchone():
+                raise nobody(connection, person)
+            return {dataset: _read_grant(*row) for dataset, *row in connection.execute(find, (person,))}
+
     def team_shares(self, dataset: str) -> dict[str, Fraction]:
         """Return the shares of teams."""
         with self._store.reading() as connection:

@@ -45,6 +45,8 @@ def test_somebody_is_let_in_granted_asks_and_is_shut_out(carol: Visitor, place: 
     assert "dora" in carol.go("/console/data/open/budget").text
 
     person = carol.go("/console/people/dora")
+    assert "up to 20 % of the budget" in person.text
+    assert 'href="/console/data/open/access"' in person.content.decode()
     (form,) = [form for form in person.page.forms if form.fields.get("active") == "no"]
     assert "disabled" in carol.post(form.action, form.fields).text
     assert dora.go("/console", follow=False).status == 303
@@ -90,6 +92,11 @@ def test_policies_and_new_data(carol: Visitor, place: World) -> None:
     assert "Lapwing accepted the current data as a new version." in carol.submit(page, "/access/accept").text
 
 
+def assert_told(page: Shown) -> None:
+    """Hold that a page says what is wrong: at the field if it is of one, else that nothing was changed."""
+    assert 'aria-invalid="true"' in page.content.decode() or "Nothing was changed." in page.text
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("action", "typed"),
@@ -114,7 +121,7 @@ def test_what_cannot_be_is_told_and_changes_nothing(
     page = carol.go("/console/data/open/access")
     told = carol.submit(page, action, **typed)
     assert 400 <= told.status < 500
-    assert "Nothing was changed." in told.text
+    assert_told(told)
     assert place.ask("GET", "/v1/datasets/open/grants", "carol").document == before
 
 
@@ -123,7 +130,7 @@ def test_people_cannot_be_added_twice_or_without_a_name(carol: Visitor) -> None:
     for name in ("alice", "", "no name", "x" * 65):
         told = carol.submit(carol.go("/console/people"), "/console/people", name=name)
         assert told.status == 422
-        assert "Nothing was changed." in told.text
+        assert_told(told)
     assert carol.go("/console/people/nobody").status == 404
 
 

@@ -47,7 +47,8 @@ async def show_account(visit: PageRequest, refused: Problem | None = None, issue
     account = await visit.api.get("accounts", name)
     tokens = await visit.api.get("people", name, "tokens", limit=200)
     sets = await names_of_datasets(visit)
-    facts = {"account": account, "tokens": tokens, "refused": refused, "issued": issued, "sets": sets}
+    grants = await visit.api.get("people", name, "grants")
+    facts = {"account": account, "tokens": tokens, "refused": refused, "issued": issued, "sets": sets, "grants": grants}
     return visit.show("accounts/account.html", refused["status"] if refused else 200, **facts)
 
 

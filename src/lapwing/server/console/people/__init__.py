@@ -96,6 +96,7 @@ async def _shown(
     facts = {"person": person, "tokens": tokens, "refused": refused, "issued": issued, "link": link}
     facts |= {
         "sets": await names_of_datasets(visit),
+        "grants": await visit.api.get("people", name, "grants"),
         "expired": expires is not None and datetime.fromisoformat(expires) <= datetime.now(UTC),
     }
     return visit.show("people/person.html", refused["status"] if refused else 200, **facts)
