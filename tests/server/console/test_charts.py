@@ -307,3 +307,23 @@ def test_hostile_texts_are_escaped_and_an_unknown_key_is_refused() -> None:
     ElementTree.fromstring(drawn)
     with pytest.raises(InvalidParameter):
         chart_of(shown, options=ChartOptions(x="no such"))
+
+
+WARDS = ("emergency", "maternity", "surgery")
+
+
+def test_a_heat_map_on_a_phone_turns_to_leave_room_for_each_interval() -> None:
+    rows = [{"ward": ward, "age": age, "n": 100} for ward in WARDS for age in range(5)]
+    document = {
+        "columns": ["ward", "age", "n"], "keys": ["ward", "age"], "rows": rows, "confidence": 0.95,
+        "types": {"ward": "text", "age": "integer", "n": "integer"},
+        "intervals": {"n": {"low": [92] * 15, "high": [108] * 15}},
+    }  # fmt: skip
+    wide = chart_of(document)
+    assert wide is not None
+    assert wide.narrow is not None
+    assert [tick.text for tick in wide.across] == ["0", "1", "2", "3", "4"]
+    assert [tick.text for tick in wide.narrow.across] == list(WARDS)
+    for drawn in (wide, wide.narrow):
+        assert {mark.short for mark in drawn.marks} == {"100 ±8"}
+        assert all(mark.width > 7 * len(mark.short) for mark in drawn.marks)

@@ -5,7 +5,12 @@ from typing import Any, Final
 
 import pytest
 
+from lapwing.documents.chart_options import ChartOptions
+from lapwing.server.console import inside
+from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.dashboards.changing import DashboardChange, change_in
+from lapwing.server.console.dashboards.filtering import choices_of, filters_of, only, wanted_in
+from lapwing.server.console.dashboards.over_time import over_time
 from lapwing.server.console.forms import FIELD
 from tests.server.test_published import HOSTILE, Tags
 from tests.support.server.browsing import Shown, Visitor
@@ -94,8 +99,101 @@ def test_a_text_is_shown_as_text_and_charges_nothing(place: World, alice: Visito
 
 def test_hostile_texts_of_a_dashboard_stay_texts(place: World, alice: Visitor) -> None:
     here = made(place, *({"text": text, "title": text.replace("\u202e", "")} for text in HOSTILE))
-    shown = alice.go(here)
-    assert (shown.status, shown.page.forbidden) == (200, [])
-    active = Tags(shown.content.decode()).active
-    assert "onerror" not in active
-    assert active.count("img") == 1  # the emblem of the page
+    for path, emblems in ((here, 1), (f"{here}/read", 0)):
+        shown = alice.go(path)
+        assert (shown.status, shown.page.forbidden) == (200, [])
+        active = Tags(shown.content.decode()).active
+        assert "onerror" not in active
+        assert active.count("img") == emblems
+
+
+# ---- Filters ----
+
+ROWS: Final = [
+    {"plan": plan, "size": size, "n": 10 * n} for n, (plan, size) in enumerate([("a", 1), ("a", 2), ("b", 1)])
+]
+ENDS: Final = {"low": [-2, 8, 18], "high": [2, 12, 22]}
+DOCUMENT: Final = {
+    "columns": ["plan", "size", "n"], "keys": ["plan", "size"], "rows": ROWS, "intervals": {"n": ENDS},
+    "types": {"plan": "text", "size": "integer", "n": "integer"},
+}  # fmt: skip
+
+
+def test_a_filter_chooses_rows_with_their_intervals() -> None:
+    shown = only(DOCUMENT, {"size": "1", "other": "x"})
+    assert [row["n"] for row in shown["rows"]] == [0, 20]
+    assert shown["intervals"] == {"n": {"low": [-2, 18], "high": [2, 22]}}
+    assert (shown["keys"], shown["columns"]) == (["plan"], ["plan", "n"])
+    assert only(DOCUMENT, {"other": "x"}) == DOCUMENT
+    assert only(DOCUMENT, {"plan": "none"})["rows"] == []
+
+
+def test_a_form_offers_the_values_that_were_released_and_no_other() -> None:
+    plans, sizes = filters_of([choices_of(DOCUMENT), {"plan": {"c": "C"}}], {"size": "1"})[::-1]
+    assert (plans.key, [text for _, text in plans.choices]) == ("plan", ["a", "b", "C"])
+    assert (sizes.key, sizes.chosen) == ("size", '["size", "1"]')
+    assert wanted_in({sizes.name: sizes.chosen}) == {"size": "1"}
+
+
+@pytest.mark.parametrize("text", ["x", "[]", "{}", "[1, 2]", '["plan"]', "[" * 9999, "NaN", '"plan"'])
+def test_an_address_that_states_no_filter_filters_nothing(text: str) -> None:
+    assert wanted_in({"f0": text}) == {}
+
+
+def sent_for(path: str, alice: Visitor, monkeypatch: pytest.MonkeyPatch) -> tuple[Shown, set[str]]:
+    """Return a page, and by which methods it asked the service."""
+    methods, sent = set[str](), inside.Api.send
+
+    async def counting(self: inside.Api, method: str, *path: str, **more: Any) -> inside.ApiReply:
+        methods.add(method)
+        return await sent(self, method, *path, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(inside.Api, "send", counting)
+        return alice.go(path), methods
+
+
+def test_a_filter_and_a_full_screen_read_what_was_bought_and_nothing_else(
+    place: World, alice: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = place.query(
+        "alice", {"sql": "SELECT plan, size, COUNT(*) AS n FROM visits GROUP BY plan, size", "epsilon": 2}
+    )
+    one = place.query("alice", {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 2})
+    here = made(place, {"answer": both.document["id"]}, {"answer": one.document["id"]}, {"text": "Read this"})
+    charges = place.charges()
+    for path in (here, f"{here}/read"):
+        whole, _ = sent_for(path, alice, monkeypatch)
+        (form,) = [form for form in whole.page.forms if "f0" in form.fields]
+        assert form.method == "get"
+        shown, methods = sent_for(f"{path}?f0=%5B%22plan%22%2C%20%22a%22%5D", alice, monkeypatch)
+        assert "Only plan = a." in shown.text
+        assert shown.text.count("The filter does not apply to this tile.") == 1
+        assert (methods, shown.page.forbidden) == ({"GET"}, [])
+        none, _ = sent_for(f"{path}?f0=%5B%22plan%22%2C%20%22%3Cscript%3E%22%5D", alice, monkeypatch)
+        assert "no row for the filter" in none.text
+        assert none.page.forbidden == []
+    assert place.charges() == charges
+    assert "Move up" not in shown.text  # nothing there changes the dashboard
+
+
+def test_groups_of_a_monitor_are_lines_over_time_with_bands() -> None:
+    def tick(hour: int, numbers: tuple[int, ...]) -> dict[str, Any]:
+        rows = [{"plan": plan, "n": n} for plan, n in zip("abc", numbers, strict=False)]
+        ends = {"low": [n - 2 for n in numbers], "high": [n + 2 for n in numbers]}
+        return {
+            "time": f"2026-03-02T0{hour}:00:00",
+            "answer": {"columns": ["plan", "n"], "rows": rows, "intervals": {"n": ends}, "confidence": 0.95},
+        }
+
+    document = over_time([tick(1, (5, 6)), tick(2, (7, 8)), tick(3, (9, 9, 1))])
+    assert [(row["time"][11:13], row["plan"], row["n"]) for row in document["rows"]][-2:] == [
+        ("03", "b", 9),
+        ("03", "c", 1),
+    ]
+    chart = chart_of(document, options=ChartOptions(kind="lines", x="time"))
+    assert chart is not None
+    assert [entry.text for entry in chart.legend] == ["a", "b", "c"]
+    assert [(mark.series, mark.low is not None) for mark in chart.marks].count((0, True)) == 3
+    alone = only(document, {"plan": "b"})
+    assert (alone["keys"], [row["n"] for row in alone["rows"]]) == (["time"], [6, 8, 9])

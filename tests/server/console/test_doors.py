@@ -85,6 +85,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
         {**CURATES, "bob": MISSING, "carol": MISSING},
     ),
     ("GET", "/console/dashboards/{dashboard}"): ("/console/dashboards/BOARD", {}, HERS),
+    ("GET", "/console/dashboards/{dashboard}/read"): ("/console/dashboards/BOARD/read", {}, HERS),
     ("POST", "/console/dashboards/{dashboard}/change"): (
         "/console/dashboards/BOARD/change",
         {"what": "name", "name": "Ward"},

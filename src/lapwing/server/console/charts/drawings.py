@@ -7,7 +7,7 @@ from typing import Any, Final, final
 
 from lapwing.privacy.figures import plain, separated
 from lapwing.server.console.answer_table import NUMERIC
-from lapwing.server.console.charts.chart import Chart, ChartMark, Point, Shown, Size
+from lapwing.server.console.charts.chart import NARROW, Chart, ChartMark, Point, Shown, Size
 from lapwing.server.console.charts.scales import AxisTick, Scale, log_scale_of, scale_of
 
 CHARACTER, GAP, RIGHT = 7.0, 10.0, 16.0
@@ -166,10 +166,12 @@ def line(name: str, key: str, kind: str, rows: Shown, look: Look, size: Size) ->
 
 def heat(name: str, keys: Sequence[str], rows: Shown, size: Size) -> Chart:
     """Return cells for two keys, the stronger in colour the larger."""
-    across = list(dict.fromkeys(plain(point.row[keys[1]]) for point in rows))[:MOST_CELLS]
-    up = list(dict.fromkeys(plain(point.row[keys[0]]) for point in rows))[:MOST_CELLS]
-    left = _room(up, size)
-    width = (size.width - left - GAP - RIGHT) / len(across)
+    names = [list(dict.fromkeys(plain(point.row[key]) for point in rows))[:MOST_CELLS] for key in keys]
+    turned = names[::-1]
+    if size is NARROW and _cell(names, size) < _needed(rows) and _cell(turned, size) > _cell(names, size):
+        names, keys = turned, keys[::-1]  # on a phone, the way that leaves room for each ±
+    up, across = names
+    left, width = _room(up, size), _cell(names, size)
     strengths = scale_of([point.value or 0 for point in rows], 0.0, 1.0, zero=False)
     marks = [
         ChartMark(
@@ -180,7 +182,7 @@ def heat(name: str, keys: Sequence[str], rows: Shown, size: Size) -> Chart:
             width=round(width - 2, 2),
             height=BAR - 2,
             strength=strengths.at(point.value or 0),
-            short=point.told if width > 7 * len(point.told) else point.text,
+            short=point.told if width >= _needed([point]) else point.text,
         )
         for point in rows
         if plain(point.row[keys[1]]) in across and plain(point.row[keys[0]]) in up
@@ -198,6 +200,16 @@ def heat(name: str, keys: Sequence[str], rows: Shown, size: Size) -> Chart:
         left_out=len(rows) - len(marks),
         label=size.label,
     )
+
+
+def _cell(names: Sequence[Sequence[str]], size: Size) -> float:
+    """Return the width of a cell, by the names upwards and across."""
+    return (size.width - _room(names[0], size) - GAP - RIGHT) / len(names[1])
+
+
+def _needed(rows: Shown) -> float:
+    """Return how wide cells are that have room for numbers with their ±."""
+    return CHARACTER * max(len(point.told) for point in rows) + GAP
 
 
 def _seconds(value: str) -> float:

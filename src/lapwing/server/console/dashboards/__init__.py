@@ -9,12 +9,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from starlette.responses import Response, StreamingResponse
 
 from lapwing.server.console.acting import act, renamed
 from lapwing.server.console.ask.question import single
-from lapwing.server.console.dashboards.changing import USUAL_WIDTH, WIDTHS, DashboardChange, change_in, tile_in
+from lapwing.server.console.dashboards.changing import WIDTHS, DashboardChange, change_in, tile_in
+from lapwing.server.console.dashboards.filtering import FILTERS, filters_of, wanted_in
 from lapwing.server.console.dashboards.monitors import all_monitors_of, monitors_of
 from lapwing.server.console.dashboards.tiles import newest_of, tile_of
 from lapwing.server.console.inside import ApiRefusal
@@ -72,26 +74,43 @@ def _texts(item: Any) -> tuple[object, ...]:
 
 async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """Show a dashboard."""
-    item = await _dashboard(visit)
+    item, facts = await _opened(visit)
     dataset = item["dataset"]
-    tiles = [await tile_of(visit, dataset, place, tile) for place, tile in enumerate(item["tiles"])]
-    monitors = await monitors_of(visit, dataset)
     there = {tile.get("answer") for tile in item["tiles"]}
     answers = await visit.api.get("datasets", dataset, "answers", limit=ANSWERS)
     return visit.show(
         "dashboards/page.html",
         refused["status"] if refused else 200,
-        dataset=dataset,
-        item=item,
-        tiles=tiles,
-        monitors=monitors,
+        **facts,
+        monitors=await monitors_of(visit, dataset),
         answers=[{**answer, "request": single(answer["request"])} for answer in answers if answer["id"] not in there],
-        alone=False,
         widths=WIDTHS,
-        usual_width=USUAL_WIDTH,
-        live=any("monitor" in tile for tile in item["tiles"]),
         refused=refused,
     )
+
+
+async def read(visit: PageRequest) -> Response:
+    """Show a dashboard to be read: on all of the screen, without navigation and forms that change it."""
+    _, facts = await _opened(visit)
+    return visit.show("dashboards/read.html", **facts, reading=True)
+
+
+async def _opened(visit: PageRequest) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a dashboard, and the facts that both of its pages show."""
+    item = await _dashboard(visit)
+    fields = {name: visit.asked(name) for name in FILTERS}
+    wanted = wanted_in(fields)
+    tiles = [await tile_of(visit, item["dataset"], place, tile, wanted) for place, tile in enumerate(item["tiles"])]
+    return item, {
+        "dataset": item["dataset"],
+        "item": item,
+        "tiles": tiles,
+        "filters": filters_of((tile.choices for tile in tiles), wanted),
+        "wanted": wanted,
+        "chosen": urlencode({name: value for name, value in fields.items() if value}),
+        "alone": False,
+        "live": any("monitor" in tile for tile in item["tiles"]),
+    }
 
 
 async def events(visit: PageRequest) -> Response:
@@ -110,7 +129,8 @@ async def events(visit: PageRequest) -> Response:
 
 
 async def _changes(visit: PageRequest, item: dict[str, Any]) -> AsyncIterator[str]:
-    clock = asyncio.get_running_loop().time
+    clock, reading = asyncio.get_running_loop().time, visit.asked("reading") == "1"
+    wanted = wanted_in({name: visit.asked(name) for name in FILTERS})
     until, dataset = clock() + SECONDS, item["dataset"]
     seen = dict.fromkeys(range(len(item["tiles"])), -2)  # so that the first look sends what was missed
     _open[0] += 1
@@ -120,8 +140,8 @@ async def _changes(visit: PageRequest, item: dict[str, Any]) -> AsyncIterator[st
                 newest = await newest_of(visit, dataset, tile)
                 if "monitor" in tile and newest != seen[place]:
                     seen[place] = newest
-                    shown = await tile_of(visit, dataset, place, tile)
-                    html = visit.render("dashboards/tile.html", tile=shown, alone=False)
+                    shown = await tile_of(visit, dataset, place, tile, wanted)
+                    html = visit.render("dashboards/tile.html", tile=shown, alone=False, wanted=wanted, reading=reading)
                     yield f"event: tile\ndata: {json.dumps({'place': place, 'html': html})}\n\n"
             yield ": nothing more\n\n"
             await asyncio.sleep(POLL)
@@ -186,7 +206,8 @@ PAGES: Final = (
     ConsolePage(method="GET", path=LIST, handle=show_all, query=("after", SEARCH)),
     ConsolePage(method="POST", path=f"{LIST}/add", handle=add),
     ConsolePage(method="POST", path=f"{LIST}/dismissal", handle=dismiss),
-    ConsolePage(method="GET", path=HERE, handle=show),
+    ConsolePage(method="GET", path=HERE, handle=show, query=FILTERS),
+    ConsolePage(method="GET", path=f"{HERE}/read", handle=read, query=FILTERS),
     ConsolePage(method="POST", path=f"{HERE}/change", handle=change),
-    ConsolePage(method="GET", path=f"{HERE}/events", handle=events),
+    ConsolePage(method="GET", path=f"{HERE}/events", handle=events, query=(*FILTERS, "reading")),
 )

@@ -5,7 +5,7 @@ is read: both are requests that cannot charge anything.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, final
 
 from lapwing.documents.chart_options import ChartOptions
@@ -16,7 +16,9 @@ from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.charts.chart import Chart
 from lapwing.server.console.dashboards.changing import USUAL_WIDTH
+from lapwing.server.console.dashboards.filtering import Choices, Wanted, choices_of, only
 from lapwing.server.console.dashboards.monitors import MonitorShown, monitor_shown
+from lapwing.server.console.dashboards.over_time import TIME, over_time
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
 from lapwing.server.console.visits import PageRequest
@@ -24,6 +26,7 @@ from lapwing.server.tile_text import TextBlock, blocks_of
 
 TICKS: Final = 60
 """Of a monitor, in a line over time: the latest."""
+NO_FILTER: Final[Wanted] = {}
 
 
 @final
@@ -39,6 +42,9 @@ class TileShown:
         monitor: How it stands, of a monitor.
         text: Of a text, its paragraphs and lists.
         width: One of `changing.WIDTHS`.
+        dated: When its latest numbers were released.
+        choices: The values of its keys before a filter.
+        filtered: The key and the value of each filter that it follows.
     """
 
     place: int
@@ -52,20 +58,25 @@ class TileShown:
     monitor: MonitorShown | None = None
     text: Sequence[TextBlock] = ()
     width: str = USUAL_WIDTH
+    dated: str = ""
+    choices: Choices = field(default_factory=dict)
+    filtered: Sequence[tuple[str, str]] = ()
 
 
-async def tile_of(visit: PageRequest, dataset: str, place: int, tile: Mapping[str, Any]) -> TileShown:
-    """Return a tile; of what cannot be opened, why."""
-    return replace(await _shown(visit, dataset, place, tile), width=tile.get("width", USUAL_WIDTH))
+async def tile_of(
+    visit: PageRequest, dataset: str, place: int, tile: Mapping[str, Any], wanted: Wanted = NO_FILTER
+) -> TileShown:
+    """Return a tile with its rows that a filter wants; of what cannot be opened, why."""
+    return replace(await _shown(visit, dataset, place, tile, wanted), width=tile.get("width", USUAL_WIDTH))
 
 
-async def _shown(visit: PageRequest, dataset: str, place: int, tile: Mapping[str, Any]) -> TileShown:
+async def _shown(visit: PageRequest, dataset: str, place: int, tile: Mapping[str, Any], wanted: Wanted) -> TileShown:
     try:
         if "answer" in tile:
-            return await _answer(visit, place, tile)
+            return await _answer(visit, place, tile, wanted)
         if "text" in tile:
             return _text(place, tile)
-        return await _monitor(visit, dataset, place, tile)
+        return await _monitor(visit, dataset, place, tile, wanted)
     except (ApiRefusal, InvalidParameter) as refusal:
         title = tile.get("title") or tile.get("monitor") or "Result"
         return TileShown(
@@ -97,26 +108,31 @@ async def newest_of(visit: PageRequest, dataset: str, tile: Mapping[str, Any]) -
         return -1
 
 
-async def _answer(visit: PageRequest, place: int, tile: Mapping[str, Any]) -> TileShown:
-    document = await with_labels(visit, await visit.api.get("answers", tile["answer"]))
+async def _answer(visit: PageRequest, place: int, tile: Mapping[str, Any], wanted: Wanted) -> TileShown:
+    bought = await with_labels(visit, await visit.api.get("answers", tile["answer"]))
     request = single((await visit.api.get("answers", tile["answer"], "request"))["request"])
+    document = only(bought, wanted)
     return TileShown(
         place=place,
         title=tile.get("title") or request.get("label") or " ".join(request.get("sql", "Result").split()),
         link=f"/console/answers/{tile['answer']}",
-        about=f"Charged {document['created'][:16].replace('T', ' ')} UTC; ± at {level(document['confidence'])}",
+        about=f"Charged {bought['created'][:16].replace('T', ' ')} UTC; ± at {level(bought['confidence'])}",
         newest=0,
-        chart=chart_of(document, options=ChartOptions.from_texts(tile)),
+        chart=chart_of(document, options=_options(tile, document)),
         figures=_figures(document),
-        problem="" if document["rows"] else "This result has no rows.",
+        problem="" if document["rows"] else _NO_ROWS if bought["rows"] else "This result has no rows.",
+        dated=bought["created"][:10],
+        choices=choices_of(bought),
+        filtered=_followed(bought, wanted),
     )
 
 
-async def _monitor(visit: PageRequest, dataset: str, place: int, tile: Mapping[str, Any]) -> TileShown:
+async def _monitor(visit: PageRequest, dataset: str, place: int, tile: Mapping[str, Any], wanted: Wanted) -> TileShown:
     monitor = await visit.api.get("datasets", dataset, "monitors", tile["monitor"])
     after = max(0, monitor["released"] - TICKS)
     ticks = await visit.api.get("datasets", dataset, "monitors", tile["monitor"], "ticks", after=after, limit=TICKS)
-    document = over_time(ticks) if ticks else None
+    released = over_time(ticks) if ticks else None
+    document = None if released is None else only(released, wanted)
     last = ticks[-1]["time"][:16].replace("T", " ") if ticks else ""
     return TileShown(
         place=place,
@@ -126,46 +142,30 @@ async def _monitor(visit: PageRequest, dataset: str, place: int, tile: Mapping[s
         if ticks
         else "",
         newest=monitor["released"],
-        chart=None if document is None else chart_of(document, options=ChartOptions.from_texts(tile)),
-        figures=() if document is None or document["keys"] else _figures(document),
-        problem="" if ticks else "This monitor has released no result yet.",
+        chart=None if document is None else chart_of(document, options=_options({**_LINES, **tile}, document)),
+        figures=(),
+        problem=_NO_ROWS if document and not document["rows"] else "" if ticks else _NOTHING_YET,
         monitor=monitor_shown(monitor, curates=visit.caller.at(dataset).may("admin")),
+        dated=last,
+        choices={} if released is None else choices_of(released),
+        filtered=() if released is None else _followed(released, wanted),
     )
 
 
-def over_time(ticks: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what a monitor released as one document: of one row a tick, over time; of several, the last tick."""
-    last = ticks[-1]["answer"]
-    keys = [name for name in last["columns"] if name not in last["intervals"]]
-    types = {name: _type(last, name) for name in last["columns"]}
-    if keys or len(last["rows"]) != 1:
-        return {**last, "types": types, "keys": keys}
-    numbers = list(last["intervals"])
-    rows = [{"time": tick["time"][:19], **tick["answer"]["rows"][0]} for tick in ticks if tick["answer"]["rows"]]
-    ends = {
-        name: {
-            end: [tick["answer"]["intervals"][name][end][0] for tick in ticks if tick["answer"]["rows"]]
-            for end in ("low", "high")
-        }
-        for name in numbers
-    }
-    return {
-        "columns": ["time", *numbers],
-        "rows": rows,
-        "types": {**types, "time": "timestamp"},
-        "keys": ["time"],
-        "intervals": ends,
-        "confidence": last.get("confidence"),
-    }
+_LINES: Final = {"kind": "lines", "x": TIME}
+_NO_ROWS: Final = "This result has no row for the filter."
+_NOTHING_YET: Final = "This monitor has released no result yet."
 
 
-def _type(document: Mapping[str, Any], name: str) -> str:
-    """Return the type of a column by its values, which ticks do not say."""
-    values = [row[name] for row in document["rows"] if row[name] is not None]
-    whole = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
-    if values and whole:
-        return "integer"
-    return "real" if values and all(isinstance(value, int | float) for value in values) else "text"
+def _options(tile: Mapping[str, Any], document: Mapping[str, Any]) -> ChartOptions:
+    """Return the choices of a chart without axes whose keys a filter has made constant."""
+    kept = {name: value for name, value in tile.items() if name not in ("x", "colour") or value in document["keys"]}
+    return ChartOptions.from_texts(kept)
+
+
+def _followed(document: Mapping[str, Any], wanted: Wanted) -> tuple[tuple[str, str], ...]:
+    choices = choices_of(document)
+    return tuple((key, choices[key].get(value, value)) for key, value in wanted.items() if key in choices)
 
 
 def _figures(document: Mapping[str, Any]) -> tuple[tuple[str, CellText], ...]:
