@@ -23,8 +23,8 @@ from lapwing.engines import FAILED
 from lapwing.engines.spark import engine as spark_engine
 from lapwing.engines.spark import queries
 from lapwing.engines.spark.cluster import Cluster, partitions_of
-from lapwing.engines.spark.relations import summed
 from lapwing.engines.spark.settings import SETTINGS
+from lapwing.engines.spark.unit_values import summed
 from lapwing.errors import CatalogError, DataChanged, DataFault, EngineFault, Fault
 from lapwing.machine.switches import Switch
 from lapwing.opening import open_session

@@ -9,7 +9,8 @@ from typing import Final, cast
 
 from lapwing.engines.spark.literals import is_narrow
 from lapwing.engines.spark.printers import _PARTS, COUNTED, PRINTERS, TRUNCATED, constant_at, word
-from lapwing.engines.spark.relations import FUNCTIONS
+from lapwing.engines.spark.unit_values import FUNCTIONS
+from lapwing.engines.spark.windows import ANSWERED
 from lapwing.query.expressions.expression import Expression, Operation, walk
 from lapwing.query.expressions.magnitudes import magnitudes_in
 from lapwing.query.expressions.types import Fixed, Plain, describe
@@ -22,13 +23,16 @@ from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 from lapwing.query.relations.set_operations import DistinctRows, Union
 from lapwing.query.relations.unit_join import UnitJoin
+from lapwing.query.relations.windowed import Windowed
 
 ON_A_SNAPSHOT: Final = "open a copy of the files with the engine duckdb and the same ledger"
 """The remedy of the curator for a question that Spark does not answer."""
 MOST_CELLS: Final = 4_000_000
 """The most rows that may come back from the cluster; a service's memory holds them."""
 _NARROW_ALONE: Final = frozenset({"round_to", "floor_to", "truncate_to", "remainder", "quotient", "sign"})
-_RELATIONS: Final = (ProtectedRows, PerUnit, FirstRows, FirstGroups, PublicJoin, UnitJoin, DistinctRows, Union)
+_RELATIONS: Final = (
+    *(ProtectedRows, PerUnit, FirstRows, FirstGroups, PublicJoin, UnitJoin, DistinctRows, Union, Windowed),
+)
 
 
 def _missing(construct: str, name: str) -> Missing:
@@ -53,6 +57,12 @@ def _lacking(question: Question) -> Iterator[Missing]:
                 _missing(used, f"{used} per unit")
                 for used in relation.uses
                 if used not in {"sum", "average", *FUNCTIONS}
+            )
+        if isinstance(relation, Windowed):
+            yield from (
+                _missing(used, f"{used.replace('_', ' ')} as a window function")
+                for used in (one.function for one in relation.windows)
+                if used not in ANSWERED
             )
     for measure in question.measures:
         if isinstance(measure, Sum) and measure.averaged:

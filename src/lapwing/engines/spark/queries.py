@@ -17,7 +17,8 @@ from lapwing.engines.duckdb.queries import Batch, together
 from lapwing.engines.holders import DEGREE, UNITS
 from lapwing.engines.spark.expressions import expression, have_keys, keys_as_columns
 from lapwing.engines.spark.literals import clamp, whole, wide
-from lapwing.engines.spark.relations import carried, inside, selected, summed
+from lapwing.engines.spark.relations import carried, selected
+from lapwing.engines.spark.unit_values import inside, summed
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
 from lapwing.query.measures.distinct_counts import CountDistinct, CountUnits
 from lapwing.query.measures.distinct_sums import SumDistinct

@@ -2,32 +2,25 @@
 
 What makes each unit-local is proven at its node (`query.relations`) and printed as in `engines.duckdb.relations`: rows
 and groups of a unit are taken in the order of a hash of their own values, ties broken by these, and every column is
-inside its bounds. Windows are not printed (`capabilities`).
+inside its bounds.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
-from typing import Final, cast
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from lapwing.engines.spark.cleaned import hashed, unit_name
 from lapwing.engines.spark.expressions import expression, have_keys, key_value, where_clause
-from lapwing.engines.spark.literals import (
-    clamp,
-    double,
-    engine_type,
-    identifier,
-    kept_name,
-    print_in_steps,
-    width,
-)
-from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
-from lapwing.query.expressions.types import Fixed, Real
+from lapwing.engines.spark.literals import engine_type, identifier, kept_name
+from lapwing.engines.spark.unit_values import aggregate, column_of
+from lapwing.engines.spark.windows import numbered, positions, window
+from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.relations.node import Relation
-from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
+from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.relations.relation import FilteredRows, ProtectedRows, table_of, tables_of
 from lapwing.query.relations.set_operations import DistinctRows, Union
 from lapwing.query.relations.unit_join import UnitJoin
+from lapwing.query.relations.windowed import Windowed
 
 
 def selected(selection: FilteredRows, further: Sequence[str] = ()) -> str:
@@ -47,6 +40,8 @@ def relation(node: Relation) -> str:
             return f"({' UNION ALL '.join(_parts(node))})"
         case PerUnit():
             return _per_unit(node)
+        case Windowed():
+            return _windowed(node)
         case PublicJoin():
             return _joined(node)
         case UnitJoin():
@@ -106,65 +101,30 @@ def _parts(node: Union) -> list[str]:
     return parts
 
 
-def column_of(value: Expression) -> str:
-    """Return an expression as it becomes a column: inside its bounds, and zero without a sign.
-
-    What is summed of a column is not clamped again. So a bound is enforced here even where it is proven.
-    """
-    printed, kind = expression(value), value.type
-    if isinstance(kind, Real) and not isinstance(value, Literal):
-        return f"({printed} + 0.0D)"
-    if isinstance(value, Operation) and isinstance(kind, Fixed) and kind.low is not None and kind.high is not None:
-        return inside(printed, kind.low, kind.high)
-    return printed
-
-
-def inside(value: str, low: int, high: int) -> str:
-    """Clamp an integer to its bounds; NULL stays NULL."""
-    return f"CASE WHEN {value} IS NULL THEN NULL ELSE {clamp(value, low, high)} END"
-
-
 # ---- per unit --------------------------------------------------------------------------------------------------------
 
 
 def _per_unit(node: PerUnit) -> str:
     unit, groups = carried(node)[0], [column_of(group) for group in node.groups]
-    items = _named([*groups, *map(_aggregate, node.aggregates)], node.columns)
+    aggregates = [aggregate(one.function, one.argument, one.type) for one in node.aggregates]
+    items = _named([*groups, *aggregates], node.columns)
     by = ", ".join(str(place + 1) for place in range(1 + len(groups)))
     return f"(SELECT {_items([unit, *items])} {selected(node.source)} GROUP BY {by})"
 
 
-def _aggregate(aggregate: UnitAggregate) -> str:
-    argument = "*" if aggregate.argument is None else column_of(aggregate.argument)
-    match aggregate.function:
-        case "sum":
-            return f"TRY_CAST({summed(argument)} AS {width(cast(Fixed, aggregate.type))})"
-        case "average":
-            step = cast(Fixed, cast(Expression, aggregate.argument).type).step
-            return _averaged(summed(argument), f"COUNT({argument})", cast(Real, aggregate.type), step)
-    return FUNCTIONS[aggregate.function].format(argument)
+# ---- windows ---------------------------------------------------------------------------------------------------------
 
 
-def summed(value: str) -> str:
-    """Add up integers: SUM of 64 bits raises beyond them, that of 38 digits has room for 10¹⁹ of them."""
-    return f"SUM(CAST({value} AS DECIMAL(38,0)))"
-
-
-FUNCTIONS: Final[Mapping[str, str]] = {
-    "count": "COUNT({})",
-    "count_distinct": "COUNT(DISTINCT {})",
-    "least": "MIN({})",
-    "greatest": "MAX({})",
-    "all": "BOOL_AND({})",
-    "any": "BOOL_OR({})",
-}
-
-
-def _averaged(total: str, count: str, kind: Real, step: Fraction) -> str:
-    """Divide a sum of steps by a count: a double, which a rounding could take past the bounds."""
-    mean = print_in_steps(f"CAST({total} AS DOUBLE) / NULLIF(CAST({count} AS DOUBLE), 0.0D)", 1 / step)
-    low, high = (double(cast(Fraction, end)) for end in (kind.low, kind.high))
-    return f"CASE WHEN {count} = 0 THEN NULL ELSE LEAST(GREATEST({mean}, {low}), {high}) END"
+def _windowed(node: Windowed) -> str:
+    """Add windows to rows; where several count rows one by one, all break ties by one numbering of the unit's rows."""
+    unit, columns = carried(node)[0], [identifier(column.name) for column in node.source.relation.columns]
+    source, shown, ties = selected(node.source), ["*"], [f"{column} NULLS LAST" for column in columns]
+    if sum(map(positions, node.windows)) > 1:
+        place = identifier(_free("place", [*map(identifier, (c.name for c in node.columns)), unit]))
+        source = f"FROM (SELECT *, {numbered(unit, ties)} AS {place} {source})"
+        shown, ties = [unit, *columns], [place]
+    windows = _named((window(one, ties, unit) for one in node.windows), node.added)
+    return f"(SELECT {_items([*shown, *windows])} {source})"
 
 
 # ---- joins -----------------------------------------------------------------------------------------------------------
