@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lapwing import noise as noise
     from lapwing import privacy as privacy
     from lapwing import synthesis as synthesis
+    from lapwing import tabulation as tabulation
     from lapwing.answer import Answer as Answer
     from lapwing.budget import BudgetView as BudgetView
     from lapwing.client import Pending as Pending
@@ -77,6 +78,7 @@ _MODULES = (
     "noise",
     "privacy",
     "synthesis",
+    "tabulation",
 )
 _HOMES = {
     "answer": "Answer",

@@ -46,6 +46,9 @@ LOSSES: Final = (
 PRIVACY_RECORDS: Final = (
     lw.privacy.Listed, lw.privacy.Statement, lw.privacy.ProfilePoint, lw.privacy.Reading, lw.privacy.Choice,
 )  # fmt: skip
+TABULATION: list[type] = [
+    getattr(lw.tabulation, name) for name in lw.tabulation.__all__ if is_dataclass(getattr(lw.tabulation, name))
+]
 SYNTHETIC = (lw.synthesis.SyntheticTable, lw.synthesis.MarginalReport, lw.synthesis.WorkloadError)
 HOLDOUT_RECORDS: Final = (lw.holdout.HoldoutAnswer, lw.holdout.Outlook)
 MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
@@ -131,6 +134,8 @@ def test_public_names() -> None:
         ("lapwing.synthesis", lw.synthesis.__all__),
         ("lapwing.synthesis", {name for one in SYNTHETIC for name in public(one)}),
         ("lapwing.synthesis", {f.name for one in SYNTHETIC for f in fields(one) if not f.name.startswith("_")}),
+        ("lapwing.tabulation", lw.tabulation.__all__),
+        ("lapwing.tabulation", {name for one in TABULATION for name in shown(one)}),
         ("lapwing.generalisation", [f"lapwing.generalisation.{name}" for name in lw.generalisation.__all__]),
         ("lapwing.holdout", [f"lapwing.holdout.{name}" for name in lw.holdout.__all__]),
         ("lapwing.holdout", [f".{name}" for name in public(lw.holdout.ReusableHoldout)]),

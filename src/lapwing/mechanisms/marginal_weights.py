@@ -8,6 +8,8 @@ For weights λ_w on the marginals, Σ_w λ_w·v_w is least, by Cauchy and Schwar
 h_r = Σ_w λ_w·k_wr, where it is f(λ) = (Σ_r √(g_r·h_r))². Where Σ λ_w·b_w = 1, f(λ) ≤ t for every t that can be had
 (weak duality), and max_w v_w/b_w at those precisions is such a t. So their quotient says how far from the best it is.
 Weights are multiplied by v_w/b_w at each step (Silvey, Titterington and Torsney 1978; Yu 2010 on its convergence).
+
+With the weights fixed, the same step is the whole solution: the least of the sum Σ_w λ_w·v_w.
 """
 
 from typing import Final
@@ -34,11 +36,9 @@ def precisions_for(cost: Floats, variance: Floats, beside: Floats) -> tuple[Floa
     best, ratio = np.zeros_like(cost), float("inf")
     bound = 0.0
     for _ in range(_STEPS):
-        needed = weights @ relative
-        roots = np.sqrt(cost * needed)
-        precisions = roots / cost / roots.sum()
+        precisions, least = precisions_for_sum(cost, relative, weights)
         ratios = relative @ (1 / precisions)
-        bound = max(bound, float(roots.sum()) ** 2)
+        bound = max(bound, least)
         if ratios.max() < ratio:
             best, ratio = precisions, float(ratios.max())
         if ratio <= _CLOSE * bound:
@@ -47,3 +47,15 @@ def precisions_for(cost: Floats, variance: Floats, beside: Floats) -> tuple[Floa
         weights = np.maximum(weights * ratios, 1e-9 * (weights * ratios).max())
         weights /= weights.sum()
     return best, ratio / bound
+
+
+def precisions_for_sum(cost: Floats, variance: Floats, weights: Floats) -> tuple[Floats, float]:
+    """Return the precisions that cost 1 in all and make the weighted sum of variances the least, and that sum.
+
+    Args:
+        cost: As of `precisions_for`; so is `variance`.
+        weights: Of each marginal, above 0.
+    """
+    roots = np.sqrt(cost * (weights @ variance))
+    precisions: Floats = roots / cost / roots.sum()
+    return precisions, float(roots.sum()) ** 2

@@ -45,7 +45,7 @@ Source:
     Xiao, He, Zhang and Kifer 2023 (ResidualPlanner, arXiv 2305.08175), with an integer basis in place of theirs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -60,7 +60,7 @@ from lapwing.exact.arrays import ROOM, IntArray, integer_array, largest
 from lapwing.exact.bounds import square_root_up
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.exact.rounded_gaussian import rounded_gaussian
-from lapwing.mechanisms.marginal_weights import precisions_for
+from lapwing.mechanisms.marginal_weights import Floats, precisions_for, precisions_for_sum
 from lapwing.mechanisms.noisy import SCALE_BITS, add, check_positive
 from lapwing.mechanisms.parameters import LARGEST_SCALE, SMALLEST_SCALE, positive, whole_number
 from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
@@ -151,22 +151,61 @@ class ResidualMarginals:
         Raises:
             InvalidParameter: For a pure loss, which no Gaussian noise keeps, and for too large a workload.
         """
+        return cls._solved(loss, sizes, marginals, unit, beside, lambda *problem: precisions_for(*problem)[0])
+
+    @classmethod
+    def for_total_variance(
+        cls,
+        loss: Loss,
+        *,
+        sizes: Sequence[int],
+        marginals: Sequence[Sequence[int]],
+        unit: RowsOfUnit,
+        weights: Sequence[Fraction | int] | None = None,
+    ) -> Self:
+        """Return the mechanism whose weighted sum of the variances of `marginals` is the least.
+
+        Args:
+            loss: In gdp or zcdp.
+            weights: Of the variance of each marginal in the sum, such as its number of cells. Left out, 1.
+
+        Raises:
+            InvalidParameter: As `for_loss`.
+        """
+        return cls._solved(loss, sizes, marginals, unit, weights, lambda *problem: precisions_for_sum(*problem)[0])
+
+    @classmethod
+    def _solved(
+        cls,
+        loss: Loss,
+        sizes: Sequence[int],
+        marginals: Sequence[Sequence[int]],
+        unit: RowsOfUnit,
+        numbers: Sequence[Fraction | int] | None,
+        solve: Callable[[Floats, Floats, Floats], Floats],
+    ) -> Self:
+        """Return the mechanism with the precisions that `solve` finds, as many times them as the loss allows.
+
+        Args:
+            numbers: One for each marginal, which the problem takes; 1 if they are left out.
+            solve: Takes the cost by residual, the variance by marginal and residual, and the numbers.
+        """
         check_positive(loss)
         if isinstance(loss, PureDP):
             raise InvalidParameter("Gaussian noise keeps no pure loss; give a GaussianDP or a ZeroConcentratedDP.")
         mu_squared = 2 * loss.rho if isinstance(loss, ZeroConcentratedDP) else loss.mu_squared
         shape, wanted = _workload(sizes, marginals)
-        if beside is not None and len(beside) != len(wanted):
-            raise InvalidParameter(f"There are {len(beside)} variances beside {len(wanted)} marginals; give as many.")
-        against = [Fraction(1)] * len(wanted) if beside is None else [positive(each, "beside") for each in beside]
+        if numbers is not None and len(numbers) != len(wanted):
+            raise InvalidParameter(f"There are {len(numbers)} numbers for {len(wanted)} marginals; give as many.")
+        each = [Fraction(1)] * len(wanted) if numbers is None else [positive(number, "beside") for number in numbers]
         residuals = tuple(_residuals(shape, wanted))
         cost = np.array([float(_inner_product(shape, axes, axes)) for axes in residuals])
         variance = np.array([[float(_share(shape, whole, axes)) for axes in residuals] for whole in wanted])
-        found, _ = precisions_for(cost, variance, np.array([float(each) for each in against]))
+        found = solve(cost, variance, np.array([float(number) for number in each]))
         # Exactly from here on: floats are taken as they are, and all of them scaled to what the loss allows.
-        parts = [_down(Fraction(each)) for each in found.tolist()]
+        parts = [_down(Fraction(precision)) for precision in found.tolist()]
         fits = _down(mu_squared / _mu_squared(shape, residuals, parts, unit))
-        return cls(sizes=shape, marginals=wanted, precisions=tuple(each * fits for each in parts))
+        return cls(sizes=shape, marginals=wanted, precisions=tuple(part * fits for part in parts))
 
     @cached_property
     def residuals(self) -> tuple[Axes, ...]:

@@ -237,7 +237,7 @@ def _preview(buying: _Buying, state: LedgerState, access: Access, assuming_count
         unit=units_of(plan.question.lineage),
         bound=bound_of(plan.question.lineage),
         measures=(*previews_of(priced, plan), *at_widest(plan, priced, measure_previews(priced, names))),
-        columns=unpromised(plan, column_previews(plan, priced, names, assuming_count)),
+        columns=unpromised(plan, column_previews(plan, priced.terms, names, assuming_count)),
         notes=tuple(
             dict.fromkeys([*notes_of(buying.request, access), *buying.notes, *notes_on_vector(plan, priced), *public])
         ),
@@ -275,7 +275,7 @@ def _composed_column(
         request = each[leaf.question].request
         own = next((own for own in leaf.outputs if own.value == value), Output(name=output.name, value=value))
         one = replace(leaf, outputs=(own,))
-        parts += column_previews(one, request.priced, measure_names(one), assuming_count)
+        parts += column_previews(one, request.priced.terms, measure_names(one), assuming_count)
     widths = [part.half_width for part in parts]
     alone = isinstance(output.value, SourceValue | UnionValue) and None not in widths
     return ColumnPreview(

@@ -11,7 +11,7 @@ from lapwing.query.expressions.expression import Expression, Operation, written_
 from lapwing.query.measures.centred import both_counts, nulls
 from lapwing.query.measures.measures import Count, Measure, Sum
 from lapwing.query.plan.measure_names import measure_names
-from lapwing.query.plan.plan import Plan
+from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.pricing.quote import Quote
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release
@@ -66,11 +66,17 @@ def _asked_for_null(measure: Measure) -> Expression | None:
 
 
 def _as_asked(priced: Quote, answer: Release) -> Release:
-    vector = priced.vector
-    if vector is None or answer.question == priced.question:
+    if priced.vector is None or answer.question == priced.question:
         return answer
-    if vector.is_bought and answer.mechanisms == tuple([term.mechanism for term in vector.bought.terms]):
-        mechanisms: tuple[NoiseLaw, ...] = tuple([term.mechanism for term in priced.terms])  # as they were priced by
-    else:
-        mechanisms = vector.laws(answer.mechanisms)
-    return replace(answer, question=priced.question, mechanisms=mechanisms, values=vector.values(answer.values))
+    mechanisms = laws_as_asked(priced, answer.question, answer.mechanisms)
+    return replace(answer, question=priced.question, mechanisms=mechanisms, values=priced.vector.values(answer.values))
+
+
+def laws_as_asked(priced: Quote, measured: Question, laws: tuple[NoiseLaw, ...]) -> tuple[NoiseLaw, ...]:
+    """Return what the numbers of a question err by, given the errors of the numbers that were measured for it."""
+    vector = priced.vector
+    if vector is None or measured == priced.question:
+        return laws
+    if vector.is_bought and laws == tuple([term.mechanism for term in vector.bought.terms]):
+        return tuple([term.mechanism for term in priced.terms])  # as they were priced by
+    return vector.laws(laws)

@@ -38,15 +38,15 @@ def _measure(term: NoisyMeasure, name: str) -> MeasurePreview:
 
 
 def column_previews(
-    plan: Plan, priced: Quote, names: Mapping[Measure, str], assuming_count: int | None
+    plan: Plan, terms: Sequence[NoisyMeasure], names: Mapping[Measure, str], assuming_count: int | None
 ) -> tuple[ColumnPreview, ...]:
-    """Describe every column of the answer."""
-    chosen = any(term.mechanism.name == LARGEST for term in priced.terms)
+    """Describe every column of the answer, by the noise of each number."""
+    chosen = any(term.mechanism.name == LARGEST for term in terms)
     return tuple(
         ColumnPreview(
             name=output.name,
             rests_on=tuple(names[measure] for measure in measures_of(output.value)),
-            half_width=_half_width(output, priced, assuming_count),
+            half_width=_half_width(output, terms, assuming_count),
             selected=any(
                 isinstance(value, KeyValue) and (chosen or value.key.private) for value in values_in(output.value)
             ),
@@ -75,8 +75,8 @@ def selection_preview(priced: Quote) -> SelectionPreview | None:
     )
 
 
-def _half_width(output: Output, priced: Quote, assuming_count: int | None) -> float | None:
-    terms = {term.measure: term for term in priced.terms}
+def _half_width(output: Output, noisy: Sequence[NoisyMeasure], assuming_count: int | None) -> float | None:
+    terms = {term.measure: term for term in noisy}
     match output.value:
         case MeasureValue(measure=measure):
             return float(terms[measure].half_width(CONFIDENCE))

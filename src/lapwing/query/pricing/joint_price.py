@@ -1,6 +1,6 @@
 """One price for several questions: a batch, or a question and the searches for its bounds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -22,7 +22,12 @@ from lapwing.query.sensitivity.stability import SensitivityBound
 
 
 def calibrate_together(
-    plans: Sequence[Plan], budget: Budget, *, epsilon: Number, delta: Number | None = None
+    plans: Sequence[Plan],
+    budget: Budget,
+    *,
+    epsilon: Number,
+    delta: Number | None = None,
+    shares: Sequence[Fraction] | None = None,
 ) -> tuple[Quote, ...]:
     """Price several plans at one `epsilon` together: every measure of every plan gets the same part of it.
 
@@ -31,6 +36,8 @@ def calibrate_together(
 
     Args:
         delta: For all questions with private keys together.
+        shares: Of each plan instead, in proportion to which the loss is divided among them, each above 0. Plans that
+            ask the same question pay their shares together.
 
     Raises:
         InvalidParameter: If a question says a price of its own.
@@ -49,9 +56,10 @@ def calibrate_together(
     counts = {
         asked: len(plan.question.measures) + bool(plan.question.private_keys) for asked, plan in questions.items()
     }
+    parts = counts if shares is None else _parts(plans, shares, counts)
     priced: dict[Asked, Quote] = {}
     for asked, plan in questions.items():
-        part = type(loss).from_amount(grid_down(loss.amount * counts[asked] / max(1, sum(counts.values()))))
+        part = type(loss).from_amount(grid_down(loss.amount * parts[asked] / max(1, sum(parts.values()))))
         question, keys_delta = plan.question, delta_for_keys(plan.question, budget, each)
         priced[asked] = with_searches(plan, bounds_of(question, budget), part, budget, keys_delta)
 
@@ -98,6 +106,19 @@ def _together(leaves: Sequence[Plan]) -> dict[Asked, Plan]:
         if known != plan:
             questions[asked_by(plan)] = of_numbers(known)
     return questions
+
+
+def _parts(
+    plans: Sequence[Plan], shares: Sequence[Fraction], counts: Mapping[Asked, int]
+) -> Mapping[Asked, Fraction | int]:
+    """Return the share of each question: that of its plan, divided evenly among the numbers of the plan."""
+    parts: dict[Asked, Fraction | int] = {}
+    for plan, share in zip(plans, shares, strict=True):
+        asked = dict.fromkeys(map(asked_by, plans_asked(plan)))
+        numbers = sum(counts[one] for one in asked)
+        for one in asked:
+            parts[one] = parts.get(one, 0) + share * counts[one] / max(1, numbers)
+    return parts
 
 
 def of_numbers(plan: Plan) -> Plan:

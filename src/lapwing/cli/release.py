@@ -1,0 +1,136 @@
+"""`lapwing release`: tables that are planned, bought and published together."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+import lapwing as lw
+from lapwing.cli import figures, options
+from lapwing.cli.characters import to_json
+from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
+from lapwing.privacy.figures import NOTHING
+
+if TYPE_CHECKING:
+    from lapwing.tabulation import PlanAlternative, PlannedNumber, PlannedTable, ReleasePlan
+
+EXAMPLE: Final = options.examples(
+    "lapwing release plan release.toml", "lapwing release plan release.toml --format json"
+)
+app = typer.Typer(help="Plan tables that you publish together.", epilog=EXAMPLE, rich_markup_mode=None)
+ReleaseFile = Annotated[Path, typer.Argument(metavar="FILE", help="The release file, in TOML.", show_default=False)]
+
+
+@app.callback()
+def group() -> None:
+    """Plan tables that you publish together."""
+
+
+@app.command("plan", epilog=EXAMPLE, short_help="Show what a release costs and how exact it is, for free.")
+def plan(
+    file: ReleaseFile,
+    form: options.ReportFormat = options.ReportFormatName.table,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+) -> None:
+    """Show how a release divides its cost among its tables, and the error of each. Free, and reads no row."""
+    release = lw.tabulation.TableRelease.from_file(file)
+    with lw.connect(catalog) as session:
+        planned = lw.tabulation.plan_release(session, release)
+    if form is options.ReportFormatName.json:
+        print_text(to_json(as_document(planned)))
+        return
+    show(*as_page(planned))
+    for said in notes_on(planned):
+        note("note", said)
+
+
+def as_document(planned: "ReleasePlan") -> dict[str, object]:
+    """Return a plan for programs."""
+    document = {**asdict(planned), "cost": planned.cost.to_record()}
+    pairs = zip(document["tables"], planned.tables, strict=True)
+    document["tables"] = [{**row, "is_met": table.is_met, "is_noise": table.is_noise} for row, table in pairs]
+    return document
+
+
+def as_page(planned: "ReleasePlan") -> list[RenderableType]:
+    """Return a plan for people."""
+    fits = "" if planned.fits else "; the budget has less left"
+    proven = "; proven to be the best division" if planned.is_optimal else ""
+    facts = [
+        ("release", planned.title),
+        ("protects", planned.unit),
+        (
+            "cost",
+            f"epsilon {figures.epsilon(planned.epsilon)}, {figures.share(planned.share_of_budget)} of the budget{fits}",
+        ),
+        ("aim", f"{planned.objective}{proven}"),
+    ]
+    if planned.epsilon_needed is not None:
+        facts.append(("needed", f"about epsilon {figures.size(planned.epsilon_needed)} for all wanted errors"))
+    return [labelled(*facts), Text(), _errors(planned), Text(), _alternatives(planned)]
+
+
+def _errors(planned: "ReleasePlan") -> Fitted:
+    wanted = any(table.wanted is not None for table in planned.tables)
+    assumed = any(number.relative is not None for table in planned.tables for number in table.numbers)
+    columns = ["table", "cells", "share", "±", "table by table"]
+    columns += (["wanted"] if wanted else []) + (["of a cell"] if assumed else []) + ["unreliable below"]
+    page = new_table(*columns, numbers=columns[1:])
+    for table in planned.tables:
+        for number in table.numbers:
+            cells = NOTHING if table.cells is None else f"{table.cells:,}"
+            row = [_named(table, number), cells, figures.share(table.share), _margin(number.half_width)]
+            row.append(_margin(number.table_by_table))
+            row += [_margin(table.wanted)] if wanted else []
+            row += [NOTHING if number.relative is None else figures.share(number.relative)] if assumed else []
+            row.append(NOTHING if number.unreliable_below is None else figures.size(number.unreliable_below))
+            page.add_row(*map(text, row))
+    return Fitted(page)
+
+
+def _alternatives(planned: "ReleasePlan") -> Fitted:
+    """Return the errors at other costs, and in other kinds of ledgers."""
+    others = [*planned.other_costs, *planned.other_measures]
+    heads = [_head(one, planned) for one in others]
+    page = new_table("± instead", *heads, numbers=heads)
+    for place, table in enumerate(planned.tables):
+        for at, number in enumerate(table.numbers):
+            page.add_row(*map(text, (_named(table, number), *(_margin(one.half_widths[place][at]) for one in others))))
+    return Fitted(page)
+
+
+def _named(table: "PlannedTable", number: "PlannedNumber") -> str:
+    """Return the name of a table, with that of the number if it has several."""
+    return table.name if len(table.numbers) == 1 else f"{table.name}: {number.name}"
+
+
+def _head(one: "PlanAlternative", planned: "ReleasePlan") -> str:
+    if one.measure == planned.measure:
+        return f"epsilon {figures.epsilon(one.epsilon)}"
+    return f"{one.measure} ledger"
+
+
+def _margin(half_width: float | None) -> str:
+    return "depends on the data" if half_width is None else figures.margin(half_width)
+
+
+def notes_on(planned: "ReleasePlan") -> Iterable[str]:
+    """Yield what to know of a plan before it is paid."""
+    if noise := [table.name for table in planned.tables if table.is_noise]:
+        yield f"a cell of the assumed size would be unreliable in {_names(noise)}. Ask for fewer cells or pay more."
+    if missed := [table.name for table in planned.tables if table.is_met is False]:
+        yield f"the wanted error is not met in {_names(missed)}."
+    if any(table.measured_with for table in planned.tables):
+        yield "± is of each table measured together with the others; `table by table` is at the same cost without that."
+    deltas = sorted({one.delta for one in planned.other_measures if one.delta not in (0, planned.delta)})
+    if deltas:
+        yield f"the other kinds of ledgers are shown with delta {', '.join(f'{one:g}' for one in deltas)}."
+
+
+def _names(names: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"

@@ -1,0 +1,220 @@
+"""A table release: its tables, its cost and its objective. Read from a file, or made in Python.
+
+    title = "Visits by plan"
+    epsilon = 1
+
+    [tables.visits]
+    select = "COUNT(*) AS visits"
+    from = "rand_hie"
+    by = [[], ["sex"], ["plan"], ["sex", "plan"]]
+
+Nothing here is private, and nothing reads data.
+"""
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Final, Self, final
+
+from lapwing.catalog.place import refuse, within
+from lapwing.catalog.section import TomlSection
+from lapwing.errors import CatalogError, InvalidParameter
+from lapwing.privacy.amounts import Number, positive
+
+USUAL_UNRELIABLE: Final = Fraction(1, 2)
+
+
+class Objective(StrEnum):
+    """The aim of the division of the cost.
+
+    The error of a table is the error of its worst number, divided by a reference. The reference is the wanted error, if
+    tables have one. Otherwise it is the error that the table would have at the whole cost, divided by its importance.
+    """
+
+    LARGEST_ERROR = "largest error"
+    """To make the largest error of any table as small as possible."""
+    SUM_OF_VARIANCES = "sum of variances"
+    """To make the sum of the squares of the errors as small as possible, over all cells of all tables."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseTable:
+    """One table of a release.
+
+    Args:
+        name: The name that readers see; each name once.
+        query: Its text in SQL, without a cost of its own.
+        importance: A table of importance 2 gets half the error of a table of importance 1.
+        error: The wanted half-width of its 95 % intervals, in units of its number.
+        assumed_cell: The size of a cell, by which the plan shows errors in percent.
+    """
+
+    name: str
+    query: str
+    importance: Number = 1
+    error: Number | None = None
+    assumed_cell: Number | None = None
+
+    def __post_init__(self) -> None:
+        for text, what in ((self.name, "The name of a table"), (self.query, "The query of a table")):
+            if not isinstance(text, str) or not text.strip():
+                raise InvalidParameter(f"{what} is {text!r}; it must be a text that is not empty.")
+        for key in ("importance", "error", "assumed_cell"):
+            if (value := getattr(self, key)) is not None:
+                object.__setattr__(self, key, positive(value, key))
+
+    @classmethod
+    def margins(
+        cls,
+        name: str,
+        *,
+        select: str,
+        source: str,
+        by: Sequence[Sequence[str]],
+        where: str | None = None,
+        importance: Number = 1,
+        error: Number | None = None,
+        assumed_cell: Number | None = None,
+    ) -> tuple[Self, ...]:
+        """Return the tables of some numbers by each of several lists of columns.
+
+        Args:
+            select: The numbers, such as `COUNT(*) AS n`; `source` is what stands in FROM.
+            by: A list of columns, or of expressions with a name, for each table; the empty list is for the total.
+            where: A condition on the rows.
+        """
+        condition = "" if where is None else f" WHERE {where}"
+        tables = []
+        for keys in by:
+            columns, grouped = ", ".join((*keys, select)), " GROUP BY ALL" if keys else ""
+            named = f"{name} by {', '.join(keys)}" if keys else f"{name} in all"
+            text = f"SELECT {columns} FROM {source}{condition}{grouped}"
+            tables.append(cls(name=named, query=text, importance=importance, error=error, assumed_cell=assumed_cell))
+        return tuple(tables)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRelease:
+    """A set of tables that are planned, bought and published together.
+
+    Args:
+        title: The name of the release.
+        epsilon: The cost of all tables together.
+        tables: In the order in which they are shown.
+        objective: The aim of the division of the cost.
+        delta: Of the budget's `delta_keys`, for all tables with private keys together.
+        unreliable: A number is unreliable if the half-width of its 95 % interval is more than this part of it.
+    """
+
+    title: str
+    epsilon: Number
+    tables: tuple[ReleaseTable, ...]
+    objective: Objective = Objective.LARGEST_ERROR
+    unreliable: Number = USUAL_UNRELIABLE
+    delta: Number | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", tuple(self.tables))
+        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
+        object.__setattr__(self, "unreliable", positive(self.unreliable, "unreliable"))
+        if self.delta is not None:
+            object.__setattr__(self, "delta", positive(self.delta, "delta"))
+        if self.objective not in tuple(Objective):
+            allowed = " or ".join(f'"{one.value}"' for one in Objective)
+            raise InvalidParameter(f"objective is {self.objective!r}; it must be {allowed}.")
+        object.__setattr__(self, "objective", Objective(self.objective))
+        if not isinstance(self.title, str) or not self.title.strip():
+            raise InvalidParameter(f"title is {self.title!r}; it must be a text that is not empty.")
+        if not self.tables:
+            raise InvalidParameter("The release has no table; give at least one.")
+        names = [table.name for table in self.tables]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise InvalidParameter(f"Two tables are called {twice!r}; give each its own name.")
+        wanted = [table.name for table in self.tables if table.error is not None]
+        if wanted and len(wanted) < len(self.tables):
+            without = next(table.name for table in self.tables if table.error is None)
+            raise InvalidParameter(
+                f"{wanted[0]!r} has a wanted error and {without!r} has none. Give all tables an error, or none of them."
+            )
+        if both := next((one for one in self.tables if one.error is not None and one.importance != 1), None):
+            raise InvalidParameter(f"{both.name!r} has an error and an importance; give one of them.")
+
+    @classmethod
+    def from_file(cls, file: str | Path) -> Self:
+        """Read a release file in TOML.
+
+        Raises:
+            CatalogError: With the key, what was given, and what is allowed.
+        """
+        path = Path(file)
+        try:
+            content = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise CatalogError(f"{path}: cannot be read; give the path of a release file in UTF-8.") from None
+        with within(f"{path}: "):
+            return cls.from_text(content)
+
+    @classmethod
+    def from_text(cls, content: str) -> Self:
+        """Read a release from the text of its file; raises as `from_file`."""
+        try:
+            document = TomlSection(path="", content=tomllib.loads(content, parse_float=Decimal))
+        except tomllib.TOMLDecodeError as error:  # its text ends in line and column
+            raise CatalogError(f"not TOML: {error}; correct that line") from None
+        except (ValueError, ArithmeticError, RecursionError):
+            raise CatalogError("not TOML: a number or a section in it is too large; correct it") from None
+        document.allow("title", "epsilon", "delta", "objective", "unreliable", "tables")
+        sections = document.section("tables")
+        if not sections.content:
+            refuse("tables", "missing; add a section such as [tables.visits]")
+        tables = [table for name in sections.content for table in _tables_in(name, sections.section(name))]
+        said = {
+            "title": document.text("title", example="Visits by plan"),
+            "epsilon": document.number("epsilon", example="1"),
+            "objective": document.text("objective", Objective.LARGEST_ERROR.value, example="largest error"),
+            "unreliable": document.number("unreliable", USUAL_UNRELIABLE, example="0.5"),
+            "delta": document.number("delta", example="1e-7") if document.has("delta") else None,
+        }
+        try:
+            return cls(tables=tuple(tables), **said)  # type: ignore[arg-type]  # what it is not, is refused
+        except InvalidParameter as refused:
+            raise CatalogError(str(refused)) from None
+
+
+def _tables_in(name: str, section: TomlSection) -> Iterator[ReleaseTable]:
+    """Yield the tables of one section: of a query, or of margins."""
+    weights = ("importance", "error", "assumed_cell")
+    given = {key: section.number(key, example="1") for key in weights if section.has(key)}
+    try:
+        if section.has("query"):
+            section.allow("query", *weights)
+            yield ReleaseTable(name=name, query=section.text("query", example="SELECT …"), **given)
+            return
+        section.allow("select", "from", "where", "by", *weights)
+        yield from ReleaseTable.margins(
+            name,
+            select=section.text("select", example="COUNT(*) AS n"),
+            source=section.text("from", example="visits"),
+            where=section.text("where", example="age >= 18") if section.has("where") else None,
+            by=_lists_in(section, "by"),
+            **given,
+        )
+    except InvalidParameter as refused:
+        refuse(section.path, str(refused))
+
+
+def _lists_in(section: TomlSection, key: str) -> list[list[str]]:
+    lists = []
+    for item in section.items(key):
+        if not isinstance(item, list) or not all(isinstance(column, str) for column in item):
+            refuse(section.place(key), f'has {item!r}; write a list of lists, for example {key} = [[], ["sex"]]')
+        lists.append(item)
+    if not lists:
+        refuse(section.place(key), f'is empty; write a list for each table, for example {key} = [["sex"]]')
+    return lists

@@ -1,0 +1,276 @@
+"""Plan a release: what each table of it costs and errs by, before anything is charged or read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, final
+
+from lapwing.catalog.model import Budget
+from lapwing.catalog.protection import units_of
+from lapwing.errors import InvalidParameter, LapwingError, QueryRefused
+from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
+from lapwing.query.derivation.derived import MeasureValue, measures_of
+from lapwing.query.plan.measure_names import measure_names
+from lapwing.query.plan.plan import Plan
+from lapwing.query.pricing.quote import NoisyMeasure, request
+from lapwing.release.explaining import USUAL_DELTA
+from lapwing.release.previews import column_previews
+from lapwing.tabulation.allocation import problem_of, shares_for
+from lapwing.tabulation.declaration import TableRelease
+from lapwing.tabulation.offer import Offer
+
+if TYPE_CHECKING:
+    from lapwing.session import Session
+
+MEASURES: Final = (PureDP.kind, GaussianDP.kind, ZeroConcentratedDP.kind)
+FACTORS: Final = (Fraction(1, 2), Fraction(2))
+"""Of the cost: what else the plan shows."""
+HalfWidths = tuple[tuple[float | None, ...], ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedNumber:
+    """A column with noise.
+
+    Args:
+        half_width: Of its 95 % interval; None where the error depends on the data.
+        standard_error: None where it is not a sum or a count.
+        table_by_table: The half-width if each table had noise of its own, at the same division of the cost.
+        relative: The half-width as a part of a cell of the assumed size.
+        unreliable_below: Released numbers below this are unreliable by the rule of the release.
+    """
+
+    name: str
+    half_width: float | None
+    standard_error: float | None
+    table_by_table: float | None
+    relative: float | None
+    unreliable_below: float | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTable:
+    """A table of a plan.
+
+    Args:
+        cells: How many cells it has; None where the keys are private.
+        share: Of the cost of the release.
+        measured_with: The other tables with which it shares noise.
+        wanted: The wanted half-width.
+    """
+
+    name: str
+    query: str
+    cells: int | None
+    share: float
+    numbers: tuple[PlannedNumber, ...]
+    measured_with: tuple[str, ...]
+    wanted: float | None
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the error is at most what is wanted; None where no error is wanted."""
+        widths = [number.half_width for number in self.numbers]
+        return None if self.wanted is None else all(one is not None and one <= self.wanted for one in widths)
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether a cell of the assumed size would be unreliable by the rule of the release."""
+        return any(
+            one.relative is not None
+            and one.unreliable_below is not None
+            and one.unreliable_below * one.relative > (one.half_width or 0.0)
+            for one in self.numbers
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAlternative:
+    """The half-widths at another cost, or in another kind of ledger, by table and number."""
+
+    epsilon: float
+    delta: float
+    measure: str
+    half_widths: HalfWidths
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasePlan:
+    """The cost of a release, and the errors of its tables.
+
+    Args:
+        cost: The charge, once for all tables.
+        fits: Whether the budget still bears it.
+        is_optimal: Whether the division is proven to be the best for the objective, within 0.2 %.
+        epsilon_needed: About the least cost at which all wanted errors are met; None where none are wanted.
+        other_costs: The same tables at half and at twice the cost.
+        other_measures: The same tables in the other kinds of ledgers, each with its best division.
+    """
+
+    title: str
+    objective: str
+    epsilon: float
+    delta: float
+    measure: str
+    unit: str
+    cost: Loss
+    share_of_budget: float
+    fits: bool
+    is_optimal: bool
+    tables: tuple[PlannedTable, ...]
+    epsilon_needed: float | None
+    other_costs: tuple[PlanAlternative, ...]
+    other_measures: tuple[PlanAlternative, ...]
+
+
+def plan_release(session: "Session", release: TableRelease) -> ReleasePlan:
+    """Return what a release costs and how exact its tables are, without touching data or budget.
+
+    Guarantee:
+        The plan is a function of the release, the catalog and what is left of the budget. It reads no protected row, so
+        it is free; the release may be changed by it as often as you like.
+
+    Raises:
+        QueryRefused: If a query is not allowed; the message names the table.
+        InvalidParameter: If tables cannot be planned together.
+    """
+    budget, view = session.catalog.budget, session.budget(history=False)
+    plans = _plans(session, release)
+    problem = problem_of(plans, release, budget)
+    shares = shares_for(problem)
+    offer, alone = problem.offer(shares), [quote.terms for quote in problem.offer(shares).quotes]
+    cost = offer.quotes[0].loss.from_amount(sum((quote.loss.amount for quote in offer.quotes), Fraction(0)))
+    tables = tuple(
+        _planned(release, place, plan, offer, alone[place], shares[place] / sum(shares))
+        for place, plan in enumerate(plans)
+    )
+    others = [replace(problem, epsilon=problem.epsilon * factor) for factor in FACTORS]
+    return ReleasePlan(
+        title=release.title,
+        objective=release.objective.value,
+        epsilon=float(release.epsilon),
+        delta=float(budget.delta - budget.delta_keys),
+        measure=budget.measure,
+        unit=units_of(session.catalog.tables),
+        cost=cost,
+        share_of_budget=float(cost.amount / view.total.amount),
+        fits=cost.amount <= view.remaining.amount,
+        is_optimal=offer.is_linear and budget.measure != PureDP.kind and budget.neighbouring == "add_remove",
+        tables=tables,
+        epsilon_needed=_needed(tables, release, budget, problem.power),
+        other_costs=tuple(_alternative(release, plans, one.offer(shares), one.budget, one.epsilon) for one in others),
+        other_measures=tuple(_in_other_measures(plans, release, budget)),
+    )
+
+
+def _plans(session: "Session", release: TableRelease) -> list[Plan]:
+    """Bind the queries of all tables, each of which must be one question by itself."""
+    plans, moment = list[Plan](), session.moment()
+    for table in release.tables:
+        try:
+            plan = session._bind(moment, table.query, ())
+            plan.require_answerable()
+        except QueryRefused as refused:
+            raise refused.reworded(f"The table {table.name!r}: {refused.reason}", refused.remedy) from None
+        if plan.composition is not None or plan.constants or plan.searches:
+            raise InvalidParameter(
+                f"The table {table.name!r} is computed from other results, or needs bounds that must be bought first. "
+                "Write it as one query over tables whose bounds the catalog declares."
+            )
+        if plan.question in [other.question for other in plans]:
+            raise InvalidParameter(f"The table {table.name!r} asks what a table before it asks; leave one of them out.")
+        plans.append(plan)
+    return plans
+
+
+def _planned(
+    release: TableRelease, place: int, plan: Plan, offer: Offer, alone: Sequence[NoisyMeasure], share: float
+) -> PlannedTable:
+    """Describe one table."""
+    table = release.tables[place]
+    assumed = None if table.assumed_cell is None else Fraction(table.assumed_cell)
+    together, apart = (_half_widths(plan, terms, assumed) for terms in (offer.terms[place], alone))
+    errors = {term.measure: (term.mechanism.standard_deviation, term.measure.step) for term in offer.terms[place]}
+    numbers = []
+    for name, half_width in together.items():
+        value = next(output.value for output in plan.outputs if output.name == name)
+        deviation, step = errors.get(value.measure, (None, 1)) if isinstance(value, MeasureValue) else (None, 1)
+        numbers.append(
+            PlannedNumber(
+                name=name,
+                half_width=half_width,
+                standard_error=None if deviation is None else deviation * float(step),
+                table_by_table=apart[name],
+                relative=None if half_width is None or assumed is None else half_width / float(assumed),
+                unreliable_below=None if half_width is None else half_width / float(release.unreliable),
+            )
+        )
+    group = next(group for group in offer.groups if place in group)
+    return PlannedTable(
+        name=table.name,
+        query=table.query,
+        cells=plan.question.cells,
+        share=share,
+        numbers=tuple(numbers),
+        measured_with=tuple(release.tables[other].name for other in group if other != place),
+        wanted=None if table.error is None else float(table.error),
+    )
+
+
+def _half_widths(plan: Plan, terms: Sequence[NoisyMeasure], assumed: Fraction | None) -> dict[str, float | None]:
+    """Return the half-width of each noisy column, by name."""
+    noisy = {output.name for output in plan.outputs if measures_of(output.value)}
+    count = None if assumed is None else max(1, int(assumed))
+    columns = column_previews(plan, terms, measure_names(plan), count)
+    return {column.name: column.half_width for column in columns if column.name in noisy}
+
+
+def _alternative(
+    release: TableRelease, plans: Sequence[Plan], offer: Offer, budget: Budget, epsilon: Fraction
+) -> PlanAlternative:
+    widths = []
+    for plan, terms, table in zip(plans, offer.terms, release.tables, strict=True):
+        assumed = None if table.assumed_cell is None else Fraction(table.assumed_cell)
+        widths.append(tuple(_half_widths(plan, terms, assumed).values()))
+    return PlanAlternative(
+        epsilon=float(epsilon),
+        delta=float(budget.delta - budget.delta_keys),
+        measure=budget.measure,
+        half_widths=tuple(widths),
+    )
+
+
+def _in_other_measures(plans: Sequence[Plan], release: TableRelease, budget: Budget) -> list[PlanAlternative]:
+    """Return what the same epsilon gives in the other kinds of ledgers that can answer all tables."""
+    found = []
+    for kind in MEASURES:
+        own = Fraction(0) if kind == PureDP.kind else (budget.delta - budget.delta_keys) or USUAL_DELTA
+        other = replace(budget, measure=kind, delta=budget.delta_keys + own)
+        if kind == budget.measure:
+            continue
+        try:
+            problem = problem_of(plans, release, other)
+            offer = problem.offer(shares_for(problem))
+        except LapwingError:  # not every query is answered in every kind
+            continue
+        found.append(_alternative(release, plans, offer, other, problem.epsilon))
+    return found
+
+
+def _needed(tables: Sequence[PlannedTable], release: TableRelease, budget: Budget, power: int) -> float | None:
+    """Return about the least epsilon at which all wanted errors are met."""
+    ratios = [
+        number.half_width / table.wanted
+        for table in tables
+        for number in table.numbers
+        if table.wanted is not None and number.half_width is not None
+    ]
+    if not ratios:
+        return None
+    loss = request(release.epsilon, budget)
+    factor = Fraction(max(ratios) ** (2 / power)).limit_denominator(10**6)
+    return loss.from_amount(loss.amount * factor).to_epsilon(delta=budget.delta - budget.delta_keys)

@@ -1,0 +1,150 @@
+"""The division of a cost: against an independent solver, which knows matrices and no residuals' formulas."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from lapwing.session import Session
+from lapwing.tabulation import Objective, ReleasePlan, ReleaseTable, TableRelease, allocation, plan_release
+from tests.support.effort import one_in
+from tests.support.release.small import GDP, PURE, ZCDP, opened, row
+
+Floats = Any
+SIZES = {"plan": 2, "size": 3, "age": 5}
+COUNTS = ((), ("plan",), ("age",), ("plan", "size"), ("size", "age"))
+SUMS = (("plan",), ("plan", "age"))
+IMPORTANCE = (1, 3, 1, 1, 2, 1, 1)
+ROWS = [row(n, plan="ab"[n % 2], size=5 * (n % 3), age=n % 5 - 1) for n in range(60)]
+
+
+def release_of(objective: Objective, epsilon: float = 0.5) -> TableRelease:
+    counts = ReleaseTable.margins("n", select="COUNT(*) AS n", source="visits", by=COUNTS)
+    sums = ReleaseTable.margins("s", select="SUM(age) AS s", source="visits", by=SUMS)
+    tables = [replace(one, importance=of) for one, of in zip((*counts, *sums), IMPORTANCE, strict=True)]
+    return TableRelease(title="t", epsilon=epsilon, tables=tuple(tables), objective=objective)
+
+
+def session_of(folder: Path, budget: str = GDP) -> Session:
+    return opened(folder, ROWS, budget=budget)
+
+
+def measured(sets: Sequence[tuple[str, ...]], sizes: dict[str, int]) -> list[Floats]:
+    """A matrix of what is measured for each set of keys inside a table, from the table of all keys."""
+    inside = {keys for table in sets for many in range(len(table) + 1) for keys in combinations(table, many)}
+    matrices = []
+    for keys in sorted(inside):
+        matrix: Floats = np.ones((1, 1))
+        for key, size in sizes.items():
+            step = np.eye(size) - 1 / size if key in keys else np.ones((1, size))
+            matrix = np.kron(matrix, step)
+        matrices.append(matrix)
+    return matrices
+
+
+def variances(matrices: Sequence[Floats], precisions: Floats, tables: Sequence[Floats]) -> list[float]:
+    """The largest variance of a cell of each table, by least squares over all that is measured."""
+    information = sum(q * matrix.T @ matrix for q, matrix in zip(precisions, matrices, strict=True))
+    inverse = np.linalg.pinv(information, hermitian=True)
+    return [float(np.diag(table @ inverse @ table.T).max()) for table in tables]
+
+
+def best(objective: Objective) -> float:
+    """The least of the objective over all precisions at a loss of 1, where a number by itself has a variance of 1."""
+    groups = []
+    for sets, importance in ((COUNTS, IMPORTANCE[:5]), (SUMS, IMPORTANCE[5:])):
+        some = {key: size for key, size in SIZES.items() if any(key in table for table in sets)}
+        # One more cell for rows without a listed value, which other tables count.
+        sizes = {key: size + any(key not in table for table in sets) for key, size in some.items()}
+        tables = []
+        for keys in sets:
+            table: Floats = np.ones((1, 1))
+            for key, size in sizes.items():
+                table = np.kron(table, np.eye(size) if key in keys else np.ones((1, size)))
+            tables.append(table)
+        groups.append((measured(sets, sizes), tables, importance, [prod(SIZES[key] for key in keys) for keys in sets]))
+
+    def value(logs: Floats) -> float:
+        parts, cost, at = [], 0.0, 0
+        for matrices, tables, importance, cells in groups:
+            precisions = np.exp(logs[at : at + len(matrices)])
+            at += len(matrices)
+            cost += max(sum(q * (m**2).sum(axis=0) for q, m in zip(precisions, matrices, strict=True)))
+            errors = zip(variances(matrices, precisions, tables), importance, cells, strict=True)
+            parts += [(variance * weight**2, count) for variance, weight, count in errors]
+        if objective is Objective.LARGEST_ERROR:
+            return float(np.log(cost * max(part for part, _ in parts)))
+        return float(np.log(cost * sum(part * count for part, count in parts)))
+
+    rng = np.random.default_rng(5)
+    start = rng.normal(size=sum(len(matrices) for matrices, *_ in groups)) / 4
+    for method in ("Nelder-Mead", "Powell", "Nelder-Mead", "Powell", "Nelder-Mead"):
+        start = minimize(value, start, method=method, options={"maxiter": 4000, "maxfev": 8000}).x
+    return float(np.exp(value(start)))
+
+
+def reached(plan: ReleasePlan, alone: Sequence[float], objective: Objective) -> float:
+    errors = [table.numbers[0].standard_error or 0 for table in plan.tables]
+    squares = [(e / a * i) ** 2 for e, a, i in zip(errors, alone, IMPORTANCE, strict=True)]
+    if objective is Objective.LARGEST_ERROR:
+        return max(squares)
+    return sum(square * (table.cells or 0) for square, table in zip(squares, plan.tables, strict=True))
+
+
+def by_themselves(session: Session, release: TableRelease) -> list[float]:
+    """The standard errors of the tables if the whole cost was each one's own."""
+    plans = [plan_release(session, replace(release, tables=(replace(one, importance=1),))) for one in release.tables]
+    return [plan.tables[0].numbers[0].standard_error or 0 for plan in plans]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("objective", list(Objective))
+@pytest.mark.parametrize("budget", [GDP, ZCDP])
+def test_it_is_the_convex_optimum(tmp_path: Path, objective: Objective, budget: str) -> None:
+    with session_of(tmp_path, budget) as session:
+        release = release_of(objective)
+        plan, alone = plan_release(session, release), by_themselves(session, release)
+    assert plan.is_optimal
+    assert reached(plan, alone, objective) == pytest.approx(best(objective), rel=0.02)
+
+
+def test_all_tables_have_the_same_weighted_error(tmp_path: Path) -> None:
+    with session_of(tmp_path) as session:
+        release = release_of(Objective.LARGEST_ERROR)
+        plan, alone = plan_release(session, release), by_themselves(session, release)
+    errors = [
+        (t.numbers[0].standard_error or 0) / a * i for t, a, i in zip(plan.tables, alone, IMPORTANCE, strict=True)
+    ]
+    counts, sums = max(errors[:5]), max(errors[5:])
+    assert counts == pytest.approx(sums, rel=0.01)
+    assert errors[1] == pytest.approx(counts, rel=0.02)  # the most important one
+    assert sum(table.share for table in plan.tables) == pytest.approx(1)
+    assert plan.cost.amount <= Session.price(session, 0.5).amount
+
+
+def test_a_sum_of_variances_is_not_larger_than_at_even_shares(tmp_path: Path) -> None:
+    """The twin: with the shares of the other objective, the sum is larger."""
+    with session_of(tmp_path) as session:
+        found = {}
+        for objective in Objective:
+            release = release_of(objective)
+            plan = plan_release(session, release)
+            found[objective] = reached(plan, by_themselves(session, release), Objective.SUM_OF_VARIANCES)
+    assert found[Objective.SUM_OF_VARIANCES] < 0.98 * found[Objective.LARGEST_ERROR]
+
+
+@pytest.mark.parametrize("budget", one_in(2, [PURE, GDP + '\nneighbouring = "replace_one"']))
+def test_optimality_is_not_claimed_elsewhere(tmp_path: Path, budget: str) -> None:
+    with session_of(tmp_path, budget) as session:
+        assert not plan_release(session, release_of(Objective.LARGEST_ERROR)).is_optimal
+
+
+def test_shares_hold_on_machines_whose_floats_differ() -> None:
+    assert allocation._rounded(0.1) == allocation._rounded(0.1 * (1 + 1e-12))
+    assert float(allocation._rounded(0.1)) == pytest.approx(0.1, rel=3e-4)
