@@ -9,7 +9,7 @@ RequestState = Literal["open", "approved", "declined", "withdrawn"]
 
 
 class CurrentLimit(TypedDict):
-    """What the person of a request has now: access, and a limit; `newer` if it was set after the request."""
+    """The access and the limit that the person of a request has now; `newer` if it was set after the request."""
 
     granted: bool
     share: str | None

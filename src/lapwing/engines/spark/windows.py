@@ -1,4 +1,4 @@
-"""Window functions over the rows of one unit, as Spark's SQL. What they may depend on: see `relations.windowed`.
+"""Window functions over the rows of one unit, as Spark's SQL; `relations.windowed` says on what they may depend.
 
 Totality. No unit has more than 10⁹ rows in any relation (`relations.size`). Numbers of rows, ranks and tiles have 32
 bits. So have offsets and frames, which Spark takes in no other width. Sums are taken in 38 digits
