@@ -286,3 +286,17 @@ def test_what_is_preferred_but_never_matches_is_read_on_for() -> None:
     """That a lesser alternative matches all along does not end the search for a preferred one."""
     found = automaton_of("a{90}x|a|a.*", "", "all")
     assert found.states is None or found.overrun == 90
+
+
+def test_a_list_computes_its_argument_as_often_as_the_engine_does(asked: Callable[[str], Work]) -> None:
+    """Measured in DuckDB: IN with five constants or more, once; with fewer, once for each; BETWEEN twice."""
+
+    def cost(condition: str) -> float:
+        return asked(f"SELECT COUNT(*) FROM visits WHERE {condition}").most
+
+    base = cost("ill")
+    one = cost("REVERSE(note) = 'a'") - base
+    for count, times in ((2, 2), (4, 4), (5, 1), (40, 1)):
+        listed = ", ".join(f"'a{number}'" for number in range(count))
+        assert cost(f"REVERSE(note) IN ({listed})") - base == pytest.approx(times * one, rel=0.1)
+    assert cost("REVERSE(note) BETWEEN 'a' AND 'b'") - base == pytest.approx(2 * one, rel=0.1)
