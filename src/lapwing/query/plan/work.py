@@ -175,7 +175,7 @@ def _member(_node: Operation, sizes: Bytes) -> float:
 
 
 SPLIT: Final = 4
-"""DuckDB turns IN with so many constants at most into comparisons joined by OR."""
+"""DuckDB turns IN into comparisons joined by OR up to this number of constants."""
 
 
 def _evaluations(node: Operation) -> tuple[int, ...]:
