@@ -14,7 +14,7 @@ from lapwing.errors import DataFault, InvalidParameter
 from lapwing.sources import parquet
 from lapwing.sources.fetching import offered_at
 from tests.support.effort import one_in, only
-from tests.support.sources import rows
+from tests.support.sources import iceberg, iceberg_rest, rows
 from tests.support.sources.flight_sql import Server
 from tests.support.sources.rows import fetched, visits
 
@@ -47,6 +47,21 @@ def test_a_snapshot_of_an_iceberg_table_can_be_pinned(tmp_path: Path, monkeypatc
         fetched(tmp_path, source.replace("#", "?snapshot=7#"))
     with pytest.raises(DataFault, match="The Iceberg table of the data is missing"):
         fetched(tmp_path, "iceberg:lake#clinic.nothing")
+
+
+@pytest.mark.long
+def test_a_rest_catalog_gives_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its token is in the environment, and in no message."""
+    rows.know_iceberg(tmp_path, monkeypatch)
+    source = rows.fill_iceberg(tmp_path, ROWS)
+    expected = fetched(tmp_path, source)[1].digests
+    with iceberg_rest.serving(iceberg.lake(tmp_path)) as address:
+        rows.know_iceberg(tmp_path, monkeypatch, type="rest", uri=address, token=iceberg_rest.TOKEN)
+        assert fetched(tmp_path, source)[1].digests == expected
+        rows.know_iceberg(tmp_path, monkeypatch, type="rest", uri=address, token="another-secret")
+        with pytest.raises(DataFault, match="Check the catalog") as refused:
+            fetched(tmp_path, source)
+    assert "secret" not in f"{refused.value} {refused.value.__cause__}"
 
 
 NOWHERE = (

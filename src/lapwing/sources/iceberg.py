@@ -8,75 +8,64 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import pyarrow as pa
 from pyiceberg import expressions
-from pyiceberg.catalog import load_catalog
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
-from pyiceberg.table import Table
 
 from lapwing.catalog.condition import Compared
 from lapwing.catalog.file_columns import FileColumn, columns_of_arrow
 from lapwing.catalog.source_address import SourceAddress
-from lapwing.errors import DataFault
-from lapwing.sources.credentials import credentials_of
+from lapwing.sources.iceberg_table import IcebergSnapshot, opened, unreadable
 from lapwing.sources.source import Names, Where
 
 if TYPE_CHECKING:
     from lapwing.sources.source import SourceState
 
-SNAPSHOT: Final = "snapshot"
-
 
 @contextmanager
 def state(address: SourceAddress, folder: Path) -> "Iterator[SourceState]":
     """Open a snapshot of a table."""
-    pinned = address.option(SNAPSHOT)
-    if pinned is not None and not pinned.isdecimal():
-        raise DataFault("The snapshot in the address of the Iceberg table is not a number; write one like ?snapshot=12")
-    options: dict[str, Any] = {name: value for name, value in address.options if name != SNAPSHOT}
-    try:
-        catalog = load_catalog(address.place.removeprefix("iceberg:"), **options, **credentials_of(address))
-        table = catalog.load_table(address.table)
-        newest = table.current_snapshot()
-    except Exception:  # whatever its catalog's client raises, whose texts may hold an address
-        raise _fault() from None
-    number = int(pinned) if pinned is not None else None if newest is None else newest.snapshot_id
-    if number is not None and table.snapshot_by_id(number) is None:
-        raise _fault()
-    yield IcebergState(table, number)
+    yield IcebergState(opened(address))
 
 
 @final
 class IcebergState:
-    """A snapshot of a table; None is that of one without rows."""
+    """A snapshot of a table."""
 
     holds_several = False
 
-    def __init__(self, table: Table, number: int | None) -> None:
-        self.version = None if number is None else str(number)
-        self._table, self._number = table, number
+    def __init__(self, snapshot: IcebergSnapshot) -> None:
+        self.version = None if snapshot.number is None else str(snapshot.number)
+        self._snapshot = snapshot
 
     def columns(self, table: Names) -> Sequence[FileColumn]:
         """Return the columns of the snapshot."""
-        return columns_of_arrow(self._scan().projection().as_arrow())
+        return columns_of_arrow(self._snapshot.schema.as_arrow())
 
     def mark(self, table: Names) -> str | None:
-        """Return the snapshot's number."""
-        return self.version
+        """Return the numbers of the snapshot and of its schema."""
+        return self._snapshot.mark
 
     def added(self, table: Names, columns: Sequence[str], mark: str, where: Where = ()) -> pa.RecordBatchReader | None:
-        """Return the rows of the files that a former snapshot lacks, if this one has all of its files as they were."""
+        """Return the rows of the files that a former snapshot lacks, if this one has all of its files as they were.
+
+        A former snapshot with other columns has other rows in the same files. Then all rows are read.
+        """
+        there = self._snapshot.table
         try:
+            former = self._snapshot.is_former(mark)
+            if former is None:
+                return None
             scan = self._scan(columns, where)
-            before = self._table.scan(row_filter=self._filter(where), snapshot_id=int(mark))
+            before = there.scan(row_filter=self._filter(where), snapshot_id=former)
             known, now = ({task.file.file_path: task for task in one.plan_files()} for one in (before, scan))
-            if not known.keys() <= now.keys() or any(task.delete_files for task in now.values()):
+            if not known.keys() <= now.keys() or any(task.delete_files for task in (*known.values(), *now.values())):
                 return None
             fresh = [task for path, task in now.items() if path not in known]
             schema = scan.projection()
-            arrow = ArrowScan(self._table.metadata, self._table.io, schema, scan.row_filter)
+            arrow = ArrowScan(there.metadata, there.io, schema, scan.row_filter)
             batches = arrow.to_record_batches(fresh)
         except Exception:
             return None
@@ -87,26 +76,24 @@ class IcebergState:
         try:
             return int(self._scan(where=where).count())
         except Exception:
-            raise _fault() from None
+            raise unreadable() from None
 
     def batches(self, table: Names, columns: Sequence[str], where: Where = ()) -> pa.RecordBatchReader:
         """Return the columns of the snapshot's files; those of other partitions than are wanted are not opened."""
         try:
             reader = self._scan(columns, where).to_arrow_batch_reader()
         except Exception:
-            raise _fault() from None
+            raise unreadable() from None
         return pa.RecordBatchReader.from_batches(reader.schema, _guarded(reader))
 
     def _scan(self, columns: Sequence[str] = ("*",), where: Where = ()) -> Any:
-        return self._table.scan(
-            row_filter=self._filter(where), selected_fields=tuple(columns), snapshot_id=self._number
-        )
+        return self._snapshot.scan(row_filter=self._filter(where), selected_fields=tuple(columns))
 
     def _filter(self, where: Where) -> Any:
         """Return conditions as PyIceberg's, as far as columns are stored in the type that is declared."""
         made: Any = expressions  # whose constructors are typed as Pydantic's, which they replace
         found = made.AlwaysTrue()
-        schema = self._scan().projection().as_arrow() if where else None
+        schema = self._snapshot.schema.as_arrow() if where else None
         for condition in where:
             name, field = condition.column, cast(pa.Schema, schema).field(condition.column)
             (offered,) = columns_of_arrow(pa.schema([field]))
@@ -132,11 +119,4 @@ def _guarded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     try:
         yield from batches
     except Exception:
-        raise _fault() from None
-
-
-def _fault() -> DataFault:
-    return DataFault(
-        "The Iceberg table of the data is missing, has no such snapshot, or cannot be read to its end. Check the "
-        "catalog (~/.pyiceberg.yaml or PYICEBERG_CATALOG__…), the name, and whether the snapshot has expired"
-    )
+        raise unreadable() from None

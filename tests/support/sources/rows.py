@@ -181,11 +181,14 @@ def iceberg_catalog(folder: Path) -> dict[str, str]:
     return {"type": "sql", "uri": f"sqlite:///{folder}/lake.db", "warehouse": f"file://{folder}/warehouse"}
 
 
-def know_iceberg(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the environment know the Iceberg catalog in a folder; PyIceberg looks at it once, when it is imported."""
+def know_iceberg(folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: str) -> None:
+    """Let the environment know the Iceberg catalog in a folder; PyIceberg looks at it once, when it is imported.
+
+    Args: settings: that are others than those of the catalog in the folder.
+    """
     import pyiceberg.catalog
     from pyiceberg.utils.config import Config
 
-    for key, value in iceberg_catalog(folder).items():
+    for key, value in (iceberg_catalog(folder) | settings).items():
         monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{key.upper()}", value)
     monkeypatch.setattr(pyiceberg.catalog, "_ENV_CONFIG", Config())

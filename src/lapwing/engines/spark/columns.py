@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from lapwing.catalog.model import Table
 from lapwing.engines.spark.beside import Value
+from lapwing.engines.spark.layouts import Footer, Layout, layouts_of
 from lapwing.engines.spark.listing import Listing
 from lapwing.errors import DataFault
 
@@ -58,6 +59,8 @@ class Columns:
             files: The types of each file's columns, by the names there. numbers: their numbers.
         """
         lake, found = self.listing.lake, dict[str, str | None]()
+        if lake is not None and lake.has_layouts:
+            return {name: lake.fields[name].kind for name in self.names}
         for name, stored in self.names.items():
             kinds = {types[stored] for types in files if stored in types}
             if len(kinds) > 1 or (lake is None and 0 < sum(stored in types for types in files) < len(files)):
@@ -70,6 +73,19 @@ class Columns:
             if kinds or field is not None:
                 found[name] = next(iter(kinds)) if kinds or field is None else field.kind
         return found | dict(self.parts)
+
+    def layouts(self, files: Sequence[Path], footers: Sequence[Footer], table: Table) -> list[Layout]:
+        """Return how the files call the columns, if not all do as the table does."""
+        lake = self.listing.lake
+        if lake is None or not lake.has_layouts:
+            return []
+        found = layouts_of(list(self.names), lake, files, footers, table)
+        return [] if len(found) == 1 and found[0].is_plain else found
+
+    @property
+    def have_layouts(self) -> bool:
+        """Whether files may have other names of columns than the table."""
+        return self.listing.lake is not None and self.listing.lake.has_layouts
 
     @property
     def are_numbered(self) -> bool:
@@ -85,7 +101,7 @@ class Columns:
         """
         deleted = {} if self.listing.lake is None else self.listing.lake.deleted()
         if not deleted.keys() <= set(self.listing.files):
-            raise DataFault("The Delta table of the data names deleted rows of files that it does not have")
+            raise DataFault("The table of the data names deleted rows of files that it does not have")
         return deleted
 
     def values(self, files: Sequence[Path], table: Table) -> dict[Path, list[Value]]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, ClassVar, Final, Literal, final
 from urllib.parse import unquote
 
 import numpy as np
@@ -68,6 +68,8 @@ class DeltaVersion:
     fields: Mapping[str, Field]
     values: Mapping[Path, Sequence[Value]]
     deleted: Callable[[], Mapping[Path, Sequence[int]]]
+    has_layouts: ClassVar[Literal[False]] = False
+    """All files call a column alike."""
 
 
 def version_of(address: SourceAddress, folder: Path) -> tuple[list[str], str, DeltaVersion]:

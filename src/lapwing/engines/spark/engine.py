@@ -30,7 +30,7 @@ from lapwing.engines.spark.checking import repeated_keys, unfit_columns
 from lapwing.engines.spark.cluster import LOCAL, Cluster
 from lapwing.engines.spark.files import Files
 from lapwing.engines.spark.listing import LAKES, listed
-from lapwing.engines.spark.literals import identifier, kept_name
+from lapwing.engines.spark.literals import identifier, kept_name, schema_of
 from lapwing.engines.spark.public_rows import public_rows
 from lapwing.engines.spark.relations import public_name
 from lapwing.errors import CatalogError, DataFault, EngineFault, LapwingError
@@ -182,7 +182,7 @@ class Spark:
         with self._lock:
             known = self._sources.get(named)
         if known is None:
-            known = self._cluster.read(found.paths, files.schema_of(found.stored), found.beside)
+            known = self._cluster.read(found.paths, schema_of(found.stored), found.beside)
             with self._lock:
                 self._sources[named] = known
         return known

@@ -107,6 +107,7 @@ def described(listing: Listing, table: Table) -> Files:
         kinds={name: read[name] for name in columns.parts},
         values=columns.values(files, table),
         deleted=deleted,
+        layouts=columns.layouts(files, footers, table),
     )
     known = [
         [_name(file, listing.folder), size, changed, footer.digest]
@@ -154,7 +155,8 @@ def _footer(file: Path, table: Table, wanted: Columns) -> _Footer:
     except (pa.ArrowException, OSError, struct.error):
         raise unreadable(table) from None
     columns, names = [metadata.schema.column(place) for place in range(len(metadata.schema))], wanted.names.values()
-    types = {column.path: _type_of(column) for column in columns if column.path in names}
+    wanted_here = (column for column in columns if wanted.have_layouts or column.path in names)
+    types = {column.path: _type_of(column) for column in wanted_here}
     fields = metadata.schema.to_arrow_schema() if wanted.are_numbered else ()
     numbers = {field.name: _number(field) for field in fields}
     return _Footer(digest=digest, rows=metadata.num_rows, types=types, numbers=numbers)
@@ -208,8 +210,3 @@ def _require_readable(table: Table, types: Mapping[str, str | None]) -> None:
                     f"it, in a way that Lapwing can prove exact. Declare the type that it has, or fetch the files as "
                     f"a snapshot for DuckDB"
                 )
-
-
-def schema_of(types: Mapping[str, str]) -> str:
-    """Return the columns and types as which Spark is told to read files, as DDL."""
-    return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in types.items())

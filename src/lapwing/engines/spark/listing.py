@@ -1,9 +1,8 @@
 """Which files a table has: those of a pattern, or those that a Delta or Iceberg table names in one of its versions.
 
 Delta Lake and Iceberg are read as lists of Parquet files, by `deltalake` and `pyiceberg`: no JVM package is needed.
-Values and deleted rows that stand beside the files of a Delta table are read too (`delta`, `beside`). An Iceberg table
-with delete files is refused, and so is one whose columns were renamed. Folders of a pattern with names like `zone=east`
-give their files a column `zone`. DuckDB reads them so too.
+Values and deleted rows that stand beside the files are read too (`delta`, `iceberg`, `beside`). Folders of a pattern
+with names like `zone=east` give their files a column `zone`. DuckDB reads them so too.
 """
 
 from collections.abc import Iterable
@@ -14,11 +13,12 @@ from typing import TYPE_CHECKING, Final, final
 from lapwing.catalog.model import Table
 from lapwing.catalog.patterns import files_of, folder_of, is_pattern
 from lapwing.catalog.several_files import partition_keys
-from lapwing.catalog.source_address import read_address
+from lapwing.catalog.source_address import SourceAddress, read_address
 from lapwing.errors import DataFault, LapwingError
 
 if TYPE_CHECKING:
     from lapwing.engines.spark.delta import DeltaVersion
+    from lapwing.engines.spark.iceberg import IcebergVersion
 
 LAKES: Final = ("delta:", "iceberg:")
 """How the addresses of tables begin that are lists of files."""
@@ -31,13 +31,13 @@ class Listing:
     """The files of a table, in the order of their names, and the folder that they are named from.
 
     Args:
-        lake: The Delta table whose files they are.
+        lake: The version of a Delta or Iceberg table whose files they are.
         folders: The columns that the folders of a pattern name.
     """
 
     files: tuple[Path, ...]
     folder: Path
-    lake: "DeltaVersion | None" = None
+    lake: "DeltaVersion | IcebergVersion | None" = None
     folders: tuple[str, ...] = ()
 
     @property
@@ -61,13 +61,7 @@ def listed(table: Table, folder: Path) -> Listing:
             return Listing(files_of(source), source.parent)
         return Listing(files_of(source), folder_of(source), folders=_folders(source))
     try:
-        from lapwing.engines.spark.delta import version_of
-
-        lake = None
-        if table.source.startswith("delta:"):
-            files, root, lake = version_of(read_address(table.source), folder)
-        else:
-            files, root = _of_iceberg(table)
+        files, root, lake = _of_lake(read_address(table.source), folder)
     except ImportError:
         raise DataFault("Delta and Iceberg tables need their clients: `pip install 'lapwing-dp[lake]'`") from None
     except LapwingError:
@@ -84,20 +78,14 @@ def _folders(source: Path) -> tuple[str, ...]:
         return ()
 
 
-def _of_iceberg(table: Table) -> tuple[list[str], str]:
-    from pyiceberg.catalog import load_catalog
+def _of_lake(address: SourceAddress, folder: Path) -> "tuple[list[str], str, DeltaVersion | IcebergVersion]":
+    if address.door == "delta":
+        from lapwing.engines.spark.delta import version_of
 
-    address = read_address(table.source)
-    options = {name: value for name, value in address.options if name != "snapshot"}
-    pinned = address.option("snapshot")
-    opened = load_catalog(address.place.removeprefix("iceberg:"), **options).load_table(address.table)
-    tasks = list(opened.scan(snapshot_id=None if pinned is None else int(pinned)).plan_files())
-    schemas, root = opened.schemas(), opened.location()
-    if any(task.delete_files for task in tasks):
-        raise DataFault(f"The Iceberg table {table.name} has delete files, which hide rows of its data; {_SNAPSHOT}")
-    if len(schemas) > 1:
-        raise DataFault(f"The columns of the Iceberg table {table.name} have changed, by name or type; {_SNAPSHOT}")
-    return [task.file.file_path for task in tasks], root
+        return version_of(address, folder)
+    from lapwing.engines.spark.iceberg import snapshot_of
+
+    return snapshot_of(address)
 
 
 def _local(places: Iterable[str], table: Table) -> tuple[Path, ...]:

@@ -5,6 +5,7 @@ as bytes in hexadecimal. So no rule about quotes, backslashes or variables decid
 """
 
 import re
+from collections.abc import Mapping
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Final, cast
@@ -119,3 +120,8 @@ def floored(value: str) -> str:
     what lies below end at the lower end, NaN and what lies above at the upper one, and both ends become NULL.
     """
     return f"floor(NULLIF(LEAST(NULLIF(GREATEST({value}, -9.2e18D), -9.2e18D), 9.2e18D), 9.2e18D))"
+
+
+def schema_of(types: Mapping[str, str]) -> str:
+    """Return the columns and types as which Spark is told to read files, as DDL."""
+    return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in types.items())
