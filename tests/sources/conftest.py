@@ -65,6 +65,7 @@ def store(store_address: str, secrets: Path) -> Iterator[Store]:
         "AWS_S3_ALLOW_UNSAFE_RENAME": "true",
     }
     sections = {"parquet:s3://bucket/visits": options, "delta:s3://bucket/lake": delta}
+    sections["parquet:s3://bucket/visits/**/plan=*/*.parquet"] = options
     lines = [
         f'["{place}"]\n' + "".join(f'{k} = "{v}"\n' for k, v in section.items()) for place, section in sections.items()
     ]

@@ -8,11 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import lapwing as lw
 from lapwing.catalog.source_address import read_address
 from lapwing.engines import open_engine
-from lapwing.errors import DataFault, InvalidParameter
+from lapwing.errors import CatalogError, DataFault, InvalidParameter
 from lapwing.sources import parquet
 from lapwing.sources.fetching import offered_at
+from tests.sources.conftest import Store
 from tests.support.effort import one_in, only
 from tests.support.sources import iceberg, iceberg_rest, rows
 from tests.support.sources.flight_sql import Server
@@ -106,6 +108,45 @@ def test_files_that_change_while_they_are_read(change: str, tmp_path: Path) -> N
         with pytest.raises(DataFault, match=r"changed while they were read|cannot be read to their end"):
             for _ in reader:
                 pass
+
+
+FILES = {
+    "a/plan=a/1.parquet": 3,
+    "a/plan=B/2.parquet": 5,
+    "plan=a/3.parquet": 7,
+    "plan=a/4.csv": 11,
+    "plan=a/_5.parquet": 13,
+    "6.parquet": 17,
+}
+"""Files in a store, and the numbers of their rows. The first three match the pattern."""
+
+
+@pytest.mark.long
+def test_a_pattern_of_objects_has_the_files_that_match(store: Store, tmp_path: Path) -> None:
+    """Their folders name a column. What does not match is not opened."""
+    for name, count in FILES.items():
+        with store.system.open_output_stream(f"bucket/visits/{name}") as there:
+            pq.write_table(ROWS.drop_columns(["plan"]).slice(0, count), there)
+    made, snapshot = fetched(tmp_path, "parquet:s3://bucket/visits/**/plan=*/*.parquet")
+    assert snapshot.tables["visits"].rows == 3 + 5 + 7
+    found = rows.exact(made, "SELECT plan, COUNT(plan) FROM visits GROUP BY plan")
+    known = [sum(person is not None for person in ROWS.column("person").to_pylist()[:count]) for count in (3, 7, 5)]
+    assert {cell: sums for cell, sums in found.items() if any(sums)} == {("a",): (sum(known[:2]),), ("B",): (known[2],)}
+    for name in FILES:
+        if "plan=" in name:
+            store.system.delete_file(f"bucket/visits/{name}")
+    with pytest.raises(DataFault, match="no such files"):
+        fetched(tmp_path, "parquet:s3://bucket/visits/**/plan=*/*.parquet")
+
+
+@pytest.mark.parametrize("source", ["s3://bucket/*.parquet", "s3a://bucket/visits", "gs://bucket/visits/a.parquet"])
+def test_an_object_store_is_not_called_a_missing_file(source: str, tmp_path: Path) -> None:
+    for refused in (
+        lambda: rows.catalog(tmp_path, source),
+        lambda: lw.protect(source, privacy_unit="person", epsilon=1),
+    ):
+        with pytest.raises((CatalogError, DataFault), match="write parquet: before their address"):
+            refused()
 
 
 # ---- Flight SQL ------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lapwing.catalog import spelling
 from lapwing.catalog.condition import check_conditions
 from lapwing.catalog.place import refuse
-from lapwing.catalog.source_address import is_address, read_address
+from lapwing.catalog.source_address import OF_STORES, is_address, is_in_store, read_address
 from lapwing.catalog.source_names import is_text
 from lapwing.catalog.text_files import ENCODINGS
 
@@ -87,6 +87,8 @@ def check_source(table: "Table | PublicTable") -> None:
             read_address(table.source)
         except ValueError as error:
             refuse(".source", f"{error}")
+    elif is_in_store(table.source):
+        refuse(".source", OF_STORES)
 
 
 def _check_whose(table: "Table") -> None:

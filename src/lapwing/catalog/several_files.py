@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from lapwing.catalog.patterns import files_of, folder_of, is_passed_over, is_pattern
+from lapwing.catalog.source_address import OF_STORES, is_in_store
 from lapwing.catalog.source_names import ending
 from lapwing.errors import DataFault
 
@@ -19,8 +20,10 @@ def named(source: Path) -> Path:
     """Return a source as a catalog names it: a folder as the pattern of the data files in it.
 
     Raises:
-        DataFault: For a folder without data files, or with several kinds of them.
+        DataFault: For a folder without data files, or with several kinds of them, and for files in an object store.
     """
+    if is_in_store(str(source)):
+        raise DataFault(f"The source is no file here: {OF_STORES}")
     if not source.is_dir():
         return source
     every = (path for path in source.glob("**/*") if path.is_file() and not is_passed_over(path.relative_to(source)))

@@ -32,6 +32,10 @@ KEY: Final = "append"
 """The option of an address that names a column of integers which only grow, in a table to which rows are only added."""
 NAMED: Final = frozenset({"postgresql", "sqlite", "flight_sql", "adbc", "iceberg"})
 """Doors behind which there are several tables, one of which the address names."""
+_STORES: Final = re.compile("(s3a?|gs|gcs|abfss?|hdfs):/", re.I)
+OF_STORES: Final = (
+    "files in an object store are fetched; write parquet: before their address, as parquet:s3://bucket/visits"
+)
 _SECRET: Final = re.compile(
     r"passw|pwd|secret|token|credential|access_key|api_?key|account_key|session_key|authorization", re.I
 )
@@ -69,6 +73,11 @@ class SourceAddress:
 def is_address(source: str) -> bool:
     """Tell whether a source is an address, and not a file."""
     return source.startswith(tuple(DOORS))
+
+
+def is_in_store(source: str) -> bool:
+    """Tell whether a source looks like files in an object store, without the word before it that makes an address."""
+    return _STORES.match(source) is not None
 
 
 def read_address(text: str) -> SourceAddress:

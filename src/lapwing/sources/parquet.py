@@ -1,12 +1,13 @@
 """Parquet files, on this machine or in an object store: one listing of them, none of which may change meanwhile.
 
-Folders named `column=value` are columns, as in files beside the catalog. Where the files are is for Arrow's file
-systems to know: S3, Google Cloud Storage, Azure and HDFS find credentials as their own tools do, in the environment or
-in files.
+A place is a file, a folder, or a pattern with `*` and `**`. Folders named `column=value` are columns, as in files
+beside the catalog. Where the files are is for Arrow's file systems to know: S3, Google Cloud Storage, Azure and HDFS
+find credentials as their own tools do, in the environment or in files.
 """
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,7 +67,7 @@ class ParquetState:
     holds_several = False
 
     def __init__(self, system: fs.FileSystem, path: str) -> None:
-        self._system, self._path = system, path
+        self._system, self._path, self._pattern = system, _folder_of(path), _pattern_of(path)
         self._listed = self._listing()
         self.version = hashlib.sha256(json.dumps(self._listed).encode()).hexdigest()[:12]
         self._data = self._dataset()
@@ -129,7 +130,13 @@ class ParquetState:
             infos = self._system.get_file_info(fs.FileSelector(self._path, recursive=True))
         else:
             infos = [found]
-        files = [info for info in infos if info.is_file and not _is_passed_over(info.path[len(self._path) :])]
+        files = [
+            info
+            for info in infos
+            if info.is_file
+            and not _is_passed_over(info.path[len(self._path) :])
+            and (self._pattern is None or self._pattern.fullmatch(info.path))
+        ]
         if not files:
             raise FileNotFoundError
         return sorted((info.path, info.size, info.mtime_ns or 0) for info in files)
@@ -148,6 +155,20 @@ def _fulfils(folders: ds.Expression, condition: Condition) -> bool:
     """Tell whether the value that folders give a column fulfils a condition."""
     value = ds.get_partition_keys(folders).get(condition.column)
     return bool(fulfilled(pa.array([value], pa.string()), condition)[0].as_py())
+
+
+def _folder_of(path: str) -> str:
+    """Return the folder that all files of a pattern are below, or the path itself."""
+    before, star, _ = path.partition("*")
+    return before.rpartition("/")[0] if star else path
+
+
+def _pattern_of(path: str) -> re.Pattern[str] | None:
+    """Return what the paths of a pattern's files match."""
+    if "*" not in path:
+        return None
+    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*"}
+    return re.compile("".join(parts.get(part, re.escape(part)) for part in re.split(r"(\*\*/|\*\*|\*)", path)))
 
 
 def _keys(path: str) -> list[str]:
