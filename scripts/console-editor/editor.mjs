@@ -23,9 +23,15 @@ const words = (
 const options = [
   ...names("[data-insert]", "insert", "property", 2), ...names("[data-table]", "table", "class", 1), ...words,
 ];
+// A word that is whole, and begins no longer name, needs no list: the list would take the next Enter.
+const isWhole = (text) => {
+  const typed = text.toLowerCase(), labels = options.map(({ label }) => label.toLowerCase());
+  return labels.includes(typed) && !labels.some((label) => label !== typed && label.startsWith(typed));
+};
 const completions = (context) => {
   const word = context.matchBefore(/["\w]+/);
-  return word || context.explicit ? { from: word ? word.from : context.pos, options, validFor: /^["\w]*$/ } : null;
+  if (!context.explicit && (!word || isWhole(word.text))) return null;
+  return { from: word ? word.from : context.pos, options, validFor: (text) => /^["\w]*$/.test(text) && !isWhole(text) };
 };
 
 const explained = new Map(options.filter(({ info }) => info).map(({ label, info }) => [label.toLowerCase(), info]));

@@ -18,8 +18,14 @@ pytestmark = [
 ]
 ASK: Final = "/console/data/open/ask"
 TYPED: Final = "SELECT COUNT(*) AS typed FROM visits"
+UNRUN: Final = "SELECT COUNT(*) AS unrun FROM visits WHERE cost > 1"
 OTHER: Final = "SELECT SUM(cost) AS other FROM visits"
 STORED: Final = "Object.keys(localStorage).filter((key) => key.startsWith('lapwing-draft ')).length"
+
+RAN: Final = (
+    "Object.keys(localStorage).filter((key) => key.startsWith('lapwing-draft '))"
+    ".flatMap((key) => JSON.parse(localStorage.getItem(key))).map(({ ran }) => ran)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +57,15 @@ def test_what_was_typed_comes_back(browser: Browser, place: World) -> None:
     alice.reads("Charged ε = 0.3")
     goes_back(alice)
     shows(alice, TYPED)
+    alice.reads("was bought before")
+    alice.sees_nothing_of("draft of")
+    assert alice.page.run(f"return {RAN}") == [True]
+    alice.opens("/console/data/open")
+    alice.opens(ASK)  # a query that ran is in the history, and is no draft any more
+    alice.page.wait("document.querySelector('.cm-content')?.textContent.includes('GROUP BY')")
+    assert alice.page.run("return document.getElementById('drafts') === null")
+    alice.writes(UNRUN)
+    alice.reads("Cost: ε = ")
     alice.opens(f"{ASK}?sql=SELECT%201")  # of a link, which does not take the place of a draft
     shows(alice, "SELECT 1")
     alice.reads("Your drafts in this browser")
@@ -60,8 +75,8 @@ def test_what_was_typed_comes_back(browser: Browser, place: World) -> None:
     alice.reads("This is your draft of")
     by_everybody(alice)
     alice.presses("Earlier drafts")
-    alice.presses(TYPED)
-    shows(alice, TYPED)
+    alice.presses(UNRUN)
+    shows(alice, UNRUN)
     alice.opens(ASK)
     alice.presses("Discard draft")
     alice.reads("Your drafts in this browser")

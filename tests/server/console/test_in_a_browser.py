@@ -81,6 +81,24 @@ def test_a_first_question_in_a_browser(place: World, page: Page) -> None:
 
 
 @pytest.mark.long
+def test_the_list_of_names_goes_with_a_whole_word_and_with_the_focus(place: World, page: Page) -> None:
+    """Else it would lie over the button, and take the next Enter."""
+    shown = "document.querySelector('.cm-tooltip-autocomplete')"
+    sign_in(page, place, "alice")
+    page.go(f"{place.address}/console/data/open/ask")
+    typed(page, "sql", "SELECT plan, COUNT(*) AS n FROM visits GROUP BY pla")
+    page.wait(f"{shown}?.textContent.includes('plan')")
+    page.ask("Input.insertText", {"text": "n"})
+    page.wait(f"{shown} === null")
+    assert page.run("return document.getElementById('sql').value").endswith("GROUP BY plan")
+    typed(page, "sql", "SELECT plan, COUNT(*) AS n FROM visits GROUP BY pla")
+    page.wait(f"{shown}?.textContent.includes('plan')")
+    page.run("document.getElementById('epsilon').focus()")
+    page.wait(f"{shown} === null")
+    assert complaints(page) == []
+
+
+@pytest.mark.long
 def test_a_page_that_is_framed_elsewhere_shows_nothing(place: World, page: Page) -> None:
     """Of another site, which has the cookie sent along in no case; here the frame itself is refused."""
     sign_in(page, place, "alice")

@@ -187,6 +187,7 @@ const send = async (form, button) => {
     return complain(form, notice);
   }
   const next = response.headers.get("Lapwing-Location");
+  if (next && data(form).buy !== undefined) window.lapwingDrafts?.ran(body.get("sql"));
   if (next) return location.assign(next);
   const shown = new DOMParser().parseFromString(text, "text/html");
   if (response.status >= 400) return refuse(form, shown);

@@ -28,8 +28,8 @@
       own = crypto.randomUUID?.() ?? `${Date.now()} ${Math.random()}`;
       history.replaceState({ draft: own }, "");
     }
-    const shown = values();
-    write([{ id: own, time: Date.now(), ...shown }, ...read().filter((one) => one.id !== own && one.sql !== shown.sql)]);
+    const shown = values(), ran = read().find((one) => one.sql === shown.sql)?.ran;
+    write([{ id: own, time: Date.now(), ran, ...shown }, ...read().filter((one) => one.id !== own && one.sql !== shown.sql)]);
   };
   const put = (fields) => {
     for (const name of FIELDS) form.elements[name].value = fields[name] ?? "";
@@ -80,17 +80,19 @@
   };
 
   const drafts = read(), mine = drafts.find((one) => one.id === own), empty = own === NEW;
-  const others = drafts.filter((one) => one !== mine && one.sql !== first.sql && one.sql.trim());
+  const others = drafts.filter((one) => one !== mine && !one.ran && one.sql !== first.sql && one.sql.trim());
   if (!mine) own = undefined;
   if (edited !== undefined && !mine) keep();
   else if (mine) {
     put(mine);
     const priced = () => document.getElementById("sql").dispatchEvent(new Event("input", { bubbles: true }));
     if (mine.sql !== first.sql) addEventListener("DOMContentLoaded", priced);
-    show(mine.sql === first.sql ? null : mine, others);
+    show(mine.ran || mine.sql === first.sql ? null : mine, others);
   } else if (!opened && !empty && others.length) {
     put(others[0]);
     show(others[0], others.slice(1));
   } else show(null, others);
   form.addEventListener("input", keep);
+  // A query that ran is in the history: Back still shows it, and no page offers it as a draft.
+  window.lapwingDrafts = { ran: (sql) => write(read().map((one) => (one.sql === sql ? { ...one, ran: true } : one))) };
 }
