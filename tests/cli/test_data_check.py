@@ -32,8 +32,7 @@ code     not an integer, counted as NULL: 2 values, like 'A1' (2)
 amount   not whole, and rounded: 1 value, like '3.5' (1)
 amount   above 40: 1 value, counted as 40 in SUM and AVG, and left out of GROUP BY
 day      not a date like 2024-12-31, counted as NULL: 1 value, like '03/05/2024' (1); written with
-         the month first or the day first: say format = "%m/%d/%Y", or format = "%d/%m/%Y", in the
-         catalog
+         the month first or the day first, unlike 5 other values: correct this value in the data
 plan     not listed in the catalog, left out of GROUP BY: 1 value, like 'c' (1)
 messy    without a unit that can be read, and so for no question: 1 row
 
@@ -179,7 +178,7 @@ def test_a_way_of_writing_that_the_catalog_has_is_not_proposed() -> None:
             least=None,
             greatest=None,
         )
-        check = TableCheck(table=table, rows=9, columns=[column], units=None, repeated=())
+        check = TableCheck(table=table, rows=len(examples), columns=[column], units=None, repeated=())
         return " ".join(text for _, text in findings(check))
 
     assert said(german, "32.13.2025").startswith('not a date like 31.12.2024, as format = "%d.%m.%Y" says, counted')
@@ -187,6 +186,24 @@ def test_a_way_of_writing_that_the_catalog_has_is_not_proposed() -> None:
     assert "; written" not in said(plain, "32.13.2025")
     assert 'say format = "%d.%m.%Y"' in said(plain, "31.12.2025")
     assert "written with the month first, and the catalog says another way" in said(german, "12/31/2025")
+
+
+@pytest.mark.long
+def test_a_way_of_writing_that_most_values_do_not_have_is_not_proposed(folder: Path, run: Run) -> None:
+    """It would make the others unreadable."""
+    rows = ["1;12,5;12,5;1,5", "2;3.5;3;2,5", "3;4.25;4;3.5", "4;;;"]
+    (folder / "mixed.csv").write_text("\n".join(["person;cost;whole;half", *rows, ""]))
+    types = f"person=integer,{','.join(f'{name}=decimal:0.01' for name in ('cost', 'whole', 'half'))}"
+    usual = ("--privacy-unit", "person", "--epsilon", "1", "--max-rows", "1", "--output", "mixed.toml")
+    assert run("init", "mixed.csv", *usual, "--types", types).status == 0
+    said = " ".join(run("data", "check", "--catalog", "mixed.toml").out.split())
+    assert (
+        "cost not a number, counted as NULL: 1 value, like '12,5' (1); written with commas before the decimals" in said
+    )
+    assert "unlike 2 other values: correct this value in the data" in said
+    assert (
+        said.count('say decimal_mark = ",", in the catalog') == 2
+    )  # whole numbers read the same; most halves have one
 
 
 @pytest.mark.long

@@ -11,6 +11,7 @@ from lapwing.catalog.ways_of_writing import like, ways
 
 if TYPE_CHECKING:
     from lapwing.catalog.model import Column
+    from lapwing.catalog.ways_of_writing import Notation
     from lapwing.engines.data_check import ColumnCheck, TableCheck
 
 PRIVATE: Final = (
@@ -85,7 +86,7 @@ def _said(column: "ColumnCheck", declared: "Column", rows: int) -> Iterator[str]
     if column.unreadable:
         values = counted(column.unreadable, "value")
         said = f"not {_noun(declared)}, counted as NULL: {values}, like {examples}"
-        yield said + _way_of_writing([str(value) for value, _ in column.examples], declared)
+        yield said + _way_of_writing(column, declared, rows)
     if column.fractions:
         yield f"not whole, and rounded: {counted(column.fractions, 'value')}, like {examples}"
     where = " in SUM and AVG, and left out of GROUP BY" if declared.numeric else ""  # a date counts so everywhere
@@ -131,19 +132,33 @@ def _written(value: str) -> str:
     return value if re.fullmatch(r"-?[0-9]+", value) else spelling.text(value)
 
 
-def _way_of_writing(examples: Sequence[str], declared: "Column") -> str:
+def _way_of_writing(column: "ColumnCheck", declared: "Column", rows: int) -> str:
     """Say of values that are all written in one known way how they can be read.
 
-    A column has one way: where the catalog says one, and others are written otherwise, the data are to be corrected.
+    A column has one way. Where the catalog says one, or as many values are written otherwise, the data are to be
+    corrected: a decimal comma would make numbers with a point unreadable, and a format all other dates.
     """
-    found = ways([example.strip() for example in examples])
+    found = ways([str(example).strip() for example, _ in column.examples])
     if not found:
         return ""
     if declared.reading is not None and declared.reading.changes_texts:
         return f"; written with {found[0].words}, and the catalog says another way for the column"
+    proposed = [way for way in found if _others(way, column, rows) < column.unreadable]
+    if not proposed:
+        others, these = _others(found[0], column, rows), "this value" if column.unreadable == 1 else "these values"
+        words = " or ".join(dict.fromkeys(way.words for way in found))
+        return f"; written with {words}, unlike {counted(others, 'other value')}: correct {these} in the data"
+    found = tuple(proposed)
     said = [", ".join(f"{key} = {spelling.text(text)}" for key, text in way.entries) for way in found]
     words = " or ".join(dict.fromkeys(way.words for way in found))
     return f"; written with {words}: say {', or '.join(said)}, in the catalog"
+
+
+def _others(way: "Notation", column: "ColumnCheck", rows: int) -> int:
+    """Return how many values can be read now, and could not in this way."""
+    if way.reading.format is not None:
+        return rows - column.nulls - column.unreadable
+    return column.pointed if way.reading.decimal_mark == "," else 0
 
 
 def counted(count: int, what: str) -> str:

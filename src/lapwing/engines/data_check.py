@@ -21,6 +21,7 @@ class ColumnCheck:
         nulls: Values that are NULL, NaN among them.
         unreadable: Values that are there and cannot be read as the declared type, so that they would count as NULL.
         fractions: Numbers of an integer column that are not whole and would be rounded.
+        pointed: Numbers that can be read and have a decimal point, in a column of texts.
         examples: Of both, the most common first, each with how often it is there.
         below: Outside the bounds; None without bounds.
         above: Outside the bounds; None without bounds.
@@ -50,6 +51,7 @@ class ColumnCheck:
     greatest: str | None
     unlisted_values: Sequence[tuple[str, int]] = ()
     codes: Sequence[tuple[str, int]] = ()
+    pointed: int = 0
 
     @property
     def unfit(self) -> bool:

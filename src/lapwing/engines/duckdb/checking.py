@@ -116,10 +116,11 @@ def _column(column: Column, source: Location, query: QueryRunner) -> ColumnCheck
         f"SELECT COUNT(*) FILTER (NOT ({there})), COUNT(*) FILTER ({_unreadable(column, physical)}),"
         f" COUNT(*) FILTER ({_fraction(column, physical)}), {', '.join(_outside(column, value, there))},"
         f" COUNT(*) FILTER ({there} AND NOT ({_listed(column, value)})),"
-        f" {_lengths(column, value)}, COUNT(DISTINCT {value}) FILTER ({there}), {_ends(column, value, there)}"
+        f" {_lengths(column, value)}, COUNT(DISTINCT {value}) FILTER ({there}), {_ends(column, value, there)},"
+        f" COUNT(*) FILTER ({there} AND {_pointed(column, physical)})"
         f" FROM {source.relation}"
     )
-    nulls, unreadable, fractions, below, above, unlisted, too_long, longest, distinct, least, greatest = found
+    nulls, unreadable, fractions, below, above, unlisted, too_long, longest, distinct, least, greatest, pointed = found
     example = f"left(CAST({name} AS VARCHAR), {LONGEST}) AS example"
     counted = f"SELECT {example}, COUNT(*) FROM {source.relation} WHERE"
     most = "GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT"
@@ -139,6 +140,7 @@ def _column(column: Column, source: Location, query: QueryRunner) -> ColumnCheck
         too_long=too_long,
         longest=longest,
         distinct=distinct,
+        pointed=pointed,
         least=_shown(least),
         greatest=_shown(greatest),
         unlisted_values=query(strange) if column.values is not None and unlisted else (),
@@ -180,6 +182,11 @@ def _fraction(column: Column, physical: str) -> str:
     name = identifier(column.name)
     number = f"TRY_CAST({name} AS DOUBLE)" if column.reading is None else read(before_rounding(column), physical)
     return f"COALESCE(isfinite({number}) AND floor({number}) <> {number}, false)"
+
+
+def _pointed(column: Column, physical: str) -> str:
+    """Return the condition that the text of a number has a decimal point."""
+    return f"contains({identifier(column.name)}, '.')" if column.numeric and physical == "VARCHAR" else "false"
 
 
 def _double(value: str) -> str:
