@@ -175,6 +175,12 @@ class Preview:
             part += f", and {figures.share(self.share_of_remaining)} of the delta that is left for finding groups"
         return f"{part}; {figures.such_queries(self.fits)} in what is left for you"
 
+    def __str__(self) -> str:
+        wide = ", ".join(f"{one.name} {one.error}" for one in self.columns if one.half_width is not None)
+        cost = self.free if self.stored else f"epsilon {figures.epsilon(self.epsilon)}; {self.part_of_budget}"
+        refused = "" if self.refusal is None else f"; it would be refused: {self.refusal}"
+        return f"{f'{wide} at 95 %; ' if wide else ''}{cost}{refused}"
+
     def _repr_html_(self) -> str:
         keys = f", δ = {figures.delta(self.delta)}" if self.delta else ""
         price = f"ε = {figures.epsilon(self.epsilon)}{keys}"

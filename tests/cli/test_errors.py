@@ -204,6 +204,11 @@ def test_who_is_over_a_limit_hears_how_to_ask_for_a_larger_one() -> None:
     assert coded(AllowanceExhausted("The most of one query."), COMMAND_LINE) == "The most of one query."
 
 
+def test_a_missing_delta_is_given_where_the_message_is_read() -> None:
+    refused = QueryRefused("No", cause=RefusalCause.NEEDS_DELTA)
+    assert [ways["delta"] in coded(refused, ways) for ways in (COMMAND_LINE, SHELL, NOTEBOOK)] == [True] * 3
+
+
 def test_a_message_is_broken_between_words_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -69,7 +69,7 @@ def test_one_quantile_is_chosen_by_itself_at_no_higher_price(opened: Open, measu
         assert isinstance(term.mechanism, QuantilesOfCounts)
         assert (term.mechanism.quantiles, bool(term.mechanism.count_noise)) == ((Fraction(1, 2),), True)
         assert term.candidate.sensitivity.l1 == 2
-        assert term.candidate.reason == "at most 2 rows a unit"
+        assert term.candidate.reason == "at most 2 rows each"
         assert term.loss(measure) <= priced.loss
         (alone,) = bought(session, "SELECT MEDIAN(cost) AS m FROM visits").terms
         assert isinstance(alone.mechanism, QuantileOfCounts)  # of one cell no number of rows is bought

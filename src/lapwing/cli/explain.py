@@ -30,9 +30,7 @@ Examples:
   lapwing explain "SELECT COUNT(*) AS n FROM visits" --error 50"""
 
 
-_TERMS: Final = (
-    "sensitivity is the most that one unit changes a number, over all groups. Scale is the width of the noise"
-)
+_TERMS: Final = "sensitivity is the most that {} can change a number, over all groups. Scale is the width of the noise"
 _ADDED: Final = (
     "Lapwing charges only the difference to an earlier result of this query. Both together can cost a little more than "
     "one result, because Lapwing rounds their mean once more"
@@ -106,7 +104,7 @@ def _besides(preview: "Preview") -> list[str]:
         *([_ADDED] if preview.epsilon_in_all is not None else []),
         *([_BOUGHT] if preview.stored and preview.measures else []),
         *([_ASSUMED] if assumed else []),
-        *([_TERMS] if preview.measures else []),
+        *([_TERMS.format(preview.unit)] if preview.measures else []),
     ]
 
 
@@ -116,7 +114,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
         case None if preview.selection is None:
             cells = f"the number of rows depends on the statistic{noise}"
         case None:
-            cells = f"one group for each value that enough units have{noise}"
+            cells = f"one group for each value that enough of them have{noise}"
         case 1:
             cells = "1 row"
         case count:

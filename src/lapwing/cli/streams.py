@@ -37,19 +37,24 @@ def complain(message: str) -> None:
 Ways = Mapping[str, str]
 """By the name of a parameter that is missing, or of what only a curator gives: how to get it at one door."""
 ASK_FOR_MORE: Final = "To ask for it: `lapwing requests ask DATASET --share 40% --reason TEXT`."
+OF_CAUSE: Final = {RefusalCause.ASSUMES_ROWS: "assuming_count", RefusalCause.NEEDS_DELTA: "delta"}
+"""By the cause of a refusal: the parameter that is missing."""
 COMMAND_LINE: Final[Ways] = {
     "epsilon": "Here: --epsilon 0.5, or --error 50.",
     "assuming_count": "Here: --assuming-count 1000, or --epsilon 0.5.",
+    "delta": "Here: --delta 1e-8.",
     "larger_limit": ASK_FOR_MORE,
 }
 SHELL: Final[Ways] = {
     "epsilon": "Here: `.epsilon 0.5`, or `.error 50`.",
     "assuming_count": "The shell has no assuming_count; set `.epsilon 0.5`.",
+    "delta": "Here: `.delta 1e-8`.",
     "larger_limit": ASK_FOR_MORE,
 }
 NOTEBOOK: Final[Ways] = {
     "epsilon": "Here: `%%lapwing --epsilon 0.5`, or `%%lapwing --error 50`.",
     "assuming_count": "Cells have no assuming_count; write `%%lapwing --epsilon 0.5`.",
+    "delta": "Here: `%%lapwing --delta 1e-8`.",
     "larger_limit": "To ask for it, use the page Requests of the console.",
 }
 
@@ -61,8 +66,9 @@ def coded(error: Exception, ways: Ways = COMMAND_LINE) -> str:
         ways: How what is missing is given where the message is read.
     """
     if isinstance(error, QueryRefused):
-        way = ways["assuming_count"] if error.cause is RefusalCause.ASSUMES_ROWS else ""
-        return " ".join(filter(None, (str(error), way, f"[{error.cause.value}]")))
+        return " ".join(
+            filter(None, (str(error), ways.get(OF_CAUSE.get(error.cause, ""), ""), f"[{error.cause.value}]"))
+        )
     missing = error.missing if isinstance(error, LapwingError) else ""
     if isinstance(error, AllowanceExhausted) and error.curator_remedy:
         missing = "larger_limit"

@@ -41,7 +41,7 @@ MEANINGS: Final[dict[Right, str]] = {
     "read": "see data sets, budgets, costs and one's own history and results",
     "ask": "run queries",
     "audit": "see everybody's history and results, people and their access, the audit log and the metrics",
-    "admin": "look after people, tokens, grants, policies and data",
+    "admin": "manage people, tokens, access, policies and data",
 }
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 DAY: Final = 86_400

@@ -72,7 +72,7 @@ def add(
     _say(person, "is")
     granted = [f"`lapwing grant {name}` lets {name} query a data set"] if role == "analyst" else []
     token = f"`lapwing token create {name}` creates a token, for this command and for programs"
-    console = f"`lapwing people invite {name}` creates a link to choose a password, for the console"
+    console = f"`lapwing people invite {name}` creates an invite, by which {name} sets a password for the console"
     entered = [] if password else [token, console]
     if granted or entered:
         note("next", "; ".join([*granted, *entered]))

@@ -56,8 +56,8 @@ def _aliased(node: exp.Expression, select: exp.Select, rows: RowScope) -> exp.Ex
 
 def _key(node: exp.Expression, rows: RowScope, selection: FilteredRows, facts: PublicFacts) -> Key:
     if rows.is_unit(node):
-        remedy = "Group by another column, or by the unit in a subquery and aggregate what comes out."
-        reason = "Grouping by the privacy unit would show each unit"
+        remedy = "Group by another column, or by this one in a subquery, and aggregate what comes out."
+        reason = f"'{node.name}' says whose row each is (the privacy unit), so no result has a group for each"
         raise rows.refusal(node, RefusalCause.SHOWS_UNITS, reason, remedy)
     if has_aggregate(node):
         reason, remedy = "GROUP BY takes columns, not aggregates", "Aggregate in a subquery first."

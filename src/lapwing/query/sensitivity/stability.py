@@ -101,8 +101,8 @@ def _rows(measure: NumberMeasure, rows_per_unit: int, cells: int, replace_one: b
     if not replace_one:
         return _candidate(most, most**2, what)
     if cells == 1:
-        return _candidate(width, width**2, f"{what}, one unit for another in one group")
-    return _candidate(2 * most, max(width**2, 2 * most**2), f"{what}, one unit for another")
+        return _candidate(width, width**2, f"{what}, one for another in one group")
+    return _candidate(2 * most, max(width**2, 2 * most**2), f"{what}, one for another")
 
 
 def _tree(measure: Distribution, rows_per_unit: int, cells: int, replace_one: bool) -> SensitivityBound:
@@ -110,33 +110,33 @@ def _tree(measure: Distribution, rows_per_unit: int, cells: int, replace_one: bo
     what = f"{rows_at_most(rows_per_unit)}, each in {levels} {'level' if levels == 1 else 'levels'} of a tree of counts"
     apart = replace_one and (cells > 1 or measure.sizes[-1] > 1)
     most = levels * rows_per_unit
-    reason = f"{what}, one unit for another" if replace_one else what
+    reason = f"{what}, one for another" if replace_one else what
     return _candidate(2 * most if apart else most, (2 if apart else 1) * most * rows_per_unit, reason)
 
 
 def rows_at_most(rows_per_unit: int) -> str:
-    """Say how many rows a unit has."""
-    return "one row a unit" if rows_per_unit == 1 else f"at most {rows_per_unit} rows a unit"
+    """Say how many rows each unit has."""
+    return "one row each" if rows_per_unit == 1 else f"at most {rows_per_unit} rows each"
 
 
 def _clamped(clamp: tuple[int, int], step: Fraction, groups: int, cells: int, replace_one: bool) -> SensitivityBound:
     low, high = min(clamp[0], 0), max(clamp[1], 0)
     most, width = max(-low, high), high - low
     where = "the one group" if groups == 1 else f"each of at most {groups} groups"
-    what = f"a unit adds at most {float(most * step):,.10g} to {where}"
+    what = f"each adds at most {float(most * step):,.10g} to {where}"
     if not replace_one:
         return _candidate(groups * most, groups * most**2, what)
     if cells == 1:
-        return _candidate(width, width**2, f"{what}, one unit for another in one group")
-    return _candidate(2 * groups * most, groups * max(width**2, 2 * most**2), f"{what}, one unit for another")
+        return _candidate(width, width**2, f"{what}, one for another in one group")
+    return _candidate(2 * groups * most, groups * max(width**2, 2 * most**2), f"{what}, one for another")
 
 
 def _units(groups: int, cells: int, replace_one: bool) -> tuple[SensitivityBound, ...]:
     if not replace_one:
         where = "1 group" if groups == 1 else f"each of at most {groups} groups"
-        return (_candidate(groups, groups, f"a unit counts once in {where}"),)
+        return (_candidate(groups, groups, f"each counts once in {where}"),)
     moved = min(2 * groups, cells)
-    return (_candidate(moved, moved, f"two units differ in at most {moved} groups"),)
+    return (_candidate(moved, moved, f"two of them differ in at most {moved} groups"),)
 
 
 def _candidate(l1: int, l2_squared: int, reason: str) -> SensitivityBound:

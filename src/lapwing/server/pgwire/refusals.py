@@ -11,6 +11,7 @@ PRICE_HINT: Final = (
     "95 % half-width. Or connect with options='-c lapwing.epsilon=0.1', or set a default cost in your account."
 )
 BOTH_HINT: Final = "Keep one of them: SET lapwing.epsilon = '' or SET lapwing.error = ''."
+DELTA_HINT: Final = " Here: SET lapwing.delta = 1e-8."
 MORE_HINT: Final = " The console has a form for it, on the page Requests."
 ROWS_HINT: Final = "Say how many you assume: SET lapwing.assuming_count = 1000. Or SET lapwing.epsilon = 0.1."
 CATALOG_HINT: Final = "To query the data, name a table of the data set in FROM: \\dt lists them."

@@ -21,7 +21,7 @@ from lapwing.server.pgwire.connection_statements import ConnectionStatements, Wi
 from lapwing.server.pgwire.cursors import declared
 from lapwing.server.pgwire.messages import Report
 from lapwing.server.pgwire.queries import WireQueries, result_of_catalog
-from lapwing.server.pgwire.refusals import MORE_HINT, ROWS_HINT, STATES, StatementRefused
+from lapwing.server.pgwire.refusals import DELTA_HINT, MORE_HINT, ROWS_HINT, STATES, StatementRefused
 from lapwing.server.pgwire.results import (
     EXAMPLES,
     EXPLAINED,
@@ -142,6 +142,7 @@ class WireSession:
                 line, column = error.position
                 position = start + sum(len(one) + 1 for one in text.split("\n")[: line - 1]) + column
             hint = ROWS_HINT if error.cause is errors.RefusalCause.ASSUMES_ROWS else hint
+            hint += DELTA_HINT if error.cause is errors.RefusalCause.NEEDS_DELTA else ""
         elif state != "57014" and error.message and error.curator_remedy:
             said, hint = error.message, error.analyst_text.removeprefix(error.message).strip()
             hint += MORE_HINT if isinstance(error, errors.AllowanceExhausted) else ""
