@@ -26,6 +26,7 @@ import duckdb
 from lapwing.catalog.toml import load
 from lapwing.errors import LapwingError, QueryRefused
 from lapwing.query.expressions.expression import Operation, walk
+from lapwing.query.plan.composition import plans_asked
 from lapwing.query.plan.plan import LONGEST_TEXT, Plan
 from lapwing.query.plan.traversal import expressions_of
 from lapwing.query.plan.work import work_of
@@ -303,6 +304,8 @@ def measured(service: MadeUpService, text: str, number: int, speed: Speed) -> tu
     """
     delta = 1e-9 if text.rpartition(" GROUP BY ")[2] in PRIVATE else None
     plans = service.plans(text, delta)
+    if not any(plans_asked(plan) for plan in plans):
+        raise QueryRefused("No row of the table is looked at")
     if any(work_of(plan).excessive for plan in plans):
         raise QueryRefused("One unit could cause too much work")
     reserved, times = cost_of(plans, speed, indexed=True, handed=len(text) <= LONGEST_TEXT).seconds, list[float]()
