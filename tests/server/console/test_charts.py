@@ -90,6 +90,9 @@ def test_labels_are_shown_and_codes_stay_beside_them() -> None:
     assert (first.text, first.code) == ("male", "1")
     assert (third.text, third.code) == ("3", "")
     assert [row[0].code for row in cells_of(shown, [0])] == [""]
+    titled = chart_of({**labelled, "texts": {"sex": {"title": "Sex at birth"}, "gone": {"title": "no key"}}})
+    assert titled is not None
+    assert (plain.title, titled.title, titled.column) == ("n", "n by Sex at birth", "n")
 
 
 def test_labels_go_by_what_the_catalog_says_now() -> None:

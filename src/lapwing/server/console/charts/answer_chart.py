@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from lapwing.documents.chart_options import ChartOptions
-from lapwing.documents.key_texts import LABELS, label_of
+from lapwing.documents.key_texts import LABELS, TEXTS, label_of, titles_in
 from lapwing.privacy.figures import level, plain
 from lapwing.server.console.answer_table import NUMERIC, column_of
 from lapwing.server.console.charts.chart import NARROW, WIDE, Chart, LegendEntry, Point, Shown, Size
@@ -57,7 +57,7 @@ def chart_of(document: Mapping[str, Any], column: str | None = None, options: Ch
     confidence = document.get("confidence")
 
     def drawn(size: Size) -> Chart:
-        chart = replace(drawing(size), title=options.title or name, column=name)
+        chart = replace(drawing(size), title=options.title or heading_of(document, name), column=name)
         legend, above = _legend(names, size)
         left_out = chart.left_out + len(points) - len(shown)
         return replace(
@@ -65,6 +65,17 @@ def chart_of(document: Mapping[str, Any], column: str | None = None, options: Ch
         )
 
     return replace(drawn(WIDE), narrow=drawn(NARROW))
+
+
+def heading_of(document: Mapping[str, Any], name: str) -> str:
+    """Return the name of a column, and the titles of the keys if the catalog has any.
+
+    >>> heading_of({"keys": ["sex", "plan"], "texts": {"sex": {"title": "Sex at birth"}}}, "n")
+    'n by Sex at birth · plan'
+    """
+    keys = document.get("keys", ())
+    titles = titles_in({key: texts for key, texts in document.get(TEXTS, {}).items() if key in keys})
+    return f"{name} by {' · '.join(titles.get(key, key) for key in keys)}" if titles else name
 
 
 def _points(document: Mapping[str, Any], name: str) -> Shown:
