@@ -455,6 +455,8 @@ def refused_by(path: Path, inside: int = 1 << 20) -> str:
         ("quote.csv", b'a,b\n1,"' + b"x\n" * (1 << 20), "damaged"),
         ("row.csv", b"a" + b',"\n"' * (1 << 19), "long_row"),
         ("wide.csv", b",".join(b"%d" % place for place in range(30_000)) + b"\n1\n", "too_many_columns"),
+        ("million.csv.gz", gzip.compress(b"c," * 1_000_000 + b"c\n1\n"), "long_row"),
+        ("twice.csv.gz", gzip.compress(gzip.compress(b"a,b\n" + b"1,2\n" * (1 << 16))), "encoding"),
         ("nul.csv", b"a,b\n1,\x00\n", "nul"),
         ("latin.csv", "a,b\n1,é\n".encode("latin-1"), "encoding"),
         ("surrogate.csv", b"a,b\n1,\xed\xa0\x80\n", "encoding"),
@@ -489,6 +491,18 @@ def test_parquet_with_many_columns_or_no_row_is_refused(tmp_path: Path) -> None:
     assert refused_by(written(tmp_path, "wide.parquet", wide)) == "too_many_columns"
     none = table(tmp_path, {"a": pa.array([], pa.int64())})
     assert refused_by(written(tmp_path, "none.parquet", none)) == "no_rows"
+
+
+def test_parquet_with_more_metadata_than_memory_should_hold_is_refused(tmp_path: Path) -> None:
+    """Its metadata are refused by their size, before anything reads them: a million columns are 150 MB of them."""
+    path, footer = tmp_path / "a.parquet", reader.MOST_FOOTER + 1
+    with path.open("wb") as file:
+        file.write(b"PAR1")
+        file.seek(footer + 4)
+        file.write(footer.to_bytes(4, "little") + b"PAR1")
+    assert refused_by(path) == "metadata"
+    few = table(tmp_path, {f"c{place}": [1] for place in range(20)})
+    assert int.from_bytes(few[-8:-4], "little") > 20 * 50  # so that 10⁶ columns exceed the limit
 
 
 def test_every_byte_of_parquet_is_read(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -139,15 +140,20 @@ def _options(visit: PageRequest) -> ChartOptions:
         ApiRefusal: If a value is not allowed.
     """
     fields = {name: visit.asked(name) for name in CHART}
-    try:
+    with _refusing():
         return ChartOptions.from_texts({**fields, "column": fields["chart"]})
-    except InvalidParameter as wrong:
-        raise ApiRefusal(problem("invalid_parameter", 422, str(wrong))) from None
 
 
 def _chart_of(document: Mapping[str, Any], options: ChartOptions) -> Chart | None:
-    try:
+    with _refusing():
         return chart_of(document, options=options)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Refuse a request whose address has choices of a chart that are not allowed."""
+    try:
+        yield
     except InvalidParameter as wrong:
         raise ApiRefusal(problem("invalid_parameter", 422, str(wrong))) from None
 
