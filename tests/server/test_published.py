@@ -221,13 +221,63 @@ def test_a_dashboard_is_published_with_its_results_alone(world: World) -> None:
     assert publish(world, "carol", dashboard=board).status == MISSING
 
 
+def board_of(world: World, *tiles: Mapping[str, Any]) -> str:
+    body = {"title": "Ward", "tiles": list(tiles)}
+    return str(world.ask("POST", "/v1/datasets/open/saved", "alice", body).document["id"])
+
+
+def test_a_page_has_the_texts_the_order_and_the_charts_of_its_dashboard(world: World) -> None:
+    allow(world)
+    result = {"answer": bought(world), "title": "By plan", "kind": "points", "x": "plan", "width": "full"}
+    board = board_of(
+        world, {"text": "Read <b>this</b>\n- first", "title": "Why", "width": "third"}, result, {"monitor": "m"}
+    )
+    page = publish(world, dashboard=board).document
+    text = read(world, page).content.decode()
+    assert page["left_out"] == 1
+    assert text.index("Read &lt;b&gt;this&lt;/b&gt;") < text.index("By plan")
+    assert '<section class="third" aria-label="Why">' in text
+    assert "<li><bdi>first</bdi></li>" in text
+    assert 'class="chart points"' in text
+    assert leaks(text) == []
+    average = bought(world, sql="SELECT plan, AVG(cost) AS cost FROM visits GROUP BY plan", epsilon=2)
+    drawn = read(world, publish(world, answers=[average]).document).content.decode()
+    assert 'class="chart points"' in drawn  # as on the dashboard: averages do not add up, so no bar begins at 0
+    only_text = publish(world, dashboard=board_of(world, {"text": "Nothing was bought"}))
+    assert only_text.status == REFUSED
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_of_a_dashboard_stay_texts(world: World, text: str) -> None:
+    allow(world)
+    board = board_of(world, {"text": text, "title": text.replace("\u202e", "")}, {"answer": bought(world)})
+    shown = read(world, publish(world, dashboard=board).document).content.decode()
+    assert Tags(shown).active == []
+    assert "\u202e" not in shown
+    assert shown.count("<style") == 1
+
+
+def test_a_page_of_the_first_format_is_shown_as_it_was() -> None:
+    result = {
+        "title": "By plan", "released": "2026-11-01", "columns": ["plan", "n"], "keys": ["plan"], "confidence": 0.95,
+        "rows": [{"plan": "a", "n": 4}], "types": {"plan": "text", "n": "integer"}, "labels": {}, "column": None,
+        "intervals": {"n": {"low": [2], "high": [6]}}, "noise": [], "query": None,
+        "meaning": {"epsilon": "1", "delta": "0", "words": "Words."},
+    }  # fmt: skip
+    page = {
+        "format": 1, "title": "Visits", "author": None, "published": "2026-11-02", "dataset": {"name": "open"},
+        "protects": "Everybody.", "together": None, "results": [result],
+    }  # fmt: skip
+    text = public.page_of(json.dumps(page))
+    assert '<section class="full" aria-label="By plan">' in text
+    assert "4" in text
+
+
 # ---- What happens later adds nothing ----
 
 
 def stopped(world: World, _page: Mapping[str, Any]) -> None:
-    assert world.ask(
-        "PUT", "/v1/datasets/open/policy", "carol", {"division": "share", "most_epsilon": None, "stopped": True}
-    )
+    assert world.ask("PUT", "/v1/datasets/open/stop", "carol", {"stopped": True}).status in (200, 204)
 
 
 def asked_more(world: World, _page: Mapping[str, Any]) -> None:
@@ -255,6 +305,14 @@ def framed_by_others(world: World, _page: Mapping[str, Any]) -> None:
     allow(world, "https://other.example")
 
 
+def rewritten(world: World, page: Mapping[str, Any]) -> None:
+    """Change the dashboard of a page: its title, its text, and its result."""
+    for item in world.service.saved.of("alice", "open"):
+        newest = bought(world, sql="SELECT COUNT(*) AS other FROM visits", epsilon=0.25)
+        body = {"title": "Other", "tiles": [{"text": "Another text"}, {"answer": newest}]}
+        assert world.ask("PUT", f"/v1/saved/{item.id}", "alice", body).status == 200
+
+
 LATER: Final = (stopped, asked_more, refused, retitled, disabled, without_grant, framed_by_others)
 
 
@@ -271,6 +329,15 @@ def changed_by(world: World, page: Mapping[str, Any], event: Callable[[World, Ma
 def test_a_page_stays_as_it_was_published(world: World, event: Callable[[World, Mapping[str, Any]], None]) -> None:
     page = published(world)
     assert not changed_by(world, page, event)
+
+
+@pytest.mark.parametrize("event", [rewritten, refused, without_grant])
+def test_the_page_of_a_dashboard_stays_as_it_was_published(
+    world: World, event: Callable[[World, Mapping[str, Any]], None]
+) -> None:
+    allow(world)
+    board = board_of(world, {"text": "Read this"}, {"answer": bought(world)})
+    assert not changed_by(world, publish(world, dashboard=board).document, event)
 
 
 def made_again(world: World, page: Mapping[str, Any]) -> None:

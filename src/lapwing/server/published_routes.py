@@ -8,6 +8,7 @@ from fastapi.responses import HTMLResponse
 from pydantic import Field, StrictBool
 
 from lapwing.catalog.spelling import is_seen
+from lapwing.documents.chart_options import NAMES, ChartOptions
 from lapwing.documents.published_document import PublishedDocument, PublishingDocument
 from lapwing.errors import AnswerDropped, InvalidParameter, NotAuthorised
 from lapwing.server.answer_store import AnswerRecord
@@ -20,14 +21,17 @@ from lapwing.server.problems import may_raise
 from lapwing.server.published_pages import NOT_ALLOWED, PAGE, PublishedPage, PublishingRule
 from lapwing.server.responses import HTML, described_by
 from lapwing.server.routing import ASKER, CURATOR, READER, OfService, new_router
-from lapwing.server.saved_routes import LONGEST_TITLE, MOST_TILES
+from lapwing.server.saved_routes import LONGEST_TITLE, MOST_TILES, USUAL_WIDTH
 from lapwing.server.service import Service
-from lapwing.server.snapshots import ResultToShow, label_of, same_release, snapshot_of
+from lapwing.server.snapshots import FULL, ResultToShow, TextToShow, label_of, same_release, snapshot_of
 from lapwing.server.store import time_or_none, time_text
+from lapwing.server.tile_text import lines_of
 
 Id = Annotated[Text, Field(min_length=1, max_length=64)]
 Title = Annotated[Text, Field(min_length=1, max_length=LONGEST_TITLE)]
 PATH: Final = "/published/"
+_OWN: Final = ("title", "column")
+"""Choices of a chart that a snapshot has in places of their own."""
 
 
 class PublishingBody(Body):
@@ -96,7 +100,7 @@ def publish(service: OfService, dataset: str, body: PublishBody, caller: Caller 
     tiles, left_out = _tiles(service, caller, served.name, body)
     content = snapshot_of(
         served.session.catalog,
-        [_result(service, caller, served.name, tile) for tile in tiles],
+        [_shown(service, caller, served.name, tile) for tile in tiles],
         title=_title(body.title),
         author=_line(body.author or "") or None,
         show_query=body.show_query,
@@ -143,19 +147,26 @@ def _of_caller(service: Service, caller: Caller, page_id: str) -> tuple[Publishe
 def _tiles(
     service: Service, caller: Caller, dataset: str, body: PublishBody
 ) -> tuple[Sequence[Mapping[str, Any]], int]:
-    """Return the results to publish as tiles of a dashboard, and how many of its tiles are no results."""
+    """Return the results and texts to publish as tiles of a dashboard, and how many tiles are left out: monitors."""
     if (body.answers is None) == (body.dashboard is None):
         raise InvalidParameter("Give either answers or a dashboard.")
     if body.answers is not None:
-        return [{"answer": answer} for answer in dict.fromkeys(body.answers)], 0
+        return [{"answer": answer, "width": FULL} for answer in dict.fromkeys(body.answers)], 0
     item = service.saved.find(body.dashboard or "", caller.name)
     if item.dataset != dataset or "tiles" not in item.content:
         raise missing("dashboard of this data set")
     every = item.content["tiles"]
-    tiles = [tile for tile in every if tile.get("answer")]
-    if not tiles:
+    tiles = [tile for tile in every if tile.get("answer") or tile.get("text")]
+    if not any(tile.get("answer") for tile in tiles):
         raise InvalidParameter("The dashboard has no results. Add a result, and publish it then.")
     return tiles, len(every) - len(tiles)
+
+
+def _shown(service: Service, caller: Caller, dataset: str, tile: Mapping[str, Any]) -> ResultToShow | TextToShow:
+    if tile.get("text"):
+        lines, width = lines_of(tile["text"]), tile.get("width", USUAL_WIDTH)
+        return TextToShow(title=_line(tile.get("title") or ""), lines=lines, width=width)
+    return _result(service, caller, dataset, tile)
 
 
 def _result(service: Service, caller: Caller, dataset: str, tile: Mapping[str, Any]) -> ResultToShow:
@@ -173,7 +184,15 @@ def _result(service: Service, caller: Caller, dataset: str, tile: Mapping[str, A
     if record.dropped:
         raise dropped()
     title = _line(tile.get("title") or label_of(record) or "")
-    return ResultToShow(record=record, cost=_cost(service, record), title=title, column=tile.get("column"))
+    chosen = ChartOptions.from_texts({name: tile[name] for name in NAMES if name in tile and name not in _OWN})
+    return ResultToShow(
+        record=record,
+        cost=_cost(service, record),
+        title=title,
+        column=tile.get("column"),
+        chart=chosen.texts,
+        width=tile.get("width", USUAL_WIDTH),
+    )
 
 
 def _may_publish(service: Service, caller: Caller, record: AnswerRecord) -> bool:

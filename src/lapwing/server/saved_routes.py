@@ -22,6 +22,8 @@ from lapwing.server.tile_text import lines_of
 MOST_TILES: Final = 40
 LONGEST_TITLE: Final = 120
 LONGEST_TEXT: Final = 4_000
+USUAL_WIDTH: Final = "half"
+"""The width of a tile that states none."""
 
 
 class SavedQuestion(Body):

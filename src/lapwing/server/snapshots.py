@@ -2,9 +2,10 @@
 
 Guarantee:
     A snapshot is a function of results that were released and recorded (`AnswerRecord`), of the catalog, which is
-    public, and of what its publisher typed. So publishing it is post-processing and costs nothing. Every part is
-    copied by name (`_SHOWN`): what a later version adds to an answer's document is not in it. It has no budget, no
-    text of a query unless the publisher wants that, and nobody's name but the author that the publisher typed.
+    public, and of what its publisher typed. That is titles, texts, and choices for charts. So publishing it is
+    post-processing and costs nothing. Every part is copied by name (`_SHOWN`): what a later version adds to an answer's
+    document is not in it. It has no budget, no text of a query unless the publisher wants that, and nobody's name but
+    the author that the publisher typed.
 
 The ε of a result is computed of what was charged for it. A ledger adds up losses of its measure. Each
 implies (ε, δ) at the δ that the catalog has beside the δ for private keys. The δ of a page is the δ of the catalog: all
@@ -13,9 +14,10 @@ private keys together take no more than their part of that.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
+from itertools import count
 from typing import Any, Final, final
 
 from lapwing.catalog.model import Budget, Catalog
@@ -28,7 +30,8 @@ from lapwing.privacy.additive import Loss
 from lapwing.privacy.additive_loss import from_record
 from lapwing.server.answer_store import AnswerRecord
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""From 2 on a page has `parts`: its results and texts in their order. An older one has only results."""
 MOST_ROWS: Final = 5_000
 """Rows of all results of a page."""
 _SHOWN: Final = ("columns", "rows", "types", "keys", "confidence", "intervals")
@@ -37,6 +40,8 @@ _PUBLIC: Final = ("title", "licence", "contact")
 """The texts of the data set that a page shows."""
 _NAMES: Final = {"measured together": "several noises, added up"}
 """Names of mechanisms that mean nothing to readers of a page."""
+_AXES: Final = ("x", "colour")
+FULL: Final = "full"
 _ENORMOUS: Final = 1e6
 """A factor from which on its figure says nothing."""
 
@@ -50,17 +55,31 @@ class ResultToShow:
         cost: The record of its charge.
         title: Given by people; never the text of the query.
         column: That is drawn, the first unless given.
+        chart: The choices of its chart, as `ChartOptions.texts` has them.
+        width: Of the page that it takes, as on a dashboard.
     """
 
     record: AnswerRecord
     cost: Mapping[str, str]
     title: str
     column: str | None = None
+    chart: Mapping[str, str] = field(default_factory=dict)
+    width: str = FULL
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextToShow:
+    """A text of a page, as lines without characters that nobody sees."""
+
+    title: str
+    lines: Sequence[str]
+    width: str = FULL
 
 
 def snapshot_of(
     catalog: Catalog,
-    results: Sequence[ResultToShow],
+    shown: Sequence[ResultToShow | TextToShow],
     *,
     title: str,
     author: str | None,
@@ -72,6 +91,7 @@ def snapshot_of(
     Raises:
         InvalidParameter: If they have too many rows.
     """
+    results = [one for one in shown if isinstance(one, ResultToShow)]
     rows = sum(len(one.record.document["rows"]) for one in results)
     if rows > MOST_ROWS:
         raise InvalidParameter(f"The results have {rows:,} rows. A page shows at most {MOST_ROWS:,}.")
@@ -88,7 +108,19 @@ def snapshot_of(
         "results": [
             _result(catalog, one, loss, show_query=show_query) for one, loss in zip(results, losses, strict=True)
         ],
+        "parts": _parts(shown),
     }
+
+
+def _parts(shown: Sequence[ResultToShow | TextToShow]) -> list[dict[str, Any]]:
+    """Return the order of results, each by its number, and of texts."""
+    number, parts = count(), []
+    for one in shown:
+        if isinstance(one, ResultToShow):
+            parts.append({"result": next(number), "width": one.width})
+        else:
+            parts.append({"title": one.title, "text": "\n".join(one.lines), "width": one.width})
+    return parts
 
 
 def _result(catalog: Catalog, one: ResultToShow, loss: Loss, *, show_query: bool) -> dict[str, Any]:
@@ -97,8 +129,10 @@ def _result(catalog: Catalog, one: ResultToShow, loss: Loss, *, show_query: bool
         "title": one.title,
         "released": one.record.created[:10],
         **{name: document[name] for name in _SHOWN},
+        "facts": _facts(document),
         "labels": _labels(catalog, document),
         "column": one.column if one.column in document["intervals"] else None,
+        "chart": {name: text for name, text in one.chart.items() if name not in _AXES or text in document["keys"]},
         "noise": _noise(document),
         "meaning": meaning(catalog.budget, loss, 1),
         "query": _asked(one.record).get("sql") if show_query else None,
@@ -126,6 +160,18 @@ def _labels(catalog: Catalog, document: Mapping[str, Any]) -> dict[str, Any]:
         if labels:
             found[name] = labels
     return found
+
+
+def _facts(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return of each column what a chart needs to know: whether its numbers add up, as those of counts do."""
+    return [
+        {
+            "name": fact["name"],
+            "half_width": fact["half_width"],
+            "measures": [{"mechanism": one["mechanism"]} for one in fact["measures"]],
+        }
+        for fact in document.get("facts", ())
+    ]
 
 
 def _noise(document: Mapping[str, Any]) -> list[dict[str, Any]]:

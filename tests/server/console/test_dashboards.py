@@ -2,18 +2,22 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
+from unittest import mock
 
+import pyarrow.parquet as pq
 import pytest
 
 from lapwing.documents.chart_options import ChartOptions
 from lapwing.server.console import inside
 from lapwing.server.console.charts.answer_chart import chart_of
+from lapwing.server.console.dashboards import refreshing
 from lapwing.server.console.dashboards.changing import DashboardChange, change_in
 from lapwing.server.console.dashboards.filtering import choices_of, filters_of, only, wanted_in
 from lapwing.server.console.dashboards.over_time import over_time
+from lapwing.server.console.dashboards.refreshing import Again
 from lapwing.server.console.forms import FIELD
 from tests.server.test_published import HOSTILE, Tags
-from tests.support.server.browsing import Shown, Visitor
+from tests.support.server.browsing import Shown, Visitor, visitor
 from tests.support.server.world import World
 
 ITEM: Final = {"title": "Ward", "team": None, "tiles": [{"text": one} for one in "abc"]}
@@ -197,3 +201,111 @@ def test_groups_of_a_monitor_are_lines_over_time_with_bands() -> None:
     assert [(mark.series, mark.low is not None) for mark in chart.marks].count((0, True)) == 3
     alone = only(document, {"plan": "b"})
     assert (alone["keys"], [row["n"] for row in alone["rows"]]) == (["time"], [6, 8, 9])
+
+
+# ---- One refresh ----
+
+COUNT: Final = {"sql": "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan", "epsilon": 0.5, "label": "by plan"}
+
+
+def with_new_data(place: World) -> None:
+    """Let the ledger have no result of the data any more."""
+    session = place.session()
+    file = session.catalog.folder / "visits.parquet"
+    pq.write_table(pq.read_table(file).slice(1), file)
+    session.accept_data()
+
+
+def bought(place: World, **body: Any) -> dict[str, str]:
+    return {"answer": place.query("alice", {**COUNT, **body}).document["id"]}
+
+
+def test_what_was_bought_before_refreshes_for_free(place: World, alice: Visitor) -> None:
+    tile = bought(place)
+    here = made(place, tile, {"text": "Read this"}, dict(tile))
+    charges = place.charges()
+    page = alice.go(f"{here}/refresh")
+    assert "Refresh all · free" in page.text
+    assert page.text.count("with a tile above") == 1
+    after = alice.submit(page, "/refresh")
+    assert "ran the queries of this dashboard again" in after.text
+    assert place.charges() == charges
+    kept = place.ask("GET", f"/v1/saved/{here.rpartition('/')[2]}", "alice").document["tiles"]
+    assert kept[0]["answer"] == kept[2]["answer"] != tile["answer"]
+    assert kept[1] == {"text": "Read this"}
+
+
+def refreshed(place: World, alice: Visitor) -> tuple[str, Shown]:
+    """Return a dashboard of three tiles and two queries on new data, and the page with its prices."""
+    tiles = bought(place), bought(place, sql="SELECT COUNT(*) AS n FROM visits", epsilon=2), bought(place)
+    here = made(place, *tiles)
+    with_new_data(place)
+    rule = {"division": "share", "most_epsilon": 1}
+    assert place.ask("PUT", "/v1/datasets/open/policy", "carol", rule).status == 200
+    return here, alice.go(f"{here}/refresh")
+
+
+def test_a_refresh_shows_the_total_charges_each_query_once_and_says_what_is_refused(
+    place: World, alice: Visitor
+) -> None:
+    charges = place.charges()
+    here, page = refreshed(place, alice)
+    before = place.ask("GET", f"/v1/saved/{here.rpartition('/')[2]}", "alice").document["tiles"]
+    assert place.charges() == charges + 2
+    assert page.content.count(b"data-refused") == 1
+    assert "Refresh all · ε = 0.5" in page.text
+    after = alice.submit(page, "/refresh")
+    assert "charged ε = 0.5" in after.text
+    assert "The tile keeps its old result." in after.text
+    assert place.charges() == charges + 3
+    tiles = place.ask("GET", f"/v1/saved/{here.rpartition('/')[2]}", "alice").document["tiles"]
+    assert tiles[1] == before[1]
+    assert tiles[0] == tiles[2] != before[0]
+    again = alice.submit(page, "/refresh")  # the same form once more, as a double click sends it
+    assert (again.status, place.charges()) == (409, charges + 3)
+    assert "Refresh all · free" in again.text
+
+
+@pytest.mark.parametrize("typed", [{"total": "0 0"}, {"total": ""}, {"key": "x"}])
+def test_a_total_that_nobody_saw_is_not_paid(place: World, alice: Visitor, typed: dict[str, str]) -> None:
+    _, page = refreshed(place, alice)
+    charges = place.charges()
+    told = alice.submit(page, "/refresh", **typed)
+    assert (told.status, place.charges()) == (409, charges)
+    assert "Nothing was charged." in told.text
+
+
+def test_two_forms_at_the_same_moment_charge_once(place: World, alice: Visitor) -> None:
+    """The second has looked at the prices before the first was charged; the keys of both are the same."""
+    refreshed(place, alice)
+    charges = place.charges()
+    key = Again(body=COUNT, tiles=()).key("a" * 32)
+    assert (
+        key != Again(body={**COUNT, "epsilon": 1}, tiles=()).key("a" * 32) != Again(body=COUNT, tiles=()).key("b" * 32)
+    )
+    for _ in range(2):
+        assert place.query("alice", COUNT, **{"Idempotency-Key": key}).status == 200
+    assert place.charges() == charges + 1
+
+
+def test_twin_a_refresh_that_does_not_compare_the_total_is_caught(place: World, alice: Visitor) -> None:
+    _, page = refreshed(place, alice)
+    charges = place.charges()
+    with mock.patch.object(refreshing.Refresh, "stated", "0 0"):
+        assert alice.submit(page, "/refresh", total="0 0").status == 200
+    assert place.charges() == charges + 1
+
+
+def test_only_the_owner_refreshes_a_dashboard(place: World, alice: Visitor) -> None:
+    for name in ("alice", "bob"):
+        place.service.people.change(name, team="nurses", by="carol")
+    view = place.session().budget()
+    place.service.policies.grant("open", "bob", None, view.spending, view.total, view.delta_keys, by="carol")
+    here, bob = made(place, bought(place)), visitor(place, "bob")
+    changed(alice, here, what="share")
+    assert bob.go(here).status == 200
+    charges = place.charges()
+    assert bob.go(f"{here}/refresh").status == 403
+    assert bob.post(f"{here}/refresh", {FIELD: bob.secret(), "total": "0 0", "key": "0" * 32}).status == 403
+    assert alice.post(f"{here}/refresh", {"total": "0 0", "key": "0" * 32}).status == 403  # no secret of a form
+    assert place.charges() == charges

@@ -86,6 +86,12 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ),
     ("GET", "/console/dashboards/{dashboard}"): ("/console/dashboards/BOARD", {}, HERS),
     ("GET", "/console/dashboards/{dashboard}/read"): ("/console/dashboards/BOARD/read", {}, HERS),
+    ("GET", "/console/dashboards/{dashboard}/refresh"): ("/console/dashboards/BOARD/refresh", {}, HERS),
+    ("POST", "/console/dashboards/{dashboard}/refresh"): (
+        "/console/dashboards/BOARD/refresh",
+        {"total": "0 0", "key": "0" * 32},
+        HERS,
+    ),
     ("POST", "/console/dashboards/{dashboard}/change"): (
         "/console/dashboards/BOARD/change",
         {"what": "name", "name": "Ward"},

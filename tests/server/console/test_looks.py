@@ -56,7 +56,7 @@ PAGES: Final = {
     "health": "/console/health",
     "account": "/console/account", "second-factor": "/console/account/second-factor",
     "saved": "/console/data/open/saved", "dashboards": "/console/data/open/dashboards", "dashboard": "BOARD",
-    "read": "BOARD/read", "filtered": "BOARD?f0=%5B%22plan%22%2C%22a%22%5D",
+    "read": "BOARD/read", "refresh": "BOARD/refresh", "filtered": "BOARD?f0=%5B%22plan%22%2C%22a%22%5D",
     "rearranged": "HEAT/rearranged?chosen=1&k0=1&sort=n&order=falling", "difference": "HEAT/difference?other=BARS",
     "compare": "HEAT/difference",
     "batch": "/console/data/open/batch?sql=SELECT COUNT(*) AS n FROM visits;", "bought": "BOUGHT",

@@ -1,5 +1,6 @@
 """Forms: what they sent, and whether a page of this service sent them."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
@@ -14,6 +15,10 @@ FORM: Final = "application/x-www-form-urlencoded"
 MOST_FIELDS: Final = 5000
 FIELD: Final = "form_secret"
 """By which a form shows that it is one of a page of the session."""
+KEY: Final = "Idempotency-Key"
+"""The header of a request that is charged once, however often it is sent."""
+KEYS: Final = re.compile("[0-9a-f]{32}")
+"""The keys that forms have."""
 FOREIGN: Final = (
     "This form belongs to another sign-in. Nothing was changed or charged. Go back, reload the page "
     "and submit the form again."

@@ -11,6 +11,7 @@ from lapwing.server.console.acting import decimal_of
 from lapwing.server.console.ask import LONGEST_LINK
 from lapwing.server.console.ask.question import USUAL_PRICE, marked, mended
 from lapwing.server.console.dashboards.tiles import tile_of
+from lapwing.server.console.forms import KEY, KEYS
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest, at_field, redirect
@@ -18,8 +19,6 @@ from lapwing.server.credentials import new_name
 
 QUERY: Final = ("sql", "epsilon", "label")
 PATH: Final = "/console/data/{dataset}/batch"
-KEY: Final = "Idempotency-Key"
-KEYS: Final = re.compile("[0-9a-f]{32}")
 PIECE: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|;|[^'";/-]+|.""", re.DOTALL)
 
 

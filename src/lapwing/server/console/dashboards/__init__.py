@@ -15,6 +15,7 @@ from starlette.responses import Response, StreamingResponse
 
 from lapwing.server.console.acting import act, renamed
 from lapwing.server.console.ask.question import single
+from lapwing.server.console.dashboards import refreshing
 from lapwing.server.console.dashboards.changing import WIDTHS, DashboardChange, change_in, tile_in
 from lapwing.server.console.dashboards.filtering import FILTERS, filters_of, wanted_in
 from lapwing.server.console.dashboards.monitors import all_monitors_of, monitors_of
@@ -93,6 +94,20 @@ async def read(visit: PageRequest) -> Response:
     """Show a dashboard to be read: on all of the screen, without navigation and forms that change it."""
     _, facts = await _opened(visit)
     return visit.show("dashboards/read.html", **facts, reading=True)
+
+
+async def price_refresh(visit: PageRequest) -> Response:
+    """Show what a refresh of all tiles would cost."""
+    item = await _dashboard(visit)
+    refreshing.require_own(visit, item)
+    return await refreshing.show(visit, item)
+
+
+async def refresh(visit: PageRequest) -> Response:
+    """Ask the queries of all tiles again."""
+    item = await _dashboard(visit)
+    refreshing.require_own(visit, item)
+    return await refreshing.buy(visit, item)
 
 
 async def _opened(visit: PageRequest) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -209,5 +224,7 @@ PAGES: Final = (
     ConsolePage(method="GET", path=HERE, handle=show, query=FILTERS),
     ConsolePage(method="GET", path=f"{HERE}/read", handle=read, query=FILTERS),
     ConsolePage(method="POST", path=f"{HERE}/change", handle=change),
+    ConsolePage(method="GET", path=f"{HERE}/refresh", handle=price_refresh),
+    ConsolePage(method="POST", path=f"{HERE}/refresh", handle=refresh),
     ConsolePage(method="GET", path=f"{HERE}/events", handle=events, query=(*FILTERS, "reading")),
 )

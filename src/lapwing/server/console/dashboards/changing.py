@@ -13,7 +13,6 @@ SETTINGS: Final = ("title", "text", "width")
 TILE: Final = ("answer", "monitor", "text", "width", *NAMES)
 WIDTHS: Final[Mapping[str, str]] = {"third": "A third", "half": "Half", "full": "Full"}
 """The widths of a tile; a phone shows each over its full width."""
-USUAL_WIDTH: Final = "half"
 
 
 @final

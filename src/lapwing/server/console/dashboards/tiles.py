@@ -15,13 +15,13 @@ from lapwing.server.console.answer_table import CellText, cells_of
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.charts.chart import Chart
-from lapwing.server.console.dashboards.changing import USUAL_WIDTH
 from lapwing.server.console.dashboards.filtering import Choices, Wanted, choices_of, only
 from lapwing.server.console.dashboards.monitors import MonitorShown, monitor_shown
 from lapwing.server.console.dashboards.over_time import TIME, over_time
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
 from lapwing.server.console.visits import PageRequest
+from lapwing.server.saved_routes import USUAL_WIDTH
 from lapwing.server.tile_text import TextBlock, blocks_of
 
 TICKS: Final = 60
@@ -112,11 +112,12 @@ async def _answer(visit: PageRequest, place: int, tile: Mapping[str, Any], wante
     bought = await with_labels(visit, await visit.api.get("answers", tile["answer"]))
     request = single((await visit.api.get("answers", tile["answer"], "request"))["request"])
     document = only(bought, wanted)
+    how, when = "Opened" if bought["stored"] else "Charged", bought["created"][:16].replace("T", " ")
     return TileShown(
         place=place,
         title=tile.get("title") or request.get("label") or " ".join(request.get("sql", "Result").split()),
         link=f"/console/answers/{tile['answer']}",
-        about=f"Charged {bought['created'][:16].replace('T', ' ')} UTC; ± at {level(bought['confidence'])}",
+        about=f"{how} {when} UTC; ± at {level(bought['confidence'])}",
         newest=0,
         chart=chart_of(document, options=_options(tile, document)),
         figures=_figures(document),

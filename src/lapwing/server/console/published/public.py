@@ -12,9 +12,12 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from lapwing.documents.chart_options import ChartOptions
 from lapwing.server.console.answer_table import cells_of, numeric_columns
 from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.templates import FOLDER, all_templates
+from lapwing.server.snapshots import FULL
+from lapwing.server.tile_text import blocks_of
 
 KEPT: Final = 32
 """Pages that a process remembers."""
@@ -38,9 +41,21 @@ def page_of(content: str) -> str:
     """Return the page of a snapshot, which is JSON."""
     page = json.loads(content)
     results = [_shown(result) for result in page["results"]]
+    order = page.get("parts") or [{"result": place, "width": FULL} for place in range(len(results))]
     # What the policy has a hash of must be in the page as it is. It is a file of this package.
-    facts = {"page": page, "results": results, "policy": policy(), "style": Markup(style()), "alone": False}  # noqa: S704
+    facts = {
+        "page": page,
+        "results": results,
+        "parts": [_part(part) for part in order],
+        "policy": policy(),
+        "style": Markup(style()),  # noqa: S704
+        "alone": False,
+    }
     return all_templates().render("published/public.html", **facts)
+
+
+def _part(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {**part, "blocks": blocks_of(part["text"])} if "text" in part else dict(part)
 
 
 def _shown(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,6 +63,6 @@ def _shown(result: Mapping[str, Any]) -> dict[str, Any]:
         "document": result,
         "title": result["title"],
         "cells": cells_of(result, range(len(result["rows"]))),
-        "chart": chart_of(result, result["column"]),
+        "chart": chart_of(result, result["column"], ChartOptions.from_texts(result.get("chart", {}))),
         "numeric": numeric_columns(result),
     }
