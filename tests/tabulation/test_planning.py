@@ -15,11 +15,8 @@ from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.opening import open_session
-from lapwing.release.answering import answer_all
-from lapwing.release.request import Request
-from lapwing.session import Session, access_of
-from lapwing.tabulation import Objective, ReleasePlan, ReleaseTable, TableRelease, plan_release, planning
-from lapwing.tabulation.allocation import problem_of, shares_for
+from lapwing.session import Session
+from lapwing.tabulation import Objective, ReleasePlan, ReleaseTable, TableRelease, plan_release, run_release
 from tests.support.cli.command import Run
 from tests.support.effort import one_in
 from tests.support.fixed_entropy import StreamEntropy
@@ -156,13 +153,8 @@ def test_expected_errors_are_observed(tmp_path: Path, objective: Objective) -> N
     tables = ReleaseTable.margins("n", select="COUNT(*) AS n", source="cells", by=by)
     release = release_of(*tables, objective=objective)
     with session_of_cells(tmp_path) as session:
-        plan = plan_release(session, release)
-        texts = [table.query for table in tables]
-        plans = planning._plans(session, release)
-        problem = problem_of(plans, release, session.catalog.budget)
-        quotes = problem.offer(shares_for(problem)).quotes
-        asked = [Request(text=t, parameters=(), plan=p, priced=q) for t, p, q in zip(texts, plans, quotes, strict=True)]
-        answers = answer_all(asked, access_of(session))
+        released = run_release(session, release)
+        plan, answers = released.plan, [table.answer for table in released.tables]
         assert session.budget().spent == plan.cost
         more = plan_release(session, replace(release, epsilon=1.1))
     errors, planted, promised = [], [], []

@@ -39,7 +39,7 @@ SECTIONS: Final = {
         "explain": ("explain", "Show the cost and the error of a query, for free."),
         "query": ("query", "Run a query: charge its cost and show the result."),
         "synthesize": ("synthesize", "Buy synthetic rows that imitate a table."),
-        "release": ("release", "Plan tables that you publish together."),
+        "release": ("release", "Plan and publish a set of tables."),
         "graph": ("graph", "Query graphs: who knows whom."),
         "shell": ("shell.command", "Query line by line, with completion and history."),
         "budget": ("budget", "Show the budget: spent, left, and by which queries."),

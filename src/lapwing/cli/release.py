@@ -13,21 +13,24 @@ import lapwing as lw
 from lapwing.cli import figures, options
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
+from lapwing.errors import InvalidParameter
 from lapwing.privacy.figures import NOTHING
 
 if TYPE_CHECKING:
     from lapwing.tabulation import PlanAlternative, PlannedNumber, PlannedTable, ReleasePlan
 
 EXAMPLE: Final = options.examples(
-    "lapwing release plan release.toml", "lapwing release plan release.toml --format json"
+    "lapwing release plan release.toml",
+    "lapwing release run release.toml --output published",
+    "lapwing release verify published/manifest.json",
 )
-app = typer.Typer(help="Plan tables that you publish together.", epilog=EXAMPLE, rich_markup_mode=None)
+app = typer.Typer(help="Plan and publish a set of tables.", epilog=EXAMPLE, rich_markup_mode=None)
 ReleaseFile = Annotated[Path, typer.Argument(metavar="FILE", help="The release file, in TOML.", show_default=False)]
 
 
 @app.callback()
 def group() -> None:
-    """Plan tables that you publish together."""
+    """Plan and publish a set of tables."""
 
 
 @app.command("plan", epilog=EXAMPLE, short_help="Show what a release costs and how exact it is, for free.")
@@ -46,6 +49,48 @@ def plan(
     show(*as_page(planned))
     for said in notes_on(planned):
         note("note", said)
+
+
+@app.command("run", epilog=EXAMPLE, short_help="Buy all tables of a release, and write them to files.")
+def run(
+    file: ReleaseFile,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="A new folder for the files.", show_default=False)
+    ],
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="An Ed25519 private key in PEM: signs the manifest.", show_default=False),
+    ] = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+) -> None:
+    """Charge a release once, and write its tables and a manifest. A second run is free and writes the same files."""
+    release = lw.tabulation.TableRelease.from_file(file)
+    signing_key = None if key is None else lw.tabulation.SigningKey.from_file(key)
+    lw.tabulation.require_new(output)
+    with lw.connect(catalog) as session:
+        released = lw.tabulation.run_release(session, release)
+        manifest = released.write(output, signing_key=signing_key)
+        left = session.budget(history=False).share_spent
+    cells = sum(len(table.answer) for table in released.tables)
+    facts = [("tables", f"{len(released.tables):,}, with {cells:,} rows"), ("manifest", str(manifest))]
+    show(labelled(*facts))
+    cost = "nothing: bought before" if released.stored else figures.loss(released.plan.cost)
+    note("cost", f"{cost}; {figures.share(1 - left)} of the budget left")
+
+
+@app.command("verify", epilog=EXAMPLE, short_help="Check the files of a release, and who signed them.")
+def verify(
+    manifest: Annotated[Path, typer.Argument(metavar="MANIFEST", help="Its manifest.json.", show_default=False)],
+    public_key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The publisher's public key in PEM.", show_default=False),
+    ] = None,
+) -> None:
+    """Compare the files of a release with the hashes in its manifest, and the manifest with its signature."""
+    if faults := lw.tabulation.faults_of(manifest, public_key):
+        raise InvalidParameter(f"{manifest}: {'; '.join(faults)}.")
+    signed = "" if public_key is None else ", and the signature matches"
+    print_text(f"{manifest}: all files are as published{signed}.\n")
 
 
 def as_document(planned: "ReleasePlan") -> dict[str, object]:

@@ -18,13 +18,14 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, Self, final
+from typing import Final, Self, TypeVar, final
 
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.section import TomlSection
 from lapwing.errors import CatalogError, InvalidParameter
 from lapwing.privacy.amounts import Number, positive
 
+Choice = TypeVar("Choice", bound=StrEnum)
 USUAL_UNRELIABLE: Final = Fraction(1, 2)
 
 
@@ -39,6 +40,22 @@ class Objective(StrEnum):
     """To make the largest error of any table as small as possible."""
     SUM_OF_VARIANCES = "sum of variances"
     """To make the sum of the squares of the errors as small as possible, over all cells of all tables."""
+
+
+class UnreliableCells(StrEnum):
+    """The treatment of unreliable numbers in published tables."""
+
+    MARK = "mark"
+    """To publish them, with a mark."""
+    LEAVE_OUT = "leave out"
+    """To publish the mark only."""
+
+
+class FileFormat(StrEnum):
+    """The format of a published table."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
 
 
 @final
@@ -109,7 +126,9 @@ class TableRelease:
         tables: In the order in which they are shown.
         objective: The aim of the division of the cost.
         delta: Of the budget's `delta_keys`, for all tables with private keys together.
-        unreliable: A number is unreliable if the half-width of its 95 % interval is more than this part of it.
+        unreliable: A released number is unreliable if the half-width of its 95 % interval is more than this part of it.
+        unreliable_cells: The treatment of unreliable numbers.
+        formats: The formats of the files, at least one.
     """
 
     title: str
@@ -118,6 +137,8 @@ class TableRelease:
     objective: Objective = Objective.LARGEST_ERROR
     unreliable: Number = USUAL_UNRELIABLE
     delta: Number | None = None
+    unreliable_cells: UnreliableCells = UnreliableCells.MARK
+    formats: tuple[FileFormat, ...] = (FileFormat.CSV,)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", tuple(self.tables))
@@ -125,12 +146,15 @@ class TableRelease:
         object.__setattr__(self, "unreliable", positive(self.unreliable, "unreliable"))
         if self.delta is not None:
             object.__setattr__(self, "delta", positive(self.delta, "delta"))
-        if self.objective not in tuple(Objective):
-            allowed = " or ".join(f'"{one.value}"' for one in Objective)
-            raise InvalidParameter(f"objective is {self.objective!r}; it must be {allowed}.")
-        object.__setattr__(self, "objective", Objective(self.objective))
-        if not isinstance(self.title, str) or not self.title.strip():
-            raise InvalidParameter(f"title is {self.title!r}; it must be a text that is not empty.")
+        object.__setattr__(self, "objective", _one_of(Objective, self.objective, "objective"))
+        treatment = _one_of(UnreliableCells, self.unreliable_cells, "unreliable_cells")
+        object.__setattr__(self, "unreliable_cells", treatment)
+        formats = tuple(dict.fromkeys(_one_of(FileFormat, one, "formats") for one in self.formats))
+        object.__setattr__(self, "formats", formats)
+        if not formats:
+            raise InvalidParameter('formats is empty; give at least one, such as "csv".')
+        if not isinstance(self.title, str) or not self.title.strip() or not self.title.isprintable():
+            raise InvalidParameter(f"title is {self.title!r}; it must be one line of text that is not empty.")
         if not self.tables:
             raise InvalidParameter("The release has no table; give at least one.")
         names = [table.name for table in self.tables]
@@ -169,7 +193,7 @@ class TableRelease:
             raise CatalogError(f"not TOML: {error}; correct that line") from None
         except (ValueError, ArithmeticError, RecursionError):
             raise CatalogError("not TOML: a number or a section in it is too large; correct it") from None
-        document.allow("title", "epsilon", "delta", "objective", "unreliable", "tables")
+        document.allow("title", "epsilon", "delta", "objective", "unreliable", "unreliable_cells", "formats", "tables")
         sections = document.section("tables")
         if not sections.content:
             refuse("tables", "missing; add a section such as [tables.visits]")
@@ -179,12 +203,21 @@ class TableRelease:
             "epsilon": document.number("epsilon", example="1"),
             "objective": document.text("objective", Objective.LARGEST_ERROR.value, example="largest error"),
             "unreliable": document.number("unreliable", USUAL_UNRELIABLE, example="0.5"),
+            "unreliable_cells": document.text("unreliable_cells", UnreliableCells.MARK.value, example="mark"),
+            "formats": document.items("formats") if document.has("formats") else (FileFormat.CSV,),
             "delta": document.number("delta", example="1e-7") if document.has("delta") else None,
         }
         try:
             return cls(tables=tuple(tables), **said)  # type: ignore[arg-type]  # what it is not, is refused
         except InvalidParameter as refused:
             raise CatalogError(str(refused)) from None
+
+
+def _one_of(kind: type[Choice], value: object, key: str) -> Choice:
+    if value not in tuple(kind):
+        allowed = " or ".join(f'"{one.value}"' for one in kind)
+        raise InvalidParameter(f"{key} has {value!r}; it must be {allowed}.")
+    return kind(str(value))
 
 
 def _tables_in(name: str, section: TomlSection) -> Iterator[ReleaseTable]:

@@ -15,7 +15,7 @@ from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.quote import NoisyMeasure, request
 from lapwing.release.explaining import USUAL_DELTA
 from lapwing.release.previews import column_previews
-from lapwing.tabulation.allocation import problem_of, shares_for
+from lapwing.tabulation.allocation import AllocationProblem, problem_of, shares_for
 from lapwing.tabulation.declaration import TableRelease
 from lapwing.tabulation.offer import Offer
 
@@ -139,10 +139,9 @@ def plan_release(session: "Session", release: TableRelease) -> ReleasePlan:
         InvalidParameter: If tables cannot be planned together.
     """
     budget, view = session.catalog.budget, session.budget(history=False)
-    plans = _plans(session, release)
-    problem = problem_of(plans, release, budget)
-    shares = shares_for(problem)
-    offer, alone = problem.offer(shares), [quote.terms for quote in problem.offer(shares).quotes]
+    plans, problem, shares = divided(session, release)
+    offer = problem.offer(shares)
+    alone = [quote.terms for quote in offer.quotes]
     cost = offer.quotes[0].loss.from_amount(sum((quote.loss.amount for quote in offer.quotes), Fraction(0)))
     tables = tuple(
         _planned(release, place, plan, offer, alone[place], shares[place] / sum(shares))
@@ -165,6 +164,13 @@ def plan_release(session: "Session", release: TableRelease) -> ReleasePlan:
         other_costs=tuple(_alternative(release, plans, one.offer(shares), one.budget, one.epsilon) for one in others),
         other_measures=tuple(_in_other_measures(plans, release, budget)),
     )
+
+
+def divided(session: "Session", release: TableRelease) -> tuple[list[Plan], AllocationProblem, tuple[float, ...]]:
+    """Return the plans of the tables, and the shares of the cost: a function of the release and the catalog."""
+    plans = _plans(session, release)
+    problem = problem_of(plans, release, session.catalog.budget)
+    return plans, problem, shares_for(problem)
 
 
 def _plans(session: "Session", release: TableRelease) -> list[Plan]:

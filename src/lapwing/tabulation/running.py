@@ -1,0 +1,236 @@
+"""Run a release: buy all of its tables at once, and publish them as files with a manifest.
+
+Guarantee:
+    The tables are one batch (`release.answering.answer_all`), at the shares of the plan: one transaction charges all of
+    them before any row is read, or none. The batch adds the noise, so its proofs hold as they are. The shares add up to
+    at most the loss of `epsilon`, and each table is charged its own. Everything after that is post-processing of
+    released numbers. The released number and its public interval decide whether it is unreliable, and nothing else.
+
+The shares follow from the release and the catalog, and not from what was bought before. So a second run asks the same
+questions at the same prices: the ledger has their answers, which cost nothing and are the same numbers.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+import lapwing.tabulation
+from lapwing.errors import InvalidParameter
+from lapwing.privacy.amounts import exact, written
+from lapwing.release.answering import answer_all
+from lapwing.release.request import Request
+from lapwing.session import access_of
+from lapwing.tabulation.declaration import FileFormat, TableRelease, UnreliableCells
+from lapwing.tabulation.planning import PlannedTable, ReleasePlan, divided, plan_release
+from lapwing.tabulation.signing import SigningKey
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lapwing.answer import Answer
+    from lapwing.session import Session
+
+CONFIDENCE: Final = 0.95
+MANIFEST: Final = "manifest.json"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedTable:
+    """A table of a release, with its result.
+
+    Args:
+        planned: Its plan, which is public.
+        answer: The released numbers.
+    """
+
+    planned: PlannedTable
+    answer: "Answer"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedTables:
+    """The tables of a release, with their results."""
+
+    release: TableRelease
+    plan: ReleasePlan
+    tables: tuple[ReleasedTable, ...]
+    dataset: str
+    catalog_digest: str
+    neighbouring: str
+
+    @property
+    def stored(self) -> bool:
+        """Whether all of it was bought before, so that this run was free."""
+        return all(table.answer.stored for table in self.tables)
+
+    def arrow(self, place: int) -> "pa.Table":
+        """Return one table with the ends of its 95 % intervals, and a mark for unreliable numbers."""
+        return marked(self.tables[place].answer, self.release)
+
+    def write(self, folder: str | Path, *, signing_key: SigningKey | None = None) -> Path:
+        """Write all tables and the manifest into a new folder; return the manifest.
+
+        Args:
+            signing_key: Signs the manifest, which has the hashes of all other files.
+
+        Raises:
+            InvalidParameter: If the folder has files already, or cannot be made.
+        """
+        target = require_new(folder)
+        target.mkdir(exist_ok=True)
+        documents = []
+        for place, table in enumerate(self.tables):
+            rows = self.arrow(place)
+            files = [
+                _written(target, file_name(place, table.planned.name), rows, form) for form in self.release.formats
+            ]
+            documents.append(_document(table, rows.num_rows, files))
+        content = json.dumps({**self._facts(), "tables": documents}, indent=2, ensure_ascii=False) + "\n"
+        manifest = target / MANIFEST
+        manifest.write_text(content, encoding="utf-8")
+        if signing_key is not None:
+            signing_key.sign(manifest)
+        return manifest
+
+    def _facts(self) -> dict[str, Any]:
+        """Return the facts of the release, without times: a second run writes the same."""
+        entries = sorted({entry for table in self.tables for entry in table.answer.entries})
+        return {
+            "title": self.release.title,
+            "lapwing": lapwing.__version__,
+            "dataset": self.dataset,
+            "catalog": self.catalog_digest,
+            "unit": self.plan.unit,
+            "neighbouring": self.neighbouring,
+            "measure": self.plan.measure,
+            "epsilon": written(exact(self.release.epsilon, "epsilon")),
+            "delta": self.plan.delta,
+            "cost": self.plan.cost.to_record(),
+            "objective": self.release.objective.value,
+            "unreliable": written(exact(self.release.unreliable, "unreliable")),
+            "unreliable_cells": self.release.unreliable_cells.value,
+            "ledger_entries": entries,
+        }
+
+
+def run_release(session: "Session", release: TableRelease) -> ReleasedTables:
+    """Buy all tables of a release, in one transaction; a second run is free and returns the same numbers.
+
+    Guarantee:
+        As `Session.batch`, for a loss of at most `Session.price(release.epsilon)`.
+
+    Raises:
+        LapwingError: As `plan_release`, and as `Session.batch`. If it raises before the charge, nothing is charged.
+    """
+    plan = plan_release(session, release)
+    plans, problem, shares = divided(session, release)
+    requests = [
+        Request(text=table.query, parameters=(), plan=bound, priced=quote, label=_label(release, table.name))
+        for table, bound, quote in zip(release.tables, plans, problem.offer(shares).quotes, strict=True)
+    ]
+    answers = answer_all(requests, access_of(session))
+    return ReleasedTables(
+        release=release,
+        plan=plan,
+        tables=tuple(
+            ReleasedTable(planned=planned, answer=answer) for planned, answer in zip(plan.tables, answers, strict=True)
+        ),
+        dataset=session.dataset,
+        catalog_digest=session.catalog.digest,
+        neighbouring=session.catalog.budget.neighbouring,
+    )
+
+
+def _label(release: TableRelease, name: str) -> str:
+    """Return the label of a table in the history: one short line."""
+    label = f"{release.title}: {name}"[:200]
+    return "".join(character if character.isprintable() else " " for character in label)
+
+
+def marked(answer: "Answer", release: TableRelease) -> "pa.Table":
+    """Return an answer with its intervals, and with a column for each noisy number that says if it is unreliable.
+
+    Guarantee:
+        Post-processing of released numbers.
+    """
+    import pyarrow as pa  # here: a plan needs no Arrow
+    import pyarrow.compute as pc
+
+    rows = answer.to_arrow(CONFIDENCE)
+    for name, (low, _) in answer.interval(CONFIDENCE).items():
+        if low.dtype.kind == "M":  # dates have no size that a part could be of
+            continue
+        number, ends = pc.cast(rows[name], pa.float64(), safe=False), (f"{name}_low", f"{name}_high")
+        low_end, high_end = (pc.cast(rows[end], pa.float64(), safe=False) for end in ends)
+        half = pc.divide(pc.subtract(high_end, low_end), 2.0)
+        reliable = pc.less_equal(half, pc.multiply(pc.abs(number), float(release.unreliable)))
+        unreliable = pc.invert(pc.fill_null(reliable, False))
+        rows = rows.append_column(f"{name}_unreliable", unreliable)
+        if release.unreliable_cells is UnreliableCells.LEAVE_OUT:
+            for column in (name, *ends):
+                place, kind = rows.schema.get_field_index(column), rows.schema.field(column)
+                left = pc.if_else(unreliable, pa.scalar(None, kind.type), rows[column])
+                rows = rows.set_column(place, kind.with_nullable(True), left)
+    return rows
+
+
+def require_new(folder: str | Path) -> Path:
+    """Return a folder that is empty or can be made.
+
+    Raises:
+        InvalidParameter: For any other.
+    """
+    target = Path(folder)
+    if target.is_dir() and not any(target.iterdir()):
+        return target
+    if target.exists() or not target.absolute().parent.is_dir():
+        raise InvalidParameter(
+            f"{target} has files already, or its folder does not exist. Give the name of a new folder. "
+            "Nothing was charged."
+        )
+    return target
+
+
+def file_name(place: int, name: str) -> str:
+    """Return the name of a table's file, without its ending.
+
+    >>> file_name(0, "Years by sex, plan")
+    '01-years-by-sex-plan'
+    """
+    return f"{place + 1:02}-{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')[:80]}".rstrip("-")
+
+
+def _written(folder: Path, name: str, rows: "pa.Table", form: FileFormat) -> dict[str, object]:
+    """Write one file; return its name, size and hash."""
+    import pyarrow.csv  # here: a plan needs no Arrow
+    import pyarrow.parquet as pq
+
+    file = folder / f"{name}.{form.value}"
+    if form is FileFormat.PARQUET:
+        pq.write_table(rows, file)
+    else:
+        pyarrow.csv.write_csv(rows, file)
+    content = file.read_bytes()
+    return {"file": file.name, "bytes": len(content), "sha256": sha256(content).hexdigest()}
+
+
+def _document(table: ReleasedTable, rows: int, files: Sequence[Mapping[str, object]]) -> dict[str, object]:
+    """Return a table of the manifest."""
+    planned, answer = table.planned, table.answer
+    return {
+        "name": planned.name,
+        "query": planned.query,
+        "rows": rows,
+        "share": planned.share,
+        # Of what was released: a table that was bought before has another error than the plan of a new one.
+        "half_widths": {column.name: column.half_width for column in answer.describe() if column.measures},
+        "mechanisms": [{"name": law.name, "parameters": law.record()} for law in answer.mechanisms.values()],
+        "notes": [str(note) for note in answer.notes],
+        "files": list(files),
+    }
