@@ -345,6 +345,16 @@ PAIRS = [
         "SELECT * FROM (SELECT plan, VAR(age) AS v FROM main.visits GROUP BY plan) WHERE v > 3",
         "SELECT plan, VAR_SAMP(age) AS v FROM visits GROUP BY plan HAVING VAR_SAMP(age) > 3",
     ),
+    (
+        "WITH f (p, w) AS (SELECT plan, COUNT(*) FROM visits GROUP BY plan) SELECT AVG(w) AS a FROM f",
+        "WITH f AS (SELECT plan AS p, COUNT(*) AS w FROM visits GROUP BY plan) SELECT AVG(w) AS a FROM f",
+    ),
+    (
+        "WITH f (p, w) AS (SELECT age, plan AS k FROM visits UNION ALL SELECT age + 1, plan FROM visits) "
+        "SELECT w, SUM(p) AS s FROM f GROUP BY w",
+        "WITH f AS (SELECT age AS p, plan AS w FROM visits UNION ALL SELECT age + 1, plan FROM visits) "
+        "SELECT w, SUM(p) AS s FROM f GROUP BY w",
+    ),
 ]
 REFUSED = [
     "SELECT SUM(age) AS s FROM (SELECT age FROM visits GROUP BY age) AS q",
@@ -433,6 +443,14 @@ def test_the_refusal_of_the_last_reading_is_shown(world: World) -> None:
         world.plan("SELECT VAR(weight) AS v FROM visits")
     with refused_as("unknown_column", saying="'wieght'.*'weight'"):
         world.plan("SELECT VAR(wieght) AS v FROM visits")
+
+
+def test_a_column_is_not_called_as_something_that_is_named_inside(world: World) -> None:
+    """ORDER BY would name the new column, which is a query that is answered, and another one."""
+    inner = "COUNT(*){} FROM visits GROUP BY plan ORDER BY plan LIMIT 1"
+    assert world.plan(f"WITH a AS (SELECT UPPER(plan) AS plan, {inner.format(' AS n')}) SELECT n FROM a")
+    with refused_as("clause_not_supported"):
+        world.plan(f"WITH a (plan, n) AS (SELECT UPPER(plan), {inner.format('')}) SELECT n FROM a")
 
 
 ALL = "(SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan)"

@@ -100,7 +100,7 @@ def test_a_membership_that_is_denied_would_be_noticed(world: World, monkeypatch:
 
 
 def test_a_membership_that_stands_for_itself_stays_a_join(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(public_constants, "_values", lambda *_: pytest.fail("its values are looked up"))
+    monkeypatch.setattr(public_constants, "public_values", lambda *_: pytest.fail("its values are looked up"))
     within = "plan IN (SELECT plan FROM codes WHERE tier = 'gold')"
     for text in (f"{COUNT} {within}", f"SELECT COUNT(*) FROM (SELECT * FROM visits WHERE {within}) AS v"):
         assert "codes" in str(world.plan(text).question)

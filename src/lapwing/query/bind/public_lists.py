@@ -131,15 +131,21 @@ class _PublicLists:
             raise self._within.nowhere.refusal(
                 node, RefusalCause.RESULT_TOO_LARGE, reason, "Choose among them in the subquery: HAVING, or LIMIT."
             )
-        alias = node.args.get("alias")
-        renamed = [] if alias is None else list(alias.args.get("columns") or ())
-        names = renamed or [exp.to_identifier(output.name, quoted=True) for output in plan.outputs]
+        names = self._renamed(node, select) or [exp.to_identifier(output.name, quoted=True) for output in plan.outputs]
         if len(names) != len(plan.outputs):
             return
         lists = [exp.Tuple(expressions=list(map(_literal, row))) for row in rows]
         called = exp.to_identifier(node.alias_or_name, quoted=True)
         self._move_equality(node, select)
         self._replace(node, exp.Values(expressions=lists, alias=exp.TableAlias(this=called, columns=names)))
+
+    def _renamed(self, node: exp.Expression, select: exp.Select) -> list[exp.Expression]:
+        """Return the names that an alias, or a common table expression, gives to its columns; none if it gives none."""
+        tables = [] if isinstance(node, exp.Subquery) else [*visible_in(select), *_own(select)]
+        named = [table for table in tables if same_name(node.this, str(table.alias))]
+        aliases = [node.args.get("alias"), *(table.args["alias"] for table in named[:1])]
+        lists = (list(alias.args.get("columns") or ()) for alias in aliases if alias is not None)
+        return next(filter(None, lists), [])
 
     def _move_equality(self, node: exp.Expression, select: exp.Select) -> None:
         """Write `FROM v, q WHERE v.k = q.k` as `FROM v JOIN q ON v.k = q.k`, which are the same of inner joins."""
@@ -168,8 +174,6 @@ class _PublicLists:
             visible = [*visible, *_own(select)]
             place = next((i for i, table in enumerate(visible) if same_name(node.this, str(table.alias))), None)
             if place is None and public_table(node.this, self._within) is not None:
-                return None
-            if place is not None and visible[place].args["alias"].args.get("columns"):
                 return None
             query = bare(visible[place].this) if place is not None else _all_of(exp.Table(this=node.this.copy()))
             visible = visible[:place] if place is not None else []

@@ -4,8 +4,8 @@ Some factor is below v.age if and only if the least is. So it is a comparison wi
 
     v.age > (SELECT MIN(c.factor) FROM codes AS c)
 
-MIN and MAX pass over NULL, which compares with nothing. NOT EXISTS is the other comparison, and holds where v.age is
-NULL. It is a condition on the same rows, so a unit has no more of them.
+MIN and MAX pass over NULL, which compares with nothing. If the table has no factor, EXISTS is false. NOT EXISTS is the
+other comparison, and holds where v.age is NULL. It is a condition on the same rows, so a unit has no more of them.
 """
 
 from typing import Final
@@ -17,6 +17,7 @@ from lapwing.query.classify.kinds import visible_in
 from lapwing.query.expressions.rows import is_column
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.scope import Scope, public_table
+from lapwing.query.normalise.public_constants import public_values
 from lapwing.query.normalise.public_rows_with_matches import existence_test, only_table
 
 _TURNED: Final[dict[type[exp.Expr], type[exp.Expression]]] = {
@@ -68,7 +69,10 @@ def _compared(test: exp.Expression, within: Scope) -> exp.Expression | None:
     rest = [part.copy() for part in parts if part is not comparison]
     if rest:
         query.set("where", exp.Where(this=exp.and_(*rest, copy=False)))
-    number = exp.Subquery(this=query)
+    number, shown = exp.Subquery(this=query), query.copy()
+    shown.set("expressions", [own.copy()])
+    if public_values(shown, visible_in(inner), within) == []:
+        return exp.Boolean(this=not kept)
     if kept:
         return kind(this=value.copy(), expression=number)
     other = _OPPOSITE[kind](this=value.copy(), expression=number)

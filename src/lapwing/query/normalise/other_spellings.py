@@ -28,6 +28,7 @@ from lapwing.query.normalise.distinct_rows import with_distinct_rows
 from lapwing.query.normalise.lateral_joins import with_grouped_laterals
 from lapwing.query.normalise.listed_joins import with_listed_joins
 from lapwing.query.normalise.most_common import with_most_common
+from lapwing.query.normalise.named_columns import with_named_columns
 from lapwing.query.normalise.report_fields import field_of_report, with_intervals, with_parts_of_list
 from lapwing.query.normalise.server_spellings import of_server, with_named_items
 
@@ -86,6 +87,8 @@ def _may_be_respelled(node: exp.Expr) -> bool:
             return node.arg_key == "expressions" and isinstance(node.parent, exp.Select)
         case exp.DataType():
             return node.this in _NATIONAL
+        case exp.CTE():
+            return bool(node.args["alias"].args.get("columns"))
     return isinstance(node, _OTHERS) or node.args.get("db") is not None
 
 
@@ -297,6 +300,7 @@ _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.Avg: _average,
     exp.Bracket: _quantile,
     exp.Count: _count,
+    exp.CTE: with_named_columns,
     exp.DataType: _text_type,
     exp.Dot: field_of_report,
     exp.RegrSlope: _regression(lambda _y, _x, pairs: pairs.slope),

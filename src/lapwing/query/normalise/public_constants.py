@@ -56,7 +56,7 @@ def _member(node: exp.In, within: Scope, kinds: Kinds | None) -> exp.Expression 
     if query is None or not _is_alternative(node, kinds):
         return None
     within.nowhere.only(node, "this", "query")
-    values = _values(query, visible_in(node), within, joins=kinds is None)
+    values = public_values(query, visible_in(node), within, joins=kinds is None)
     if values is None:
         return None
     if not values:
@@ -88,7 +88,7 @@ def _value(node: exp.Expression, within: Scope) -> exp.Expression | None:
     """Return (SELECT x …) in the place of a value as that value."""
     if isinstance(node.parent, exp.In | exp.Exists | exp.From | exp.Join | exp.SetOperation | exp.CTE | exp.Subquery):
         return None
-    values = _values(node, visible_in(node), within)
+    values = public_values(node, visible_in(node), within)
     if values is None or not values:  # NULL is left to be refused
         return None
     if len(values) > 1:
@@ -99,7 +99,7 @@ def _value(node: exp.Expression, within: Scope) -> exp.Expression | None:
     return literal(values[0])
 
 
-def _values(
+def public_values(
     query: exp.Expression, visible: Sequence[exp.Expression], within: Scope, *, joins: bool = False
 ) -> Sequence[Constant] | None:
     """Return the different values of a subquery of one column of a public table, without NULL; None if it is none.
@@ -110,7 +110,7 @@ def _values(
     """
     if isinstance(query, exp.Subquery):
         within.nowhere.only(query, "this")
-        return _values(query.this, visible, within, joins=joins)
+        return public_values(query.this, visible, within, joins=joins)
     if isinstance(query, exp.Select) and query.args.get("distinct") is not None:  # values are different anyway
         within.nowhere.only(query.args["distinct"])
         query = query.copy()

@@ -21,13 +21,12 @@ _UNITES: Final = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSE
 
 def is_list(tokens: Sequence[Token], place: int) -> bool:
     """Tell whether a bracket is one of UNNEST([1, 2]), or chooses from a list as x[OFFSET(2)] does."""
-    kinds = [token.token_type for token in tokens]
-    if kinds[place] == TokenType.R_BRACKET:  # of an opening one that was let through
-        return True
-    if kinds[place] != TokenType.L_BRACKET:
-        return False
+    kind = tokens[place].token_type  # that of this word: to list all would take long for a text of many brackets
+    if kind != TokenType.L_BRACKET:
+        return kind == TokenType.R_BRACKET  # of an opening one that was let through
     after = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
-    of_unnest = place > 1 and kinds[place - 1] == TokenType.L_PAREN and tokens[place - 2].text.upper() == "UNNEST"
+    of_call = place > 1 and tokens[place - 1].token_type == TokenType.L_PAREN
+    of_unnest = of_call and tokens[place - 2].text.upper() == "UNNEST"
     return of_unnest or after in _PLACES
 
 
