@@ -57,6 +57,8 @@ HUGE = {
     "ten megabytes": (ABOUT.format("note = '" + "x" * 10_000_000 + "'"), "query_too_long"),
     "ten megabytes of brackets": ("(" * 10_000_000, "query_too_long"),
     "many bytes in few characters": (ABOUT.format("note = '" + "ü" * 40_000 + "'"), "query_too_long"),
+    "many TOP": ("SELECT TOP 1 " * 3_000, "query_too_long"),
+    "many CONVERT": ("SELECT " + "CONVERT(INT, " * 2_000, "query_too_long"),
     "many words": (ABOUT.format("age IN (" + "1," * 6_000 + "1)"), "query_too_long"),
 }
 DEEPER = {

@@ -161,9 +161,8 @@ def _tokens(shown: str, text: str) -> list[Token]:
         raise not_understood(error) from None
     tokens = values.restored(tokens, dollar) if dollar else tokens
     tokens = with_bracketed_names(tokens, text) if "[" in shown else tokens
-    tokens = with_casts(tokens) if "convert" in shown.lower() else tokens
-    _measure(tokens, text)
-    return tokens
+    _measure(tokens, text)  # before CONVERT, as each looks for the end of its parentheses
+    return with_casts(tokens) if "convert" in shown.lower() else tokens
 
 
 def _tree(tokens: list[Token], text: str) -> exp.Select:

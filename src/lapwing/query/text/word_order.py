@@ -10,11 +10,14 @@ from typing import Final
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from lapwing.errors import RefusalCause
+from lapwing.query.text.positions import refused_at
 from lapwing.query.text.syntax_refusals import top_refused
 
 _NAME: Final = re.compile(r"[^\W\d][\w $#@.:%&/+<>-]{0,127}|[$#@][\w $]{0,127}")
 _BEFORE_PLACE: Final = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET})
 _PLACES: Final = ("OFFSET", "SAFE_OFFSET", "ORDINAL", "SAFE_ORDINAL")
+_MOST_TOPS: Final = 100
 
 _UNITES: Final = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})
 
@@ -64,11 +67,18 @@ def top_as_limit(tokens: list[Token], text: str) -> None:
     """Write LIMIT 3 at the end of a SELECT for TOP 3, or TOP (3), at its beginning.
 
     Raises:
-        QueryRefused: For TOP 3 PERCENT and TOP 3 WITH TIES.
+        QueryRefused: For TOP 3 PERCENT and TOP 3 WITH TIES, and for more of them than a query needs: each looks for the
+            end of its SELECT in all words behind it.
     """
-    for place in range(len(tokens) - 2, 0, -1):  # inner ones first
-        if tokens[place].text.upper() == "TOP" and tokens[place - 1].token_type == TokenType.SELECT:
-            _move_top(tokens, place, text)
+    kinds = [token.token_type for token in tokens]
+    tops = [
+        i for i in range(1, len(tokens) - 1) if kinds[i - 1] == TokenType.SELECT and tokens[i].text.upper() == "TOP"
+    ]
+    if len(tops) > _MOST_TOPS:
+        reason = f"The query has more than {_MOST_TOPS} TOP"
+        raise refused_at(tokens[tops[-1]], text, RefusalCause.QUERY_TOO_LONG, reason, "Write LIMIT at the end.")
+    for place in reversed(tops):  # inner ones first
+        _move_top(tokens, place, text)
 
 
 def _move_top(tokens: list[Token], place: int, text: str) -> None:
