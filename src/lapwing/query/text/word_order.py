@@ -67,7 +67,7 @@ def top_as_limit(tokens: list[Token], text: str) -> None:
     """Write LIMIT 3 at the end of a SELECT for TOP 3, or TOP (3), at its beginning.
 
     Raises:
-        QueryRefused: For TOP 3 PERCENT and TOP 3 WITH TIES, and for more of them than a query needs: each looks for the
+        QueryRefused: For TOP 3 PERCENT and TOP 3 WITH TIES, and for more of them than a query needs. Each looks for the
             end of its SELECT in all words behind it.
     """
     kinds = [token.token_type for token in tokens]
