@@ -17,6 +17,7 @@ const wear = (chosen) => {
 wear(theme());
 addEventListener("DOMContentLoaded", () => {
   const list = document.getElementById("theme");
+  if (!list) return;  // the full screen of a dashboard has no choice
   list.value = theme();
   list.addEventListener("change", () => {
     try {
