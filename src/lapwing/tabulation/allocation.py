@@ -47,6 +47,8 @@ QUANTILE: Final = 1.959964
 """Of the normal law at 95 %: how many standard errors a half-width has."""
 _DIGITS: Final = 12
 """Binary digits of a share: so that two machines whose floats differ in the last digit divide alike."""
+_LEAST: Final = 1e-12
+"""The least squared error, so that a table of public numbers has some share."""
 References = tuple[tuple[float, ...], ...]
 
 
@@ -76,7 +78,8 @@ class AllocationProblem:
     def squares(self, place: int, terms: Sequence[NoisyMeasure]) -> list[float]:
         """Return (σ/r)² of each number of a table; 1 for a table of which nothing but a choice is released."""
         pairs = zip(terms, self.references[place], strict=True)
-        return [((term.mechanism.standard_deviation or 0.0) / of) ** 2 for term, of in pairs] or [1.0]
+        squares = [((term.mechanism.standard_deviation or 0.0) / of) ** 2 for term, of in pairs]
+        return [max(square, _LEAST) for square in squares] or [1.0]
 
     def error(self, offer: Offer, place: int) -> float:
         """Return the squared error of a table."""

@@ -158,7 +158,10 @@ def plan_release(session: "Session", release: TableRelease) -> ReleasePlan:
         cost=cost,
         share_of_budget=float(cost.amount / view.total.amount),
         fits=cost.amount <= view.remaining.amount,
-        is_optimal=offer.is_linear and budget.measure != PureDP.kind and budget.neighbouring == "add_remove",
+        is_optimal=offer.is_linear
+        and all(number.standard_error is not None for table in tables for number in table.numbers)
+        and budget.measure != PureDP.kind
+        and budget.neighbouring == "add_remove",
         tables=tables,
         epsilon_needed=_needed(tables, release, budget, problem.power),
         other_costs=tuple(_alternative(release, plans, one.offer(shares), one.budget, one.epsilon) for one in others),

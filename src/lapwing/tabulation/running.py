@@ -222,15 +222,18 @@ def _written(folder: Path, name: str, rows: "pa.Table", form: FileFormat) -> dic
 
 def _document(table: ReleasedTable, rows: int, files: Sequence[Mapping[str, object]]) -> dict[str, object]:
     """Return a table of the manifest."""
-    planned, answer = table.planned, table.answer
+    planned, columns = table.planned, [column for column in table.answer.describe() if column.measures]
+    noises = {noise.measure: noise for column in columns for noise in column.measures}
     return {
         "name": planned.name,
         "query": planned.query,
         "rows": rows,
         "share": planned.share,
         # Of what was released: a table that was bought before has another error than the plan of a new one.
-        "half_widths": {column.name: column.half_width for column in answer.describe() if column.measures},
-        "mechanisms": [{"name": law.name, "parameters": law.record()} for law in answer.mechanisms.values()],
-        "notes": [str(note) for note in answer.notes],
+        "half_widths": {column.name: column.half_width for column in columns},
+        "noise": [
+            {"number": noise.measure, "mechanism": noise.mechanism, "scale": noise.scale} for noise in noises.values()
+        ],
+        "notes": [str(note) for note in table.answer.notes],
         "files": list(files),
     }
