@@ -52,7 +52,7 @@ class SelectionPreview:
 class ColumnPreview:
     """One column of the answer; `half_width` is None where the error is not a public fact.
 
-    For an AVG, `half_width` is given only with `assuming_count`: then the true mean is within it, whatever it is.
+    For an AVG, `half_width` is given only with `assuming_count`: then the true mean is within it, for any data.
     `selected` tells that it shows values that were chosen, of private keys or of the largest groups: each value is
     exact, but which are shown is noisy.
     """

@@ -53,6 +53,13 @@ def by_name(catalog: Catalog) -> dict[str, Column]:
     return {column.name: column for column in catalog.tables[0].columns}
 
 
+def test_bounds_may_have_a_decimal_comma(parquet: Path) -> None:
+    bounds = by_name(drafted(parquet, bounds={"cost": ("0", "500,25")}).catalog)["cost"]
+    assert (bounds.lower, bounds.upper) == (0, Fraction(2001, 4))
+    with pytest.raises(CatalogError):  # it can mean two numbers
+        drafted(parquet, bounds={"cost": ("0", "5,000")})
+
+
 def test_parquet(parquet: Path) -> None:
     result = drafted(parquet, bounds={"cost": (0, 5000.5), "fare": (0, 1)}, values={"plan": ["a", "b"]})
     catalog = result.catalog

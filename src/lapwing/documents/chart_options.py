@@ -8,6 +8,7 @@ from typing import Final, final
 from urllib.parse import urlencode
 
 from lapwing.errors import InvalidParameter
+from lapwing.privacy.decimal_comma import with_point
 
 KINDS: Final = ("auto", "bars", "points", "lines", "table")
 ORDERS: Final = ("released", "label", "largest", "smallest")
@@ -122,6 +123,6 @@ class ChartOptions:
 
 def _number(text: str) -> float:
     try:
-        return float(text) if len(text) <= LONGEST_NUMBER else float("nan")
+        return float(with_point(text)) if len(text) <= LONGEST_NUMBER else float("nan")
     except ValueError:
         raise InvalidParameter("A reference line is at a number, such as 100.") from None

@@ -220,4 +220,5 @@ def _checked(catalog: Catalog) -> CheckDocument:
 def _column(column: FileColumn, guess: Writing) -> ColumnDocument:
     ways, codes = guess.ways.get(column.name, ()), guess.codes.get(column.name, ())
     reading = {**(dict(ways[0].entries) if ways else {}), **({"missing": list(codes)} if codes else {})}
-    return {"name": column.name, "type": column.type, "stored_as": column.stored_as, "reading": reading}
+    type_ = guess.types.get(column.name, column.type)  # of a file without types, as a draft takes it: with its step
+    return {"name": column.name, "type": type_, "stored_as": column.stored_as, "reading": reading}

@@ -5,7 +5,7 @@ import pytest
 from tests.support.server.browsing import Visitor
 
 pytestmark = pytest.mark.long
-CHOSEN = "kind=points&title=By+plan&log=1&line=5&arrange=largest"
+CHOSEN = "kind=points&title=By+plan&log=1&line=5,0&arrange=largest"
 
 
 def test_an_address_has_the_choices_and_a_tile_keeps_them(alice: Visitor) -> None:
@@ -33,7 +33,9 @@ def test_an_address_has_the_choices_and_a_tile_keeps_them(alice: Visitor) -> Non
     assert world.charges() == charges
 
 
-@pytest.mark.parametrize("wrong", ["kind=pie", "title=" + "x" * 121, "line=high", "x=nobody", "log=1&line=-1"])
+@pytest.mark.parametrize(
+    "wrong", ["kind=pie", "title=" + "x" * 121, "line=high", "line=1,000", "x=nobody", "log=1&line=-1"]
+)
 def test_choices_that_are_not_allowed_are_refused(alice: Visitor, wrong: str) -> None:
     answer = alice.world.query("alice").document["id"]
     assert alice.go(f"/console/answers/{answer}?{wrong}").status == 422

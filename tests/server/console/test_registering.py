@@ -95,6 +95,7 @@ def test_ways_of_writing_are_proposed_in_the_form(registry: World, data: Path) -
     fields = carol.go(link).form("/register/file").fields
     day, price = (column(fields, name) for name in ("tag", "preis"))
     assert (fields[f"format-{day}"], fields[f"missing-{day}"]) == ("%d.%m.%Y", "NA")
+    assert fields[f"type-{price}"] == "decimal:0.01"  # as a draft takes it: with its step
     assert [fields[f"{key}-{price}"] for key in ("decimal_mark", "thousands_mark", "currency")] == [",", ".", "€"]
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, final
 
 from lapwing.documents.chart_options import NAMES
+from lapwing.server.console.acting import decimal_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.problems import problem
 
@@ -43,7 +44,7 @@ def tile_in(form: Mapping[str, str]) -> dict[str, Any]:
         tile["log"] = tile["log"] == "1"
     if "line" in tile:
         try:
-            tile["line"] = float(tile["line"])
+            tile["line"] = float(decimal_of(tile["line"], "line"))
         except ValueError:
             raise ApiRefusal(problem("invalid_parameter", 422, "A reference line is at a number.", "line")) from None
     return tile
