@@ -47,6 +47,13 @@ MORE = [
     *("DATE_DIFF('second', e, u)", "DATE_DIFF('week', d, u)", "u + INTERVAL (a) DAY", "u + INTERVAL (b) SECOND"),
     *("s LIKE 'a%'", "s LIKE '_b%'", r"s LIKE 'a\_b'", "s LIKE '%-%-%'", "s LIKE 'a#%b' ESCAPE '#'", "s LIKE ''"),
     *("s LIKE '%\n%'", "s LIKE '😀_'", "s = 'abc'", "s <> t", "s >= 'Ä'", "s || '''' || t", "s = 'a''b\\${c}'"),
+    *(f"STRFTIME({x}, '%{one}')" for x in "deu" for one in "YmdHMSyjbBaAuwVGIpf%"),
+    *("STRFTIME(u, 'it''s %% %Y-%m-%dT%H:%M:%S.%f %p')", "STRFTIME(d, 'on a day')", "STRFTIME(u, '%j%%%a')"),
+    *("STRFTIME(d + INTERVAL (b) DAY, '%G-W%V-%u')", "MONTHNAME(d)", "DAYNAME(d)", "CAST(u AS VARCHAR) || t"),
+    *("UPPER(s || 'ıİſßςΣǅŉ😀𐐨e\u0301')", "LOWER(s || 'ıİſßςΣǅŉ😀𐐀E\u0301')", "UPPER(LOWER(s))", "LOWER(t) = 'b'"),
+    "LOWER(s || 'İΣ')",
+    *("s ILIKE 'Ä%'", "s ILIKE '%B%C%'", "s ILIKE '_😀%'", "s ILIKE 'A!%B' ESCAPE '!'", "s ILIKE 'ÜNÏ'", "s ILIKE ''"),
+    *("'ıİſß' || s ILIKE 'IiSẞ%'", "s || 'K' ILIKE '%k%'"),
     *("-(b * b * b * b * b * b * b)", "ABS(a * b * b * b * b * b * b * b) + b", "CAST(q AS INTEGER)"),
     *("LEAST(b * b * b * b * b * b * b, a)", "b * b * b * b * b * b * b > i"),
     f"{' + '.join(['a * b'] * 9)} BETWEEN -2 AND b",
@@ -63,6 +70,8 @@ MEASURED = [
 """Of these, what is added up of a row, or its class among possible bounds."""
 
 UNREAD = (
+    *("STRFTIME", "MONTHNAME", "DAYNAME", "CAST(u AS VARCHAR)", "UPPER(s ||", "LOWER(s ||", "s ILIKE", "'ıİſß'"),
+    *("s || 'K'",),
     "u + INTERVAL (b) SECOND",
     "ROUND(b, -1)",
     "DATE_TRUNC('quarter'",
@@ -103,7 +112,7 @@ def rows(more: int) -> list[dict[str, Any]]:
             case "i":
                 return chance.choice([1, -1]) * chance.randrange(2 ** chance.randrange(1, 63))
             case "s" | "t":
-                return "".join(chance.choices("ab-cÄß😀 \u00a0\u2003%_'\\12\n\t", k=chance.randrange(9)))
+                return "".join(chance.choices("ab-cÄßıİſΣςK\u0301😀𐐨 \u00a0\u2003%_'\\12\n\t", k=chance.randrange(9)))
             case "d" | "e":
                 return low + timedelta(days=chance.randrange((high - low).days))
         return chance.choice(known.COLUMNS[name][1])
@@ -352,6 +361,8 @@ def test_no_printer_is_for_a_function_that_there_is_not() -> None:
             ("length", "CAST(octet_length({}) AS BIGINT)", "LENGTH(s)"),
             ("concat", "concat({}, {}, {})", "CONCAT(s, t, 'x')"),
             ("distinct", "({} <> {})", "a IS DISTINCT FROM b"),
+            ("month_name", "date_format({}, 'MMM')", "MONTHNAME(d)"),
+            ("lower", "lower({})", "LOWER(s || 'İΣ')"),
             ("quotient", "CAST(floor({} / NULLIF({}, 0)) AS BIGINT)", "b // 7"),
         ],
         many=True,

@@ -304,6 +304,17 @@ def _member(node: exp.Expression, row: Row) -> Value:
     return any(_ordered(value, choice, lambda x, y: bool(x == y)) for choice in choices)
 
 
+def _capital(value: str) -> str:
+    """Return one character for one, as engines do: ẞ, not SS; where there is none, the character stays."""
+    found = {character: [c for c in (character.upper(), character.title()) if len(c) == 1] for character in value}
+    return "".join("ẞ" if one == "ß" else found[one][0] if found[one] else one for one in value)
+
+
+def _small(value: str) -> str:
+    """Return one character for one: a sigma at the end of a word is one like any other, and İ loses its dot."""
+    return "".join(character.lower()[0] for character in value)
+
+
 def _like(node: exp.Expression, row: Row, escape: str = "") -> Value:
     value, pattern = evaluate(node.this, row), str(node.expression.this)
     if value is None:
@@ -316,7 +327,7 @@ def _like(node: exp.Expression, row: Row, escape: str = "") -> Value:
         else:
             parts.append(".*" if character == "%" else "." if character == "_" else re.escape(character))
     folded = isinstance(node, exp.ILike)
-    text, compared = ("".join(parts).lower(), value.lower()) if folded else ("".join(parts), value)
+    text, compared = (_small("".join(parts)), _small(value)) if folded else ("".join(parts), value)
     return (re.fullmatch(text, compared, re.DOTALL) is not None) != bool(node.args.get("negate"))
 
 
@@ -837,8 +848,8 @@ EVALUATORS: Mapping[type[exp.Expression], Callable[[exp.Expression, Row], Value]
         lambda at: int(at.month) - 1,
     ),
     exp.Dayname: named("Monday Tuesday Wednesday Thursday Friday Saturday Sunday", lambda at: int(at.weekday())),
-    exp.Upper: simple(str.upper),
-    exp.Lower: simple(str.lower),
+    exp.Upper: simple(_capital),
+    exp.Lower: simple(_small),
     exp.Reverse: strict(lambda value: value[::-1], "this"),
     exp.Length: strict(lambda value: Near(Fraction(len(value))), "this"),
     exp.Trim: _trim,

@@ -31,11 +31,13 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.duckdb import cleaned, literals
 from lapwing.engines.duckdb.cleaned import Location, Pass
 from lapwing.engines.spark import cleaned as spark_cleaned
+from lapwing.engines.spark import letter_case as spark_cases
 from lapwing.engines.spark import queries as spark_queries
 from lapwing.engines.spark.capabilities import CAPABILITIES
 from lapwing.engines.spark.cluster import LOCAL
 from lapwing.engines.spark.files import described
 from lapwing.engines.spark.listing import listed
+from lapwing.engines.spark.literals import text as spark_text
 from lapwing.errors import QueryRefused
 from lapwing.query.bind.bind import bind
 from lapwing.query.plan.composition import plans_asked
@@ -177,7 +179,11 @@ def _printed(bound: Question) -> str:
     """Return the last layer of a question in Spark's SQL."""
     if not bound.measures:
         return NOTHING_READ
-    return spark_queries.answer(bound) if bound.numbers else spark_queries.leaves(bound, bound.distributions[0])
+    printed = spark_queries.answer(bound) if bound.numbers else spark_queries.leaves(bound, bound.distributions[0])
+    for name, table in spark_cases.TABLES.items():  # 1,400 characters each, which nobody reads
+        for side, characters in (("from", table), ("to", table.values())):
+            printed = printed.replace(spark_text("".join(map(chr, characters))), f"<{name} {side}>")
+    return printed
 
 
 def _layers_on_spark(table: Table, folder: Path) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Final, cast
 
 from lapwing.engines.spark.literals import is_narrow
 from lapwing.engines.spark.printers import _PARTS, COUNTED, PRINTERS, TRUNCATED, constant_at, word
+from lapwing.engines.spark.time_texts import is_short
 from lapwing.engines.spark.unit_values import FUNCTIONS
 from lapwing.engines.spark.windows import ANSWERED
 from lapwing.query.expressions.expression import Expression, Operation, walk
@@ -102,8 +103,15 @@ def _of_operation(node: Operation) -> Iterator[Missing]:
         yield _missing(node.function, f"DATE_DIFF('{word(node)}')")
     elif node.function == "substring" and constant_at(node, 1) < 1:
         yield _missing(node.function, "SUBSTRING from the end")
-    elif node.function == "written" and describe(node.arguments[0].type) == "timestamp":
-        yield _missing(node.function, "timestamps as text")
+    elif node.function == "formatted" or _is_timestamp_as_text(node):
+        if not is_short(node.arguments[0]):
+            yield _missing(node.function, "texts of times computed in many steps")
+    elif node.function == "like_any_case" and len(node.arguments) > 2 and word(node, 2).isalpha():
+        yield _missing(node.function, "ILIKE with a letter as ESCAPE")
+
+
+def _is_timestamp_as_text(node: Operation) -> bool:
+    return node.function == "written" and describe(node.arguments[0].type) == "timestamp"
 
 
 def _is_narrow(node: Expression) -> bool:

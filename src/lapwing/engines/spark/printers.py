@@ -2,8 +2,8 @@
 
 A function is here if the argument that it is total in Spark, with ANSI mode on, and means what it means in every other
 engine, is short enough to stand beside it. All others are refused when a question is bound (`capabilities`): regular
-expressions, which are Java's; letter case and STRFTIME, which are the locale's; logarithms and powers, whose last bit
-is the processor's; texts read as numbers or dates, where Spark takes 'now' for one.
+expressions, which are Java's; logarithms and powers, whose last bit is the processor's; texts read as numbers or dates,
+where Spark takes 'now' for one.
 
 Totality. In ANSI mode +, −, *, CAST and floor raise beyond the range of their type. So integers are added and
 multiplied by the functions that give NULL there (`try_add` and its kin), every narrowing is a TRY_CAST, doubles are
@@ -21,6 +21,8 @@ from math import floor
 from typing import Final, cast
 
 from lapwing.engines.duckdb.printers import case
+from lapwing.engines.spark import time_texts
+from lapwing.engines.spark.letter_case import cased, small
 from lapwing.engines.spark.literals import (
     NARROW,
     WIDE,
@@ -40,7 +42,7 @@ from lapwing.query.expressions.days import CALENDAR, FIXED
 from lapwing.query.expressions.expression import Literal, Operation
 from lapwing.query.expressions.magnitudes import DoublingLadder, magnitudes_in
 from lapwing.query.expressions.numeric import SMALLEST
-from lapwing.query.expressions.types import Fixed, Plain, Real
+from lapwing.query.expressions.types import Fixed, Plain, Real, describe
 
 Printer = Callable[[Operation, Sequence[str]], str]
 MONDAY: Final = CALENDAR["date"][0]
@@ -334,6 +336,17 @@ def _like(node: Operation, arguments: Sequence[str]) -> str:
     return like(arguments[0], word(node, 1), word(node, 2) if len(node.arguments) > 2 else None)
 
 
+def _like_any_case(node: Operation, arguments: Sequence[str]) -> str:
+    escape = word(node, 2) if len(node.arguments) > 2 else None
+    return like(cased("lower", arguments[0]), small(word(node, 1)), escape)
+
+
+def _written(node: Operation, arguments: Sequence[str]) -> str:
+    if describe(node.arguments[0].type) == "timestamp":
+        return time_texts.timestamp(arguments[0])
+    return f"CAST({arguments[0]} AS STRING)"
+
+
 def _substring(node: Operation, arguments: Sequence[str]) -> str:
     places = [str(constant_at(node, i)) for i in range(1, len(arguments))]
     return f"substring({', '.join([arguments[0], *places])})"
@@ -433,5 +446,11 @@ PRINTERS: Final[Mapping[str, Printer]] = {
     "pad_left": _cut("lpad"),
     "pad_right": _cut("rpad"),
     "replace": _called("replace"),
-    "written": _template("CAST({} AS STRING)"),
+    "written": _written,
+    "upper": lambda _node, a: cased("upper", a[0]),
+    "lower": lambda _node, a: cased("lower", a[0]),
+    "like_any_case": _like_any_case,
+    "formatted": time_texts.formatted,
+    "month_name": lambda _node, a: time_texts.month_name(a[0]),
+    "day_name": lambda _node, a: time_texts.day_name(a[0]),
 }

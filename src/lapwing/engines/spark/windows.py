@@ -1,13 +1,13 @@
 """Window functions over the rows of one unit, as Spark's SQL; `relations.windowed` says on what they may depend.
 
-Totality. No unit has more than 10⁹ rows in any relation (`relations.size`). Numbers of rows, ranks and tiles have 32
-bits. So have offsets and frames, which Spark takes in no other width. Sums are taken in 38 digits
-(`unit_values`). A frame in RANGE adds a distance to an order value: both are at most 2⁶¹ (`window_frames`), and 64 bits
-hold the sum. No other function computes anything: it hands on a value of some row, or a constant.
+They are total. No unit has more than 10⁹ rows in any relation (`relations.size`). Numbers of rows, ranks and tiles have
+32 bits. So have offsets and frames, which Spark takes in no other width. Sums are taken in 38 digits (`unit_values`). A
+frame in RANGE adds a distance to an order value: both are at most 2⁶¹ (`window_frames`), and 64 bits hold the sum. No
+other function computes anything: it hands on a value of some row, or a constant.
 
-Determinism. Every order is the one that DuckDB has. NULL is first or last as the query says. What counts rows one by
-one breaks ties by all columns, or by one number of the unit's rows where there are several. Spark sorts for every
-different order anew, and a task that runs again may find equal rows the other way round. By the proof it makes no
+They are deterministic. Every order is the one that DuckDB has. NULL is first or last as the query says. A count
+of rows one by one breaks ties by all columns, or by one number of the unit's rows if there are several. It sorts for
+every different order anew, and a task that runs again may find equal rows the other way round. By the proof it makes no
 difference. Doubles in an order or a part are no NaN and have no -0.0 (`unit_values.column_of`).
 """
 
