@@ -7,6 +7,7 @@ from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell
 from lapwing.errors import InvalidParameter
 from lapwing.plots import Plot, bars_with_intervals
+from lapwing.plots.specifications import USUAL_LOOK, Look
 from lapwing.privacy.amounts import Number, exact
 from lapwing.query.derivation.columns import NUMERIC
 from lapwing.query.derivation.node import Output
@@ -35,6 +36,7 @@ def bars(
     column: str | None,
     confidence: Number,
     key_titles: Mapping[str, str] | None = None,
+    look: Look = USUAL_LOOK,
 ) -> Plot:
     """Return a bar chart of one noisy column of numbers: the first, unless named.
 
@@ -43,6 +45,7 @@ def bars(
         keys: The columns that are keys.
         confidence: Of the intervals.
         key_titles: The title beside the values of a key, if it is not the name of the key.
+        look: How the numbers are drawn.
 
     Raises:
         InvalidParameter: If there is no such noisy column.
@@ -71,6 +74,7 @@ def bars(
         title=chosen,
         confidence=exact(confidence, "confidence"),
         key_titles=key_titles,
+        look=look,
     )
 
 

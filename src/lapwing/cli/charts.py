@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from lapwing.answer.python_values import Cell
 from lapwing.cli.characters import visible
 from lapwing.cli.console import note, page_width, rendered, text
+from lapwing.documents.chart_options import ChartOptions, in_order, read_choices
 from lapwing.errors import InvalidParameter
 from lapwing.plots.files import require_suffix
 from lapwing.privacy.figures import level, plain, with_margins
@@ -29,9 +30,11 @@ HERE: Final = Path("-")
 TIMES: Final = "M"
 """NumPy's kind of ends that are dates or times, which have no length that a bar could have."""
 MOST_BARS, MOST_LABEL, LEAST_BAR = 60, 30, 10
-BLOCKS: Final = "█▓░│"
-"""Up to the near end of the interval, from there to the number, from there to the far end, and zero."""
-ASCII: Final = "#+.|"
+BLOCKS: Final = "█▓░│┆"
+"""Up to the near end of the interval, from there to the number and to the far end, zero, and a reference line."""
+ASCII: Final = "#+.|:"
+USUAL: Final = ChartOptions()
+MARKS: Final = {"points": "point", "lines": "line"}
 
 
 class Drawable(Protocol):
@@ -82,70 +85,134 @@ def write_chart(plot: "Plot", file: Path) -> None:
     note("written", str(file))
 
 
-def make_chart(answer: Drawable, file: Path, confidence: Fraction, told: "DescribedAnswer | None" = None) -> None:
+def require_choices(choices: Sequence[str], file: Path | None) -> ChartOptions:
+    """Read the choices of `--chart` before any work is done for it.
+
+    Raises:
+        InvalidParameter: If one is not allowed, or is none for the terminal.
+    """
+    chosen = read_choices(choices)
+    if choices and file is None:
+        raise InvalidParameter("--chart has choices for --plot; give that, too.")
+    if chosen.kind == "table":
+        raise InvalidParameter("A chart of --plot is auto, bars, points or lines; for a table leave --plot out.")
+    if file == HERE and (chosen.log or chosen.colour is not None or chosen.kind not in ("auto", "bars")):
+        raise InvalidParameter("In the terminal, charts are bars on a linear scale. Write others to a file.")
+    return chosen
+
+
+def make_chart(
+    answer: Drawable,
+    file: Path,
+    confidence: Fraction,
+    told: "DescribedAnswer | None" = None,
+    options: ChartOptions = USUAL,
+) -> None:
     """Write the chart of an answer to a file, or draw it in the terminal.
 
     Args:
         told: The same answer with what the catalog says of its keys.
+        options: The choices of the chart.
     """
     if file == HERE:
-        draw_chart(answer, confidence, told)
+        draw_chart(answer, confidence, told, options)
     else:
-        write_chart(chart_of(answer, confidence, told), file)
-        if len(answer.interval(confidence)) > 1:
+        write_chart(chart_of(answer, confidence, told, options), file)
+        if len(answer.interval(confidence)) > 1 and options.column is None:
             note("note", "the chart shows only the first noisy number of the result")
 
 
-def chart_of(answer: Drawable, confidence: Fraction, told: "DescribedAnswer | None" = None) -> "Plot":
+def chart_of(
+    answer: Drawable, confidence: Fraction, told: "DescribedAnswer | None" = None, options: ChartOptions = USUAL
+) -> "Plot":
     """Return the chart of an answer for a file; arguments as of `make_chart`.
 
     Raises:
-        InvalidParameter: If it has no noisy column of numbers.
+        InvalidParameter: If it has no noisy column of numbers, or not what the options name.
     """
-    if told is None:
+    if told is None and options == USUAL:
         return answer.plot(confidence=confidence)
     from lapwing.answer.chart import bars  # here: few answers are drawn
+    from lapwing.plots.specifications import Look
 
-    numbers = {name: ends for name, ends in told.interval(confidence).items() if ends[0].dtype.kind != TIMES}
-    titles, rows = told.key_titles, told.labelled_rows()
-    return bars(rows, numbers, keys=told.keys, column=None, confidence=confidence, key_titles=titles)
+    ends = answer.interval(confidence) if told is None else told.interval(confidence)
+    numbers = {name: pair for name, pair in ends.items() if pair[0].dtype.kind != TIMES}
+    rows = answer.rows() if told is None else told.labelled_rows()
+    keys = _axes([name for name in answer.columns if name not in ends] if told is None else told.keys, options)
+    name = options.column or next(iter(numbers), "")
+    if name in numbers:
+        places = list(_places(rows, name, keys, options))
+        rows = [rows[place] for place in places]
+        numbers = {column: (low[places], high[places]) for column, (low, high) in numbers.items()}
+    return bars(
+        rows,
+        numbers,
+        keys=keys,
+        column=options.column,
+        confidence=confidence,
+        key_titles=None if told is None else told.key_titles,
+        look=Look(mark=MARKS.get(options.kind, "bar"), log=options.log, line=options.line, title=options.title),
+    )
 
 
-def draw_chart(answer: Drawable, confidence: Fraction, told: "DescribedAnswer | None" = None) -> None:
-    """Draw the first noisy column of an answer as bars, as wide as the terminal.
+def _axes(keys: Sequence[str], options: ChartOptions) -> Sequence[str]:
+    """Return the keys as a chart draws them: the axis, the colour, and those that are joined to the axis."""
+    options.check_keys(tuple(keys))
+    first = options.x or next((key for key in keys if key != options.colour), None)
+    return list(dict.fromkeys(key for key in (first, options.colour, *keys) if key is not None))
+
+
+def _places(rows: Sequence[Mapping[str, Cell]], name: str, keys: Sequence[str], options: ChartOptions) -> Sequence[int]:
+    return in_order(options.arrange, [_sized(row[name]) for row in rows], [[row[key] for key in keys] for row in rows])
+
+
+def _sized(value: Cell) -> float | None:
+    return None if value is None else _number(value)
+
+
+def draw_chart(
+    answer: Drawable, confidence: Fraction, told: "DescribedAnswer | None" = None, options: ChartOptions = USUAL
+) -> None:
+    """Draw one noisy column of an answer as bars, as wide as the terminal: the first, unless the options name it.
 
     The chart stands below the answer's table. It goes to standard error where standard output is data for a program.
 
     Args:
         told: As of `make_chart`.
+        options: As of `make_chart`.
 
     Raises:
-        InvalidParameter: If it has no noisy column of numbers.
+        InvalidParameter: If it has no such column, or not the keys that the options name.
     """
     stream = sys.stdout if sys.stdout.isatty() else sys.stderr
-    name, bars = bars_of(answer, confidence, answer.rows() if told is None else told.labelled_rows())
-    keys = [] if told is None else [told.key_titles.get(key, key) for key in told.keys]
+    name, bars = bars_of(answer, confidence, answer.rows() if told is None else told.labelled_rows(), options)
+    keys = [] if told is None else [told.key_titles.get(key, key) for key in _axes(told.keys, options)]
     try:
         BLOCKS.encode(stream.encoding or "utf-8")
         marks = BLOCKS
     except UnicodeEncodeError:
         marks = ASCII
-    lines = drawn(bars[:MOST_BARS], page_width(stream), marks)
+    lines = drawn(bars[:MOST_BARS], page_width(stream), marks, options.line)
     more = [f"… and {len(bars) - MOST_BARS:,} more rows"] if len(bars) > MOST_BARS else []
-    if len(answer.interval(confidence)) > 1:
+    if len(answer.interval(confidence)) > 1 and options.column is None:
         more.append(f"only {name} is drawn, the first noisy number")
+    if options.line is not None:
+        more.append(f"{marks[4]} at {plain(options.line)}")
     key = f"{marks[1]} ends at the number"
     if all(math.isnan(bar.low) for bar in bars):
         key += f"; {name} has no interval"
     else:
         key += f", {marks[0]} and {marks[2]} at the ends of its {level(confidence)} interval"
-    head = text(name, "bold").append_text(text(f" by {visible(' · '.join(keys))}" if keys else ""))
+    by = text(f" by {visible(' · '.join(keys))}" if keys else "")
+    head = text(visible(options.title) or name, "bold").append_text(by)
     page = [text(""), head, *map(text, lines), *(text(line, "dim") for line in (*more, key))]
     stream.write(rendered(stream, *page))
 
 
-def bars_of(answer: Drawable, confidence: Fraction, shown: Sequence[Mapping[str, Cell]]) -> tuple[str, list[Bar]]:
-    """Return the name and the numbers of the first noisy column of numbers.
+def bars_of(
+    answer: Drawable, confidence: Fraction, shown: Sequence[Mapping[str, Cell]], options: ChartOptions = USUAL
+) -> tuple[str, list[Bar]]:
+    """Return the name and the numbers of the first noisy column of numbers, or of the one that the options name.
 
     Args:
         shown: The rows, with keys as people read them.
@@ -154,13 +221,16 @@ def bars_of(answer: Drawable, confidence: Fraction, shown: Sequence[Mapping[str,
         InvalidParameter: If there is none.
     """
     intervals = answer.interval(confidence)
-    name = next((name for name in answer.columns if name in intervals and intervals[name][0].dtype.kind != TIMES), None)
+    numbers = [name for name in answer.columns if name in intervals and intervals[name][0].dtype.kind != TIMES]
+    name = next((one for one in numbers if options.column in (None, one)), None)
+    if name is None and numbers:
+        raise InvalidParameter(f"The result has no noisy number {options.column!r:.80}; it has {', '.join(numbers)}.")
     if name is None:
         raise InvalidParameter("Lapwing cannot draw a chart, because no column of this result is a noisy number.")
-    keys = [column for column in answer.columns if column not in intervals]
+    keys = _axes([column for column in answer.columns if column not in intervals], options)
     low, high = intervals[name]
     values = [row[name] for row in shown]
-    return name, [
+    bars = [
         Bar(
             label=visible(" · ".join(plain(row[key]) for key in keys)),
             value=_number(row[name]),
@@ -170,27 +240,41 @@ def bars_of(answer: Drawable, confidence: Fraction, shown: Sequence[Mapping[str,
         )
         for at, (row, (number, margin)) in enumerate(zip(shown, with_margins(values, low, high), strict=True))
     ]
+    return name, [bars[place] for place in _places(shown, name, keys, options)]
 
 
-def drawn(bars: Sequence[Bar], width: int, marks: str = BLOCKS) -> list[str]:
+def drawn(bars: Sequence[Bar], width: int, marks: str = BLOCKS, line: float | None = None) -> list[str]:
     """Return bars as lines that fit a width: a label, the bar with its interval, and the number.
+
+    Args:
+        line: A number at which there is a reference line, where no bar is.
 
     >>> drawn([Bar("a", 4.0, 2.0, 6.0, "4 ±2"), Bar("bc", 1.0, -1.0, 3.0, "1 ±2")], 22)
     ['a    │███▓▓▓▓░░░░ 4 ±2', 'bc ░░│▓░░░░       1 ±2']
     >>> drawn([Bar("a", 4.0, math.nan, math.nan, "4"), Bar("b", 2.0, math.nan, math.nan, "2")], 12)
     ['a ▓▓▓▓▓▓▓▓▓▓ 4', 'b ▓▓▓▓▓      2']
+    >>> drawn([Bar("a", 4.0, math.nan, math.nan, "4"), Bar("b", 2.0, math.nan, math.nan, "2")], 14, line=3)
+    ['a ▓▓▓▓▓▓▓▓▓▓ 4', 'b ▓▓▓▓▓  ┆   2']
     """
     if not bars:
         return []
     ends = [end for bar in bars for end in (bar.value, bar.low, bar.high) if math.isfinite(end)]
+    ends += [] if line is None else [line]
     left, right = min([0.0, *ends]), max([0.0, *ends])
     labels = [_cut(bar.label) for bar in bars]
     room = [max(map(cell_len, texts)) for texts in (labels, [bar.text for bar in bars])]
     cells = max(LEAST_BAR, width - sum(room) - (2 if room[0] else 1))
-    zero = None if left == 0 or right == left else min(cells - 1, math.floor(cells * -left / (right - left)))
+
+    def cell_of(number: float) -> int:
+        return min(cells - 1, math.floor(cells * (number - left) / (right - left)))
+
+    zero = None if left == 0 or right == left else cell_of(0.0)
+    reference = None if line is None or right == left else cell_of(line)
     lines = []
     for label, bar in zip(labels, bars, strict=True):
         strip = _strip(bar, left, right, cells, zero, marks)
+        if reference is not None and strip[reference] == " ":
+            strip = strip[:reference] + marks[4] + strip[reference + 1 :]
         padded = label + " " * (room[0] - cell_len(label) + bool(room[0]))
         lines.append(f"{padded}{strip} {bar.text.rjust(room[1])}")
     return lines
@@ -198,7 +282,7 @@ def drawn(bars: Sequence[Bar], width: int, marks: str = BLOCKS) -> list[str]:
 
 def _strip(bar: Bar, left: float, right: float, cells: int, zero: int | None, marks: str) -> str:
     """Return the cells of a bar: each is what its middle is in."""
-    solid, near, far, axis = tuple(marks)
+    solid, near, far, axis, _ = tuple(marks)
     crossing = math.isnan(bar.low) or bar.low <= 0 <= bar.high  # a number without an interval is drawn up to itself
     near_end = 0.0 if crossing else min(bar.low, bar.high, key=abs)
     strip = []

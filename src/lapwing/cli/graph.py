@@ -15,6 +15,7 @@ from lapwing.cli.answer_formats import Format
 from lapwing.cli.asking import USUAL_CONFIDENCE, format_of, price_of, write
 from lapwing.cli.charts import make_chart
 from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, print_text, show, text
+from lapwing.documents.chart_options import ChartOptions
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -210,6 +211,7 @@ def answer_sql(
     confidence: Fraction | None,
     label: str | None,
     plot: Path | None,
+    options: ChartOptions,
 ) -> bool:
     """Answer a question about a graph of a catalog, by function or by join; tell whether it is one."""
     from lapwing.catalog.toml import load  # here, as above
@@ -226,7 +228,7 @@ def answer_sql(
         answer = session.sql(question, epsilon=epsilon, delta=delta, label=label)
         write(answer, form, confidence or USUAL_CONFIDENCE, output)
         if plot is not None:
-            make_chart(answer, plot, confidence or USUAL_CONFIDENCE)
+            make_chart(answer, plot, confidence or USUAL_CONFIDENCE, options=options)
         _say(answer, session)
     return True
 

@@ -21,11 +21,12 @@ from lapwing.cli.asking import (
     say,
     write,
 )
-from lapwing.cli.charts import HELP_DRAWN, HERE, make_chart, require_chart
+from lapwing.cli.charts import HELP_DRAWN, HERE, make_chart, require_chart, require_choices
 from lapwing.cli.console import note, on_terminal
 from lapwing.cli.described import described
 from lapwing.cli.first_contact import FileProtectionOptions, PricedText, open_asked, question_of, split_asked
 from lapwing.cli.question import Stopped, ignore_interrupts, require_at_most_one
+from lapwing.documents.chart_options import ChartOptions
 from lapwing.errors import Fault, InvalidParameter
 
 if TYPE_CHECKING:
@@ -96,6 +97,15 @@ class ResultFormatOptions:
         None
     )
     plot: Annotated[Path | None, typer.Option("--plot", metavar="[FILE]", help=HELP_DRAWN)] = None
+    chart: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--chart",
+            metavar="NAME=VALUE",
+            help="A choice for --plot: column, kind, x, colour, title, arrange, log or line. Give it once for each.",
+            show_default=False,
+        ),
+    ] = None
     labels: Annotated[
         bool, typer.Option("--labels", help="Show the labels of the catalog in place of codes. Charts always do.")
     ] = False
@@ -124,6 +134,15 @@ class ResultFormatOptions:
         if form is Format.xlsx:
             require_xlsx()
         require_chart(self.plot, here=True)
+        self.choices()
+
+    def choices(self) -> ChartOptions:
+        """Return the choices of the chart.
+
+        Raises:
+            InvalidParameter: If one is not allowed.
+        """
+        return require_choices(self.chart or (), self.plot)
 
 
 @options.grouped
@@ -157,7 +176,8 @@ def command(
         from lapwing.cli.graph import answer_sql  # here: few questions are of graphs, whose budget is said with them
 
         price = (question.epsilon, question.delta)
-        if answer_sql(question.text, *price, place.catalog, form, writing.output, level, label, writing.plot):
+        drawing = (writing.plot, writing.choices())
+        if answer_sql(question.text, *price, place.catalog, form, writing.output, level, label, *drawing):
             return None
     with open_asked(data, protection, place, question) as session:
         for file in (writing.output, writing.plot):
@@ -197,7 +217,7 @@ def _write(
             note("note", "the catalog has no labels for the columns of this result.")
         write(told or shown, form, level, writing.output)
         if writing.plot is not None:
-            make_chart(answer, writing.plot, level, told)
+            make_chart(answer, writing.plot, level, told, writing.choices())
         say(shown, session, besides(shown.notes, known), writing.output, verbose=writing.verbose)
     except KeyboardInterrupt:
         ignore_interrupts()

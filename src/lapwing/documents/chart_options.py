@@ -1,14 +1,16 @@
 """The choices of a chart: its type, axes, order, scale, reference line and title."""
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from math import isfinite
-from typing import Final, final
+from typing import Any, Final, final
 from urllib.parse import urlencode
 
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.decimal_comma import with_point
+from lapwing.privacy.figures import plain
 
 KINDS: Final = ("auto", "bars", "points", "lines", "table")
 ORDERS: Final = ("released", "label", "largest", "smallest")
@@ -119,6 +121,51 @@ class ChartOptions:
         for name in (self.x, self.colour):
             if name is not None and name not in keys:
                 raise InvalidParameter(f"The result has no key {name!r:.80}; its keys: {', '.join(keys) or 'none'}.")
+
+
+def read_choices(choices: Sequence[str]) -> ChartOptions:
+    """Read choices as commands take them, each a name of `NAMES` and a value.
+
+    Raises:
+        InvalidParameter: If one is not understood, stated twice or not allowed.
+
+    >>> read_choices(["arrange=largest", "title=a=b"]).texts
+    {'title': 'a=b', 'arrange': 'largest'}
+    """
+    fields: dict[str, str] = {}
+    for choice in choices:
+        name, stated, value = choice.partition("=")
+        if not stated or name not in NAMES or name in fields:
+            raise InvalidParameter(
+                f"The choice {choice!r:.80} of a chart is not understood. Give each once, as NAME=VALUE. The names: "
+                f"{', '.join(NAMES)}."
+            )
+        fields[name] = value
+    if fields.get("log", "1") not in ("0", "1"):
+        raise InvalidParameter("The scale of a chart is log=1, or log=0 for a linear one.")
+    return ChartOptions.from_texts(fields)
+
+
+def in_order(arrange: str, numbers: Sequence[float | None], keys: Sequence[Sequence[Any]]) -> Sequence[int]:
+    """Return the places of numbers in the order of `ChartOptions.arrange`.
+
+    Args:
+        keys: Of each number, as people read them.
+
+    >>> in_order("largest", [1, 3, None], [["b"], ["a"], [10]]), in_order("label", [1, 3, 2], [["b"], ["a"], [None]])
+    ([1, 0, 2], [1, 0, 2])
+    """
+    places = range(len(numbers))
+    if arrange == "released":
+        return places
+    if arrange == "label":
+        return sorted(places, key=lambda place: [_sortable(key) for key in keys[place]])
+    return sorted(places, key=lambda place: numbers[place] or 0, reverse=arrange == "largest")
+
+
+def _sortable(value: Any) -> tuple[bool, float, str]:
+    number = float(value) if isinstance(value, int | float | Decimal) else None
+    return value is None, number or 0.0, "" if number is not None else plain(value)
 
 
 def _number(text: str) -> float:

@@ -4,12 +4,12 @@ Nothing is needed to make one; a notebook draws it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from lapwing import privacy
 from lapwing.errors import InvalidParameter
@@ -88,6 +88,27 @@ def _series(field: str, **more: object) -> dict[str, Any]:
     return {"field": field, "type": "nominal", "sort": None, "title": field, **more}
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """How the numbers of a chart are drawn.
+
+    Args:
+        mark: "bar", "point" or "line".
+        log: Whether the axis of the numbers is logarithmic. It has no place for 0, so bars become points.
+        line: A number at which there is a reference line.
+        title: Empty: the name of the numbers.
+    """
+
+    mark: str = "bar"
+    log: bool = False
+    line: float | None = None
+    title: str = ""
+
+
+USUAL_LOOK: Final = Look()
+
+
 def bars_with_intervals(
     rows: Sequence[Mapping[str, Any]],
     *,
@@ -99,6 +120,7 @@ def bars_with_intervals(
     faint: str | None = None,
     confidence: Fraction | float | None = None,
     key_titles: Mapping[str, str] | None = None,
+    look: Look = USUAL_LOOK,
 ) -> Plot:
     """Draw one bar a row, with the interval of its noise as a rule across its end.
 
@@ -111,6 +133,7 @@ def bars_with_intervals(
         faint: The field that is true of bars that cannot be told from 0, which are pale and have a question mark.
         confidence: Of the intervals, which the caption names.
         key_titles: The title beside the values of a key, if it is not the name of the key.
+        look: Other marks than bars, a logarithmic axis, a reference line.
     """
     titles = {key: key for key in keys} | dict(key_titles or {})
     joined = [*keys[:1], *keys[2:]]  # all but the one that is shown as colour
@@ -120,15 +143,24 @@ def bars_with_intervals(
     if keys:
         x["title"] = " · ".join(titles[key] for key in joined)
     encoding: dict[str, Any] = {"x": x}
+    scale = {"scale": {"type": "log"}} if look.log else {}
+    below = 0
+    if look.log:
+        below = sum(row[low] is not None and row[low] <= 0 for row in data)
+        data = _above_zero(data, value, low, high)
     if colour:
-        encoding |= {"color": {"field": colour, "type": "nominal"}, "xOffset": {"field": colour}}
+        encoding |= {"color": {"field": colour, "type": "nominal"}}
+        encoding |= {} if look.mark == "line" else {"xOffset": {"field": colour}}
         if colour != titles[colour]:
             encoding["color"]["title"] = titles[colour]
-    height: dict[str, Any] = {"y": {"field": value, "type": "quantitative"}}
-    bar = {"mark": {"type": "bar", "opacity": 0.7}, "encoding": height}
-    ends = {"y": _amount(low, value), "y2": {"field": high}, "color": {"value": "black"}}
+    height: dict[str, Any] = {"y": {"field": value, "type": "quantitative", **scale}}
+    bar = {"mark": _mark(look), "encoding": height}
+    ends = {"y": _amount(low, value, **scale), "y2": {"field": high}, "color": {"value": "black"}}
     rule = {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": ends}
     layers: list[dict[str, Any]] = [bar, rule]
+    if look.line is not None:
+        at = {"y": {"datum": look.line, "type": "quantitative"}, "color": {"value": "black"}}
+        layers.append({"data": {"values": [{}]}, "mark": {"type": "rule", "strokeDash": [6, 4]}, "encoding": at})
     caption = ["The numbers contain noise."]
     if any(row[low] is not None for row in rows):
         caption.append(f"Black lines: {'' if confidence is None else f'{level(confidence)} '}intervals")
@@ -140,8 +172,32 @@ def bars_with_intervals(
         }
         layers.append({"transform": [{"filter": f"datum[{faint!r}]"}], **mark})
         caption.append("pale, with ?: not distinguishable from 0")
-    titled = {"text": title, "subtitle": caption}
+    if below:
+        caption.append(f"{below:,} {'reaches' if below == 1 else 'reach'} below this log scale")
+    titled = {"text": look.title or title, "subtitle": caption}
     return Plot({**_chart(title, data, height=None, encoding=encoding, layer=layers).to_dict(), "title": titled})
+
+
+def _above_zero(rows: Sequence[Mapping[str, Any]], value: str, low: str, high: str) -> list[dict[str, Any]]:
+    """Return rows for a logarithmic axis: what begins at 0 or below begins at the least end that the axis has."""
+    ends = [row[end] for row in rows for end in (value, low, high) if row[end] is not None and row[end] > 0]
+    least = min(ends, default=1.0)
+
+    def shown(row: Mapping[str, Any]) -> dict[str, Any]:
+        number = row[value] if row[value] is not None and row[value] > 0 else None
+        if row[low] is None or row[high] is None or row[high] <= 0:
+            return {**row, value: number, low: None, high: None}
+        return {**row, value: number, low: max(row[low], least)}
+
+    return [shown(row) for row in rows]
+
+
+def _mark(look: Look) -> dict[str, Any]:
+    if look.mark == "line":
+        return {"type": "line", "point": True}
+    if look.mark == "point" or look.log:
+        return {"type": "point", "filled": True, "size": 60}
+    return {"type": "bar", "opacity": 0.7}
 
 
 def curves_with_bounds(

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
-from lapwing.documents.chart_options import ChartOptions
+from lapwing.documents.chart_options import ChartOptions, in_order
 from lapwing.documents.key_texts import LABELS, TEXTS, label_of, titles_in
 from lapwing.privacy.figures import level, plain
 from lapwing.server.console.answer_table import NUMERIC, column_of
@@ -131,16 +131,8 @@ def _coloured(rows: Shown, keys: Sequence[str]) -> tuple[Shown, Sequence[str]]:
 
 def _arranged(rows: Shown, order: str, keys: Sequence[str]) -> Shown:
     """Return numbers in the order that is wanted."""
-    if order == "label":
-        return sorted(rows, key=lambda point: tuple(_sortable(point.row[key]) for key in keys))
-    if order == "released":
-        return rows
-    return sorted(rows, key=lambda point: point.value or 0, reverse=order == "largest")
-
-
-def _sortable(value: Any) -> tuple[bool, float, str]:
-    numeric = isinstance(value, int | float)
-    return value is None, float(value) if numeric else 0.0, "" if numeric else plain(value)
+    labels = [[point.row[key] for key in keys] for point in rows]
+    return [rows[place] for place in in_order(order, [point.value for point in rows], labels)]
 
 
 def _legend(names: Sequence[str], size: Size) -> tuple[Sequence[LegendEntry], float]:
