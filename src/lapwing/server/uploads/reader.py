@@ -140,7 +140,8 @@ def _rows(lines: _Lines, written: TextFormat, columns: int) -> tuple[int, int]:
         if row and (len(row) < width or any(row[width:])):
             raise FileRefused(
                 "uneven_rows",
-                f"The row that ends at line {lines.number:,} has {len(row):,} fields, and the first line {width:,}.",
+                f"The row that ends at line {lines.number:,} does not have as many fields as the first line: "
+                f"{len(row):,}, not {width:,}.",
             )
         rows += bool(row) or width == 1
     if not rows:
