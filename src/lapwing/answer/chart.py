@@ -7,7 +7,7 @@ from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell
 from lapwing.errors import InvalidParameter
 from lapwing.plots import Plot, bars_with_intervals
-from lapwing.plots.specifications import USUAL_LOOK, Look
+from lapwing.plots.specifications import USUAL_LOOK, PlotLook
 from lapwing.privacy.amounts import Number, exact
 from lapwing.query.derivation.columns import NUMERIC
 from lapwing.query.derivation.node import Output
@@ -36,7 +36,7 @@ def bars(
     column: str | None,
     confidence: Number,
     key_titles: Mapping[str, str] | None = None,
-    look: Look = USUAL_LOOK,
+    look: PlotLook = USUAL_LOOK,
 ) -> Plot:
     """Return a bar chart of one noisy column of numbers: the first, unless named.
 

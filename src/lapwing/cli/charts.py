@@ -133,7 +133,7 @@ def chart_of(
     if told is None and options == USUAL:
         return answer.plot(confidence=confidence)
     from lapwing.answer.chart import bars  # here: few answers are drawn
-    from lapwing.plots.specifications import Look
+    from lapwing.plots.specifications import PlotLook
 
     ends = answer.interval(confidence) if told is None else told.interval(confidence)
     numbers = {name: pair for name, pair in ends.items() if pair[0].dtype.kind != TIMES}
@@ -151,7 +151,7 @@ def chart_of(
         column=options.column,
         confidence=confidence,
         key_titles=None if told is None else told.key_titles,
-        look=Look(mark=MARKS.get(options.kind, "bar"), log=options.log, line=options.line, title=options.title),
+        look=PlotLook(mark=MARKS.get(options.kind, "bar"), log=options.log, line=options.line, title=options.title),
     )
 
 

@@ -90,7 +90,7 @@ def _series(field: str, **more: object) -> dict[str, Any]:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class PlotLook:
     """How the numbers of a chart are drawn.
 
     Args:
@@ -106,7 +106,7 @@ class Look:
     title: str = ""
 
 
-USUAL_LOOK: Final = Look()
+USUAL_LOOK: Final = PlotLook()
 
 
 def bars_with_intervals(
@@ -120,7 +120,7 @@ def bars_with_intervals(
     faint: str | None = None,
     confidence: Fraction | float | None = None,
     key_titles: Mapping[str, str] | None = None,
-    look: Look = USUAL_LOOK,
+    look: PlotLook = USUAL_LOOK,
 ) -> Plot:
     """Draw one bar a row, with the interval of its noise as a rule across its end.
 
@@ -192,7 +192,7 @@ def _above_zero(rows: Sequence[Mapping[str, Any]], value: str, low: str, high: s
     return [shown(row) for row in rows]
 
 
-def _mark(look: Look) -> dict[str, Any]:
+def _mark(look: PlotLook) -> dict[str, Any]:
     if look.mark == "line":
         return {"type": "line", "point": True}
     if look.mark == "point" or look.log:
