@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from lapwing.documents.key_texts import LABELS
 from lapwing.server.console.answer_table import NUMERIC, CellText, cells_of
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.inside import ApiRefusal
-from lapwing.server.console.labels import LABELS, with_labels
+from lapwing.server.console.labels import with_labels
 from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import problem
 
