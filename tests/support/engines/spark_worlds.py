@@ -14,8 +14,7 @@ from lapwing.engines.base import Exact
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.engines.spark import cleaned, queries
 from lapwing.engines.spark.cluster import Cluster
-from lapwing.engines.spark.files import schema_of
-from lapwing.engines.spark.literals import identifier, kept_name
+from lapwing.engines.spark.literals import identifier, kept_name, schema_of
 from lapwing.engines.spark.public_rows import public_rows
 from lapwing.engines.spark.relations import carried, public_name, selected
 from lapwing.query.plan.plan import Question

@@ -183,6 +183,7 @@ async def page(
             "title": await _title(visit, tile),
             "refused": refused.get(place) or (costs[place].refusal if place in costs else ""),
             "epsilon": epsilon(Fraction(costs[place].cost["amount"])) if place in costs and costs[place].cost else 0.0,  # type: ignore[index]
+            "delta": costs[place].delta if place in costs else Fraction(0),
             "shared": place in costs and costs[place].tiles[0][0] != place,
         }
         for place, tile in enumerate(item["tiles"])
