@@ -10,10 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import lapwing as lw
 from tests.support.cli.command import Run
 from tests.support.server.world import service_in, serving
 
 COUNTS = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
+OVER_TWO = (
+    "WITH a AS (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan), "
+    "b AS (SELECT plan, COUNT(*) AS m FROM visits GROUP BY plan) SELECT a.plan, n, m FROM a JOIN b USING (plan)"
+)
 TEXTS = 'title = "Plan [bold]", values = [{ value = "a", label = "Adult" }, "b"]'
 
 
@@ -69,6 +74,19 @@ def test_charts_have_titles_and_labels(told: Path, run: Run) -> None:
     assert [line.split()[0] for line in picture.splitlines()[:2]] == ["Adult", "b"]
 
 
+def test_a_chart_in_python_has_titles_and_labels(told: Path) -> None:
+    with lw.connect(told / "lapwing.toml") as session:
+        answer = session.sql(COUNTS, epsilon=1)
+        of_a_join = session.sql(OVER_TWO, epsilon=1)
+        computed = session.sql("SELECT UPPER(plan) AS plan, COUNT(*) AS n FROM visits GROUP BY 1", epsilon=1)
+    for plotted in (answer, of_a_join):
+        chart = plotted.plot().to_dict()
+        assert [row["plan"] for row in chart["data"]["values"]] == ["Adult", "b"]
+        assert chart["encoding"]["x"]["title"] == "Plan [bold]"
+        assert [row["plan"] for row in plotted.rows()] == ["a", "b"]
+    assert [row["plan"] for row in computed.plot().to_dict()["data"]["values"]] == ["A", "B"]
+
+
 def test_a_shell_shows_labels_if_told_to(told: Path, run: Run) -> None:
     asked = f".epsilon 1\n.mode csv\n{COUNTS};\n.labels on\n{COUNTS};\n.plot\n.plot chart.json\n.labels\n.save x.csv\n"
     outcome = run("shell", stdin=asked.encode())
@@ -98,7 +116,10 @@ def test_the_answer_of_a_server_is_described_as_one_here(
         assert read(outcome.out) == ["Adult", "b"], outcome.err
         assert read(run("query", COUNTS, *there).out) == ["a", "b"]
         assert run("query", COUNTS, *there, "-o", "x.parquet").status == 0
+        with lw.connect(world.address, dataset="open", token=world.tokens["alice"]) as session:
+            in_python = session.sql(COUNTS, epsilon=1).plot().to_dict()
     chart = json.loads(Path("chart.json").read_text(encoding="utf-8"))
-    assert [row["plan"] for row in chart["data"]["values"]] == ["Adult", "b"]
-    assert chart["encoding"]["x"]["title"] == "Plan [bold]"
+    for each in (chart, in_python):
+        assert [row["plan"] for row in each["data"]["values"]] == ["Adult", "b"]
+        assert each["encoding"]["x"]["title"] == "Plan [bold]"
     assert pq.read_table("x.parquet").schema.field("plan").metadata[b"title"] == b"Plan [bold]"

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lapwing.answer.consistent import ConsistentAnswer
+    from lapwing.answer.key_texts import Dictionary
     from lapwing.plots.specifications import Plot
 
 CONFIDENCE: Final = 0.95
@@ -55,6 +56,7 @@ class Answer:
         entries: of the ledger that paid for it, by number, those that found its bounds after its own.
         sources: the answers that it is made of, if its plan is a composition.
         delta: of the budget, at which its cost is read as an epsilon; None to show the cost as the ledger has it.
+        dictionary: texts of the catalog for charts, if it has any.
     """
 
     def __init__(
@@ -71,16 +73,15 @@ class Answer:
         entries: Sequence[int] = (),
         sources: "Sequence[Answer]" = (),
         delta: Fraction | None = None,
+        dictionary: "Dictionary | None" = None,
     ) -> None:
         question = plan.question
         self.plan = plan
         self.entries = tuple(entries)
         self.mechanisms: Mapping[Measure, NoiseLaw] = dict(zip(question.measures, mechanisms, strict=True))
-        self.cost = cost
-        self.stored = stored
+        self.cost, self.stored, self.delta, self.dictionary = cost, stored, delta, dictionary
         self.notes = tuple(notes)
         self.sources = tuple(sources)
-        self.delta = delta
         self._shares = None if shares is None else dict(zip(question.measures, shares, strict=True))
         self._numbers = {m: integer_array(v) for m, v in zip(question.measures, values, strict=True)}
         self._keys = keys
@@ -253,7 +254,7 @@ class Answer:
         """
         from lapwing.answer.chart import bars_of  # here: few answers are drawn
 
-        return bars_of(self.plan.outputs, self.rows(), self.interval(confidence), column, confidence)
+        return bars_of(self.plan, self.dictionary, self.rows(), self.interval(confidence), column, confidence)
 
     def _repr_html_(self) -> str:
         return html_table(self.columns, self.rows(), self.interval(), caption=caption(self, delta=self.delta))

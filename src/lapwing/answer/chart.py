@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from math import isfinite
 
+from lapwing.answer.key_columns import key_columns
+from lapwing.answer.key_texts import Dictionary, titles_in
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell
 from lapwing.errors import InvalidParameter
@@ -10,22 +12,27 @@ from lapwing.plots import Plot, bars_with_intervals
 from lapwing.plots.specifications import USUAL_LOOK, PlotLook
 from lapwing.privacy.amounts import Number, exact
 from lapwing.query.derivation.columns import NUMERIC
-from lapwing.query.derivation.node import Output
 from lapwing.query.derivation.source_values import shows_key
+from lapwing.query.plan.plan import Plan
 
 
 def bars_of(
-    outputs: Sequence[Output],
+    plan: Plan,
+    dictionary: Dictionary | None,
     rows: Sequence[Mapping[str, Cell]],
     intervals: Mapping[str, tuple[EndArray, EndArray]],
     column: str | None,
     confidence: Number,
 ) -> Plot:
-    """Return the bar chart of an answer's rows."""
-    numeric = {output.name for output in outputs if output.value.shape in NUMERIC}
+    """Return the bar chart of an answer's rows, with the titles of keys and the labels of their values."""
+    numeric = {output.name for output in plan.outputs if output.value.shape in NUMERIC}
     of_numbers = {name: ends for name, ends in intervals.items() if name in numeric}
-    keys = [output.name for output in outputs if shows_key(output.value)]
-    return bars(rows, of_numbers, keys=keys, column=column, confidence=confidence)
+    keys = [output.name for output in plan.outputs if shows_key(output.value)]
+    said = {} if dictionary is None else {n: dictionary.column(*place) for n, place in key_columns(plan).items()}
+    labels = {name: dict[Cell, str](texts.labels) for name, texts in said.items() if texts.labels}
+    shown = [{name: labels.get(name, {}).get(value, value) for name, value in row.items()} for row in rows]
+    titles = titles_in({name: texts.facts for name, texts in said.items()})
+    return bars(shown, of_numbers, keys=keys, column=column, confidence=confidence, key_titles=titles)
 
 
 def bars(

@@ -26,10 +26,10 @@ def described(
     """
     # Here: `lapwing --help` loads no engine.
     from lapwing.answer import Answer
+    from lapwing.answer.key_texts import texts_of
     from lapwing.documents.answer_document import description_document
     from lapwing.documents.dataset_document import dataset_document
     from lapwing.documents.described_answer import DescribedAnswer
-    from lapwing.documents.key_texts import texts_of
     from lapwing.session import Session
 
     if isinstance(answer, Answer):

@@ -12,11 +12,13 @@ import pyarrow as pa
 from lapwing.answer.chart import bars
 from lapwing.answer.column_facts import ColumnFacts
 from lapwing.answer.frames import pandas_frame, polars_frame
+from lapwing.answer.key_texts import texts_of
 from lapwing.answer.presentation import EndArray, caption, cost_in_words, ends_shown, html_table
 from lapwing.answer.python_values import Cell
 from lapwing.answer.text_table import text_table
 from lapwing.client.transport import ServerConnection, error_of
 from lapwing.documents.answer_document import facts_of, notes_in, value_of
+from lapwing.documents.described_answer import DescribedAnswer
 from lapwing.errors import InvalidParameter, ServiceFault
 from lapwing.plots import Plot
 from lapwing.privacy.amounts import Number, exact, probability, written
@@ -36,13 +38,19 @@ class RemoteAnswer:
 
     `delayed` says that the answer left later than it should, by the service's count (`docs/theory/deadlines.md`).
     `keys` are its columns without noise, and `key_columns` says which declared column each of these is.
+    `dataset` is the document of its data set, for titles and labels in charts.
     """
 
     def __init__(
-        self, connection: ServerConnection, document: Mapping[str, Any], delta: Fraction | None = None
+        self,
+        connection: ServerConnection,
+        document: Mapping[str, Any],
+        delta: Fraction | None = None,
+        dataset: Mapping[str, Any] | None = None,
     ) -> None:
         self._connection = connection
         self._delta = delta
+        self._dataset = dataset
         self.id: str = document["id"]
         self.columns: tuple[str, ...] = tuple(document["columns"])
         self.cost: Loss = from_record(document["cost"])
@@ -160,7 +168,10 @@ class RemoteAnswer:
     def plot(self, column: str | None = None, *, confidence: Number = USUAL_CONFIDENCE) -> Plot:
         """Return a bar chart with intervals of one noisy column of numbers, as `Answer.plot` does."""
         intervals = {name: ends for name, ends in self.interval(confidence).items() if self.types[name] in NUMERIC}
-        return bars(self.rows(), intervals, keys=self.keys, column=column, confidence=confidence)
+        texts = {} if self._dataset is None else texts_of(self.key_columns, self._dataset)
+        told = DescribedAnswer(self, self.keys, texts)
+        rows, titles = told.labelled_rows(), told.key_titles
+        return bars(rows, intervals, keys=self.keys, column=column, confidence=confidence, key_titles=titles)
 
     def _read(self, intervals: Mapping[str, Mapping[str, Sequence[object]]]) -> dict[str, tuple[EndArray, EndArray]]:
         return {name: _ends(ends, self.types[name]) for name, ends in intervals.items()}
@@ -220,9 +231,13 @@ class Pending:
     """
 
     def __init__(
-        self, connection: ServerConnection, document: Mapping[str, Any], delta: Fraction | None = None
+        self,
+        connection: ServerConnection,
+        document: Mapping[str, Any],
+        delta: Fraction | None = None,
+        dataset: Mapping[str, Any] | None = None,
     ) -> None:
-        self._connection, self._document, self._delta = connection, document, delta
+        self._connection, self._document, self._delta, self._dataset = connection, document, delta, dataset
         self.id: str = document["id"]
 
     def __repr__(self) -> str:
@@ -268,7 +283,7 @@ class Pending:
             pause = min(2 * pause, LATER)
         if self._document["status"] == "done":
             document = self._connection.get(f"/v1/answers/{self._document['answer']}")
-            return RemoteAnswer(self._connection, document, self._delta)
+            return RemoteAnswer(self._connection, document, self._delta, self._dataset)
         raise error_of(self._document["problem"])
 
 

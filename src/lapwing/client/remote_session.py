@@ -98,9 +98,7 @@ class RemoteSession:
         """
         text = text_of(question, **options)
         body = question_body(text, parameters, epsilon, error, delta, label, assuming_count)
-        return RemoteAnswer(
-            self._connection, self._connection.post(f"{self._path}/query", body, new_key()), self._delta
-        )
+        return self._answer(self._connection.post(f"{self._path}/query", body, new_key()))
 
     def batch(
         self,
@@ -117,7 +115,7 @@ class RemoteSession:
         """
         body = batch_body(texts_of(questions), epsilon, delta, label)
         answered = self._connection.post(f"{self._path}/batch", body, new_key())
-        return tuple(RemoteAnswer(self._connection, document, self._delta) for document in answered["answers"])
+        return tuple(map(self._answer, answered["answers"]))
 
     def cursor(self, **options: "Unpack[Options]") -> "Cursor":
         """Return a cursor of PEP 249, as `Session.cursor` does."""
@@ -165,7 +163,7 @@ class RemoteSession:
         """
         text = text_of(question, **options)
         body = question_body(text, parameters, epsilon, error, delta, label, assuming_count)
-        return Pending(self._connection, self._connection.post(f"{self._path}/queries", body, new_key()), self._delta)
+        return self._waiting(self._connection.post(f"{self._path}/queries", body, new_key()))
 
     def pending(self, id: str) -> Pending:
         """Return a question that was submitted, by its id; also in another program, or after an end of the server.
@@ -173,7 +171,7 @@ class RemoteSession:
         Raises:
             NotFound: If there is none of this id, or none that one may see.
         """
-        return Pending(self._connection, self._connection.get(f"/v1/queries/{quote(id, safe='')}"), self._delta)
+        return self._waiting(self._connection.get(f"/v1/queries/{quote(id, safe='')}"))
 
     def table(self, name: str) -> "ibis.Table":
         """Begin a question with a table or view, as `tables.table` does; free."""
@@ -238,7 +236,7 @@ class RemoteSession:
         Raises:
             NotFound: If there is none of this id, or none that one may see.
         """
-        return RemoteAnswer(self._connection, self._connection.get(f"/v1/answers/{quote(id, safe='')}"), self._delta)
+        return self._answer(self._connection.get(f"/v1/answers/{quote(id, safe='')}"))
 
     @property
     def holdouts(self) -> RemoteHoldouts:
@@ -299,6 +297,14 @@ class RemoteSession:
         self.schema = self._connection.get(self._path)  # prices are of the new budget from now on
         if told != WRITTEN:
             raise CatalogError(told)
+
+    def _answer(self, document: Mapping[str, Any]) -> RemoteAnswer:
+        ours = document.get("dataset", self.dataset) == self.dataset  # an id may be of an answer of another data set
+        return RemoteAnswer(self._connection, document, self._delta, self.schema if ours else None)
+
+    def _waiting(self, document: Mapping[str, Any]) -> Pending:
+        ours = document.get("dataset", self.dataset) == self.dataset
+        return Pending(self._connection, document, self._delta, self.schema if ours else None)
 
     def _cap(self, was: tuple[Number, Number], epsilon: Number, delta: Number, *, confirmed: bool) -> Any:
         before = amounts(epsilon=was[0], delta=was[1])

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lapwing.documents.key_texts import LABELS, TEXTS, label_of
+from lapwing.answer.key_texts import LABELS, TEXTS, label_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -115,6 +115,7 @@ def answers_of(
                 shares=shares,
                 entries=[part.sequence for part in parts],
                 delta=budget.delta - budget.delta_keys,
+                dictionary=access.catalog.dictionary,
             )
         )
     return tuple(answers)

@@ -249,6 +249,7 @@ def _made(
         entries=sorted({entry for leaf in leaves for entry in leaf.entries}),
         sources=[source for source, _ in made],
         delta=leaves[0].delta if leaves else None,
+        dictionary=leaves[0].dictionary if leaves else None,
     )
     try:
         len(answer)

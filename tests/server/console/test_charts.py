@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from lapwing.answer.key_texts import labels_in, texts_of
 from lapwing.documents.chart_options import ChartOptions
-from lapwing.documents.key_texts import labels_in, texts_of
 from lapwing.errors import InvalidParameter
 from lapwing.server.console import templates
 from lapwing.server.console.answer_table import cells_of, ordered

@@ -462,7 +462,7 @@ WORDS: Final = (
     "lapwing.server.simulation_routes", "lapwing.server.dismissed_monitors",
     "lapwing.documents.answer_document", "lapwing.privacy.measures",  # what a stored document says
     "lapwing.documents.chart_options",  # the choices of a chart
-    "lapwing.documents.key_texts", "lapwing.documents.tables_with_texts",  # titles and labels of what was sent
+    "lapwing.answer.key_texts", "lapwing.documents.tables_with_texts",  # titles and labels of what was sent
     "lapwing.answer.notes", "lapwing.catalog.suggestions",  # codes of notes, and how a name is written: constants
 )  # fmt: skip
 INSIDE_THE_DOOR: Final = {

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lapwing.documents.key_texts import label_of
+from lapwing.answer.key_texts import label_of
 from lapwing.documents.tables_with_texts import with_labels_for_codes, with_texts
 from tests.server.console.test_asking import priced
 from tests.support.server.browsing import Visitor, visitor

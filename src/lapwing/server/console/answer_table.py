@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from lapwing.documents.key_texts import label_of
+from lapwing.answer.key_texts import label_of
 from lapwing.privacy.figures import NOTHING, noisy, places_of, plain, reach_of, separated
 
 NUMERIC: Final = ("integer", "decimal", "real")

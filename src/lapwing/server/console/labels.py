@@ -7,7 +7,7 @@ So it says which declared column each of its keys is, and never a label.
 from collections.abc import Mapping
 from typing import Any
 
-from lapwing.documents.key_texts import LABELS, TEXTS, labels_in, texts_of
+from lapwing.answer.key_texts import LABELS, TEXTS, labels_in, texts_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.visits import PageRequest
 

@@ -12,8 +12,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
+from lapwing.answer.key_texts import LABELS, TEXTS, label_of, titles_in
 from lapwing.documents.chart_options import ChartOptions, in_order
-from lapwing.documents.key_texts import LABELS, TEXTS, label_of, titles_in
 from lapwing.privacy.figures import level, plain
 from lapwing.server.console.answer_table import NUMERIC, column_of
 from lapwing.server.console.charts.chart import NARROW, WIDE, Chart, LegendEntry, Point, Shown, Size

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, final
 
-from lapwing.documents.key_texts import label_of
+from lapwing.answer.key_texts import label_of
 from lapwing.privacy.figures import plain
 from lapwing.server.console.dashboards.over_time import TIME
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from lapwing.documents.key_texts import LABELS
+from lapwing.answer.key_texts import LABELS
 from lapwing.server.console.answer_table import NUMERIC, CellText, cells_of
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import chart_of

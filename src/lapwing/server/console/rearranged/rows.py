@@ -40,8 +40,8 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Any, Final, Literal, NamedTuple, final
 
+from lapwing.answer.key_texts import LABELS, label_of
 from lapwing.answer.notes import CHOSEN_KEYS
-from lapwing.documents.key_texts import LABELS, label_of
 from lapwing.server.console.answer_table import NUMERIC
 from lapwing.server.console.charts.answer_chart import adds_up
 

@@ -1,13 +1,32 @@
 """Texts of the data dictionary about the keys of an answer, by the names that the answer has for these."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 LABELS: Final = "labels"
 """Where a document has them: for a column of the answer, the label by the text of the value."""
 TEXTS: Final = "texts"
 """Where a document has all texts of the columns of the answer, by their names."""
 OF_COLUMN: Final = ("title", "description", "unit", LABELS)
+
+
+class ColumnTexts(Protocol):
+    """The texts of a column of the catalog."""
+
+    @property
+    def labels(self) -> tuple[tuple[Any, str], ...]:
+        """Listed values, each with its label."""
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The texts by their keys, such as `title`."""
+
+
+class Dictionary(Protocol):
+    """The texts of a data set."""
+
+    def column(self, table: str, name: str, /) -> ColumnTexts:
+        """Return the texts of a column."""
 
 
 def texts_of(declared: Mapping[str, Mapping[str, str]], dataset: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
