@@ -119,7 +119,7 @@ async def _answer(visit: PageRequest, place: int, tile: Mapping[str, Any], wante
         link=f"/console/answers/{tile['answer']}",
         about=f"{how} {when} UTC; ± at {level(bought['confidence'])}",
         newest=0,
-        chart=chart_of(document, options=_options(tile, document)),
+        chart=chart_of(document, options=_options(tile, bought, document)),
         figures=_figures(document),
         problem="" if document["rows"] else _NO_ROWS if bought["rows"] else "This result has no rows.",
         dated=bought["created"][:10],
@@ -143,7 +143,9 @@ async def _monitor(visit: PageRequest, dataset: str, place: int, tile: Mapping[s
         if ticks
         else "",
         newest=monitor["released"],
-        chart=None if document is None else chart_of(document, options=_options({**_LINES, **tile}, document)),
+        chart=None
+        if released is None or document is None
+        else chart_of(document, options=_options({**_LINES, **tile}, released, document)),
         figures=(),
         problem=_NO_ROWS if document and not document["rows"] else "" if ticks else _NOTHING_YET,
         monitor=monitor_shown(monitor, curates=visit.caller.at(dataset).may("admin")),
@@ -158,9 +160,10 @@ _NO_ROWS: Final = "This result has no row for the filter."
 _NOTHING_YET: Final = "This monitor has released no result yet."
 
 
-def _options(tile: Mapping[str, Any], document: Mapping[str, Any]) -> ChartOptions:
-    """Return the choices of a chart without axes whose keys a filter has made constant."""
-    kept = {name: value for name, value in tile.items() if name not in ("x", "colour") or value in document["keys"]}
+def _options(tile: Mapping[str, Any], whole: Mapping[str, Any], document: Mapping[str, Any]) -> ChartOptions:
+    """Return the choices of a chart without axes whose keys a filter has made constant; a key that never was stays."""
+    constant = set(whole["keys"]) - set(document["keys"])
+    kept = {name: value for name, value in tile.items() if name not in ("x", "colour") or value not in constant}
     return ChartOptions.from_texts(kept)
 
 
