@@ -107,7 +107,7 @@ def test_nobody_publishes_a_result_that_they_may_not_open(world: World) -> None:
     answer = bought(world)
     assert publish(world, "bob", answers=[answer]).status == MISSING
     assert publish(world, "bob", "closed", answers=[answer]).status == MISSING
-    assert publish(world, "carol", "closed", answers=[answer]).status == MISSING  # of another data set
+    assert publish(world, "carol", "closed", answers=[answer]).status == MISSING  # no result is of that data set
     assert publish(world, "audrey", answers=[answer]).status == FORBIDDEN
     assert publish(world, "alice", answers=["none"]).status == MISSING
     assert publish(world, "alice").status == REFUSED
@@ -219,6 +219,72 @@ def test_a_dashboard_is_published_with_its_results_alone(world: World) -> None:
     assert "By plan" in read(world, page).content.decode()
     assert publish(world, dashboard=question).status == MISSING
     assert publish(world, "carol", dashboard=board).status == MISSING
+
+
+# ---- Of several data sets ----
+
+
+def of_two(world: World, **body: Any) -> Reply:
+    """Publish a result of each of two data sets, as somebody who may query both."""
+    answers = [str(world.query("carol", dataset=dataset).document["id"]) for dataset in ("open", "closed")]
+    return publish(world, "carol", answers=answers, **body)
+
+
+def test_a_page_of_two_data_sets_needs_that_both_allow_it(world: World) -> None:
+    assert of_two(world).status == FORBIDDEN
+    allow(world)
+    assert of_two(world).status == FORBIDDEN
+    allow(world, dataset="closed")
+    page = of_two(world).document
+    text = read(world, page).content.decode()
+    assert page["datasets"] == ["open", "closed"]
+    assert (text.count("All results"), text.count("Somebody may be in several of these data sets")) == (0, 1)
+    assert text.count("The noise protects each person") == text.count("This result changes") == 2
+    assert leaks(text) == []
+    # Who may ask only one of them publishes nothing of the other.
+    other = str(world.query("carol", dataset="closed").document["id"])
+    assert publish(world, "alice", answers=[bought(world), other]).status == MISSING
+
+
+@on_both
+def test_either_data_set_withdraws_a_page_of_both_at_once(world: World) -> None:
+    for dataset in ("open", "closed"):
+        allow(world)
+        allow(world, dataset="closed")
+        page = of_two(world).document
+        alone = publish(world, answers=[bought(world)]).document
+        path = f"/v1/datasets/{dataset}/publishing"
+        assert read(world, page).status == 200
+        assert world.ask("PUT", path, "carol", {"allowed": False}).status == 200
+        allow(world, dataset=dataset)  # turning it on again brings no page back
+        assert read(world, page).status == MISSING
+        assert read(world, alone).status == (MISSING if dataset == "open" else 200)
+        (listed,) = [
+            one for one in world.ask("GET", f"/v1/datasets/{dataset}/published", "carol").document
+            if one["id"] == page["id"]
+        ]  # fmt: skip
+        assert listed["withdrawn"] is not None
+        content = "SELECT content FROM published WHERE id = ?"
+        assert world.service.store.look(content, (page["id"],))[0][0] is None
+
+
+def test_twin_a_page_that_only_its_first_data_set_withdraws_is_caught(world: World) -> None:
+    allow(world)
+    allow(world, dataset="closed")
+    page = of_two(world).document
+    with world.service.store.transaction() as connection:
+        connection.execute("DELETE FROM published_datasets WHERE dataset <> 'open'")
+    assert world.ask("PUT", "/v1/datasets/closed/publishing", "carol", {"allowed": False}).status == 200
+    assert read(world, page).status == 200
+
+
+def test_only_origins_that_both_data_sets_name_frame_a_page_of_both(world: World) -> None:
+    allow(world, ORIGIN, "https://one.example")
+    allow(world, "https://two.example", ORIGIN, dataset="closed")
+    page = of_two(world).document
+    assert f"frame-ancestors {ORIGIN}" in str(read(world, page).headers.values())
+    allow(world, "https://two.example", dataset="closed")
+    assert "frame-ancestors 'none'" in str(read(world, page).headers.values())
 
 
 def board_of(world: World, *tiles: Mapping[str, Any]) -> str:
@@ -347,7 +413,7 @@ def made_again(world: World, page: Mapping[str, Any]) -> None:
     newest = world.service.answers.find(str(world.service.answers.of("alice", "open", 1)[0]["id"]))
     assert newest is not None
     content = json.loads(world.service.published.find(page["id"])[1] or "")
-    content["dataset"] |= world.session().catalog.dictionary.dataset.facts
+    content["datasets"][0] |= world.session().catalog.dictionary.dataset.facts
     content["results"][0] |= newest.document
     with world.service.store.transaction() as connection:
         connection.execute("UPDATE published SET content = ?", (json.dumps(content),))

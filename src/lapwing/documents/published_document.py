@@ -13,7 +13,7 @@ class PublishingDocument(TypedDict):
 
 
 class PublishedDocument(TypedDict):
-    """A published page. `name` is its public name, null if its address cannot be guessed.
+    """A published page. `datasets` are all of which it shows results. `name` is null if its address cannot be guessed.
 
     `address` is where readers find it; of a page without a name only the answer that published it has it. `withdrawn`
     is null as long as it can be read. `left_out` is how many tiles of a dashboard it does not show.
@@ -27,5 +27,6 @@ class PublishedDocument(TypedDict):
     created: str
     withdrawn: str | None
     withdrawn_by: str | None
+    datasets: list[str]
     address: NotRequired[str]
     left_out: NotRequired[int]

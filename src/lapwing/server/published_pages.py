@@ -10,6 +10,9 @@ a hash of it. A page is withdrawn at once and for ever: its snapshot and its add
 and the curators of the data set can withdraw it. If a curator turns publishing off, all pages of the data set are
 withdrawn, and turning it on again brings none back.
 
+A page may show results of several data sets, if each allows it. It is a page of each of them. The curators of each see
+it and can withdraw it. Turning publishing off for one withdraws it. Only origins that all of them name may frame it.
+
 A page stays if its publisher loses access, or the account is disabled, and if the data set is stopped. Its results were
 released before, so it is as safe as on the first day. The curator sees it in the list and can withdraw it.
 """
@@ -40,6 +43,7 @@ ORIGIN: Final = re.compile(
     r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*(?::[1-9][0-9]{0,4})?"
 )
 """An origin as a browser writes it: no path, no wildcard, and nothing that could end a policy."""
+_PAGES: Final = "SELECT page FROM published_datasets WHERE dataset = ?"
 _COLUMNS: Final = "id, dataset, person, title, name, created, withdrawn, withdrawn_by"
 
 
@@ -49,6 +53,8 @@ class PublishedPage:
     """A published page, without its snapshot and its token.
 
     Args:
+        dataset: Under which its publisher lists it.
+        datasets: All of which it shows results, this one first.
         name: Its public name; None of a page at an address that nobody can guess.
         created: In seconds since 1970, as `withdrawn`.
     """
@@ -61,6 +67,7 @@ class PublishedPage:
     created: float
     withdrawn: float | None
     withdrawn_by: str | None
+    datasets: tuple[str, ...]
 
 
 @final
@@ -126,19 +133,22 @@ class PublishedPages:
         """Turn publishing off, and withdraw all pages of the data set; return how many these were."""
         with self._store.transaction() as connection:
             connection.execute("DELETE FROM publishing WHERE dataset = ?", (dataset,))
-            count = self._withdraw(connection, "dataset = ?", dataset, by)
+            count = self._withdraw(connection, f"id IN ({_PAGES})", dataset, by)
             note(connection, by, "publishing forbidden", dataset, withdrawn=count)
         return count
 
     # ---- Pages ----
 
     def publish(
-        self, dataset: str, person: str, title: str, content: Mapping[str, Any], *, name: str | None
+        self, datasets: Sequence[str], person: str, title: str, content: Mapping[str, Any], *, name: str | None
     ) -> tuple[str, PublishedPage]:
         """Publish a snapshot; return the last part of its address. It is shown once unless it is a name.
 
+        Args:
+            datasets: Of which the snapshot has results; the page is listed under the first.
+
         Raises:
-            NotAuthorised: If the curator does not allow it.
+            NotAuthorised: If the curators of a data set do not allow it.
             InvalidParameter: If the name is not allowed or taken, or there are too many pages.
         """
         if name is not None and not NAME.fullmatch(name):
@@ -149,39 +159,49 @@ class PublishedPages:
             raise InvalidParameter("The results are too large for one page. Publish fewer results, or smaller ones.")
         last, id_, now = name or credentials.new_token(), credentials.new_name(), self._clock()
         with self._store.transaction() as connection:
-            if not connection.execute("SELECT 1 FROM publishing WHERE dataset = ?", (dataset,)).fetchone():
-                raise NotAuthorised(NOT_ALLOWED)
-            _require_room(connection, dataset, person)
+            for dataset in datasets:
+                if not connection.execute("SELECT 1 FROM publishing WHERE dataset = ?", (dataset,)).fetchone():
+                    raise NotAuthorised(NOT_ALLOWED)
+            _require_room(connection, datasets[0], person)
             if connection.execute("SELECT 1 FROM published WHERE address = ?", (_address(last),)).fetchone():
                 raise at_field("name", InvalidParameter("This public name is taken. Choose another one."))
-            row = (id_, dataset, person, title, name, now, None, None)
+            row = (id_, datasets[0], person, title, name, now, None, None)
             connection.execute(
                 f"INSERT INTO published ({_COLUMNS}, address, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*row, _address(last), text),
             )
-            note(connection, person, "page published", id_, dataset=dataset, name=name)
-        return last, _page(row)
+            for dataset in datasets:
+                of = "INSERT INTO published_datasets (page, dataset) VALUES (?, ?)"
+                connection.execute(of, (id_, dataset))
+            others = {"others": list(datasets[1:])} if datasets[1:] else {}
+            note(connection, person, "page published", id_, dataset=datasets[0], name=name, **others)
+        return last, _page(row, datasets)
 
     def readable(self, last: str) -> ReadablePage | None:
         """Return the page at an address, by the last part of it; None for every reason."""
         rows = self._store.look(
-            "SELECT content, name, origins FROM published JOIN publishing ON publishing.dataset = published.dataset"
-            " WHERE address = ?",
+            "SELECT content, name, origins FROM published JOIN published_datasets ON page = id"
+            " LEFT JOIN publishing ON publishing.dataset = published_datasets.dataset"
+            " WHERE address = ? ORDER BY published_datasets.dataset",
             (_address(last),),
         )
-        if not rows:
+        if not rows or any(origins is None for _, _, origins in rows):
             return None
-        content, name, origins = rows[0]
-        return ReadablePage(content=content, listed=name is not None, origins=tuple(json.loads(origins)))
+        content, name, _ = rows[0]
+        first, *others = (json.loads(origins) for _, _, origins in rows)
+        everywhere = tuple(origin for origin in first if all(origin in other for other in others))
+        return ReadablePage(content=content, listed=name is not None, origins=everywhere)
 
     def of(self, dataset: str, person: str | None) -> list[PublishedPage]:
         """Return the pages of a data set, the newest first: the pages of one person, or of everybody."""
         rows = self._store.look(
-            f"SELECT {_COLUMNS} FROM published WHERE dataset = ? AND person = COALESCE(?, person)"
+            f"SELECT {_COLUMNS} FROM published WHERE id IN ({_PAGES}) AND person = COALESCE(?, person)"
             " ORDER BY created DESC, id",
             (dataset, person),
         )
-        return [_page(row) for row in rows]
+        of = f"SELECT page, dataset FROM published_datasets WHERE page IN ({_PAGES}) ORDER BY dataset"
+        datasets = self._store.look(of, (dataset,))
+        return [_page(row, [one for page, one in datasets if page == row[0]]) for row in rows]
 
     def find(self, id_: str) -> tuple[PublishedPage, str | None]:
         """Return a page and its snapshot as JSON; None if it is withdrawn.
@@ -192,7 +212,8 @@ class PublishedPages:
         rows = self._store.look(f"SELECT {_COLUMNS}, content FROM published WHERE id = ?", (id_,))
         if not rows:
             raise missing(PAGE)
-        return _page(rows[0][:-1]), rows[0][-1]
+        datasets = self._store.look("SELECT dataset FROM published_datasets WHERE page = ? ORDER BY dataset", (id_,))
+        return _page(rows[0][:-1], [one for (one,) in datasets]), rows[0][-1]
 
     def withdraw(self, id_: str, *, by: str) -> None:
         """Withdraw a page, at once and for ever.
@@ -249,5 +270,6 @@ def _require_room(connection: StoreConnection, dataset: str, person: str) -> Non
         raise InvalidParameter(f"You have {MOST_PAGES} published pages of this data set. Withdraw one first.")
 
 
-def _page(row: Sequence[Any]) -> PublishedPage:
-    return PublishedPage(**dict(zip(_COLUMNS.split(", "), row, strict=True)))
+def _page(row: Sequence[Any], datasets: Sequence[str]) -> PublishedPage:
+    fields = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    return PublishedPage(**fields, datasets=tuple(dict.fromkeys([fields["dataset"], *datasets])))

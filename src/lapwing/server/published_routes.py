@@ -7,12 +7,15 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import Field, StrictBool
 
+from lapwing.catalog.model import Catalog
 from lapwing.catalog.spelling import is_seen
 from lapwing.documents.chart_options import NAMES, ChartOptions
 from lapwing.documents.published_document import PublishedDocument, PublishingDocument
 from lapwing.errors import AnswerDropped, InvalidParameter, NotAuthorised
 from lapwing.server.answer_store import AnswerRecord
+from lapwing.server.authentication import require_right
 from lapwing.server.bodies import Body, Text
+from lapwing.server.datasets import ServedDataset
 from lapwing.server.execution import dropped
 from lapwing.server.faulty_field import at_field
 from lapwing.server.listing import PageOf, cut
@@ -93,20 +96,24 @@ def list_published(
     openapi_extra=may_raise(InvalidParameter, NotAuthorised, AnswerDropped),
 )
 def publish(service: OfService, dataset: str, body: PublishBody, caller: Caller = ASKER) -> PublishedDocument:
-    """Publish results that one may open as a page for everybody. It is a snapshot: it never changes."""
+    """Publish results that one may open as a page for everybody. It is a snapshot: it never changes.
+
+    One of them is of this data set. The others may be of other data sets whose results may be published.
+    """
     served = service.datasets.visible(caller, dataset)
-    if not service.published.rule(served.name).allowed:
-        raise NotAuthorised(NOT_ALLOWED)
+    _require_allowed(service, served.name)
     tiles, left_out = _tiles(service, caller, served.name, body)
+    shown = [_shown(service, caller, tile) for tile in tiles]
+    catalogs = _catalogs(service, caller, served, shown)
     content = snapshot_of(
-        served.session.catalog,
-        [_shown(service, caller, served.name, tile) for tile in tiles],
+        catalogs,
+        shown,
         title=_title(body.title),
         author=_line(body.author or "") or None,
         show_query=body.show_query,
     )
     last, made = service.published.publish(
-        served.name, caller.name, content["title"], content, name=body.name and body.name.strip()
+        list(catalogs), caller.name, content["title"], content, name=body.name and body.name.strip()
     )
     return {**_document(made), "address": PATH + last, "left_out": left_out}
 
@@ -137,11 +144,42 @@ def withdraw(service: OfService, page_id: str, caller: Caller = READER) -> None:
 
 
 def _of_caller(service: Service, caller: Caller, page_id: str) -> tuple[PublishedPage, str | None]:
-    """Return a page of one's own, also of a data set that one may not see any more, or that one looks after."""
+    """Return a page of one's own, also of a data set that one may not see any more, or that one looks after.
+
+    Who looks after one of the data sets of a page sees all of it, as everybody does who has its address.
+    """
     found, content = service.published.find(page_id)
-    if found.person != caller.name and not caller.at(found.dataset).may("admin"):
+    if found.person != caller.name and not any(caller.at(dataset).may("admin") for dataset in found.datasets):
         raise missing(PAGE)
     return found, content
+
+
+def _require_allowed(service: Service, dataset: str) -> None:
+    """Refuse to publish results of a data set whose curator does not allow it."""
+    if not service.published.rule(dataset).allowed:
+        raise NotAuthorised(NOT_ALLOWED)
+
+
+def _catalogs(
+    service: Service, caller: Caller, served: ServedDataset, shown: Sequence[ResultToShow | TextToShow]
+) -> Mapping[str, Catalog]:
+    """Return the catalogs of all data sets of some results, by name, beginning with that of the page.
+
+    Raises:
+        NotAuthorised: If results of one may not be published, or who asks may not ask it.
+        NotFound: If who asks may not see one, or no result is of the page's data set.
+    """
+    names = dict.fromkeys(one.record.dataset for one in shown if isinstance(one, ResultToShow))
+    if served.name not in names:
+        raise missing("answer")
+    catalogs = {served.name: served.session.catalog}
+    for name in names:
+        if name != served.name:
+            other = service.datasets.visible(caller, name)
+            require_right(caller.at(name), "ask")
+            _require_allowed(service, name)
+            catalogs[name] = other.session.catalog
+    return catalogs
 
 
 def _tiles(
@@ -162,14 +200,14 @@ def _tiles(
     return tiles, len(every) - len(tiles)
 
 
-def _shown(service: Service, caller: Caller, dataset: str, tile: Mapping[str, Any]) -> ResultToShow | TextToShow:
+def _shown(service: Service, caller: Caller, tile: Mapping[str, Any]) -> ResultToShow | TextToShow:
     if tile.get("text"):
         lines, width = lines_of(tile["text"]), tile.get("width", USUAL_WIDTH)
         return TextToShow(title=_line(tile.get("title") or ""), lines=lines, width=width)
-    return _result(service, caller, dataset, tile)
+    return _result(service, caller, tile)
 
 
-def _result(service: Service, caller: Caller, dataset: str, tile: Mapping[str, Any]) -> ResultToShow:
+def _result(service: Service, caller: Caller, tile: Mapping[str, Any]) -> ResultToShow:
     """Return a result that somebody may open: it was released, or it would not be in the store.
 
     Raises:
@@ -179,7 +217,7 @@ def _result(service: Service, caller: Caller, dataset: str, tile: Mapping[str, A
     """
     id_ = tile["answer"]
     record = service.answers.find(id_)
-    if record is None or record.dataset != dataset or not _may_publish(service, caller, record):
+    if record is None or not _may_publish(service, caller, record):
         raise missing("answer")
     if record.dropped:
         raise dropped()
@@ -238,5 +276,6 @@ def _document(one: PublishedPage) -> PublishedDocument:
         "created": time_text(one.created),
         "withdrawn": time_or_none(one.withdrawn),
         "withdrawn_by": one.withdrawn_by,
+        "datasets": list(one.datasets),
     }
     return document if one.name is None or one.withdrawn else {**document, "address": PATH + one.name}

@@ -30,8 +30,9 @@ from lapwing.privacy.additive import Loss
 from lapwing.privacy.additive_loss import from_record
 from lapwing.server.answer_store import AnswerRecord
 
-FORMAT: Final = 2
-"""From 2 on a page has `parts`: its results and texts in their order. An older one has only results."""
+FORMAT: Final = 3
+"""From 2 on a page has `parts`: its results and texts in their order. An older one has only results. From 3 on it has
+`datasets`. An older one has one data set, in `dataset`, `protects` and `together`."""
 MOST_ROWS: Final = 5_000
 """Rows of all results of a page."""
 _SHOWN: Final = ("columns", "rows", "types", "keys", "confidence", "intervals")
@@ -78,7 +79,7 @@ class TextToShow:
 
 
 def snapshot_of(
-    catalog: Catalog,
+    catalogs: Mapping[str, Catalog],
     shown: Sequence[ResultToShow | TextToShow],
     *,
     title: str,
@@ -88,6 +89,9 @@ def snapshot_of(
 ) -> dict[str, Any]:
     """Return what a page shows of released results.
 
+    Args:
+        catalogs: Of the data sets of the results, by name, in the order in which the page describes them.
+
     Raises:
         InvalidParameter: If they have too many rows.
     """
@@ -95,20 +99,33 @@ def snapshot_of(
     rows = sum(len(one.record.document["rows"]) for one in results)
     if rows > MOST_ROWS:
         raise InvalidParameter(f"The results have {rows:,} rows. A page shows at most {MOST_ROWS:,}.")
-    facts = catalog.dictionary.dataset.facts
-    losses = [from_record(one.cost) for one in results]
     return {
         "format": FORMAT,
         "title": title,
         "author": author,
         "published": (now or datetime.now(UTC)).date().isoformat(),
-        "dataset": {"name": catalog.name} | {name: facts[name] for name in _PUBLIC if name in facts},
-        "protects": _protection(catalog),
-        "together": meaning(catalog.budget, sum(losses[1:], losses[0]), len(losses)) if len(losses) > 1 else None,
-        "results": [
-            _result(catalog, one, loss, show_query=show_query) for one, loss in zip(results, losses, strict=True)
+        "datasets": [
+            _dataset(catalogs[name], name, results, "this page" if len(catalogs) == 1 else "this data set")
+            for name in catalogs
         ],
+        "results": [_result(catalogs[one.record.dataset], one, show_query=show_query) for one in results],
         "parts": _parts(shown),
+    }
+
+
+def _dataset(catalog: Catalog, name: str, shown: Sequence[ResultToShow], of: str) -> dict[str, Any]:
+    """Return what a page says of a data set: its texts, whom the noise protects, and what its results say together.
+
+    Losses of one data set alone are added up. Its ledger charged them for the same people, by one measure.
+    """
+    facts = catalog.dictionary.dataset.facts
+    losses = [from_record(one.cost) for one in shown if one.record.dataset == name]
+    return {
+        "name": catalog.name,
+        **{key: facts[key] for key in _PUBLIC if key in facts},
+        "protects": _protection(catalog),
+        "count": len(losses),
+        "together": meaning(catalog.budget, sum(losses[1:], losses[0]), len(losses), of),
     }
 
 
@@ -123,9 +140,10 @@ def _parts(shown: Sequence[ResultToShow | TextToShow]) -> list[dict[str, Any]]:
     return parts
 
 
-def _result(catalog: Catalog, one: ResultToShow, loss: Loss, *, show_query: bool) -> dict[str, Any]:
+def _result(catalog: Catalog, one: ResultToShow, *, show_query: bool) -> dict[str, Any]:
     document = one.record.document
     return {
+        "dataset": catalog.name,
         "title": one.title,
         "released": one.record.created[:10],
         **{name: document[name] for name in _SHOWN},
@@ -134,7 +152,7 @@ def _result(catalog: Catalog, one: ResultToShow, loss: Loss, *, show_query: bool
         "column": one.column if one.column in document["intervals"] else None,
         "chart": {name: text for name, text in one.chart.items() if name not in _AXES or text in document["keys"]},
         "noise": _noise(document),
-        "meaning": meaning(catalog.budget, loss, 1),
+        "meaning": meaning(catalog.budget, from_record(one.cost), 1),
         "query": _asked(one.record).get("sql") if show_query else None,
     }
 
@@ -199,7 +217,7 @@ def _protection(catalog: Catalog) -> str:
     )
 
 
-def meaning(budget: Budget, loss: Loss, count: int) -> dict[str, str]:
+def meaning(budget: Budget, loss: Loss, count: int, of: str = "this page") -> dict[str, str]:
     """Say what a loss promises: ε and δ, and how far results change the odds of a guess about one unit.
 
     `odds_change_up` has the proof. All figures are rounded up.
@@ -209,7 +227,7 @@ def meaning(budget: Budget, loss: Loss, count: int) -> dict[str, str]:
     delta = budget.delta
     epsilon = loss.to_epsilon(delta=delta - budget.delta_keys)
     factor, chance = odds_change_up(Fraction(epsilon), delta)
-    subject = "This result changes" if count == 1 else f"The {count} results of this page together change"
+    subject = "This result changes" if count == 1 else f"The {count} results of {of} together change"
     if factor > _ENORMOUS:
         words = f"{subject} the odds of a guess about one unit by a factor that may be above a million."
     else:

@@ -111,10 +111,13 @@ async def withdraw(visit: PageRequest) -> Response:
     """Withdraw a page."""
     page = await visit.api.get("published", visit.part("page"))
 
-    async def again(visit: PageRequest, refused: Problem) -> Response:
-        return await _listed(visit, page["dataset"], refused)
+    asked = visit.form.get("dataset", "")  # a curator of one of its data sets may see only that one
+    dataset = asked if asked in page["datasets"] else page["dataset"]
 
-    toast = Toast(at=f"/console/data/{segment(page['dataset'])}/published", text="Withdrew the page.")
+    async def again(visit: PageRequest, refused: Problem) -> Response:
+        return await _listed(visit, dataset, refused)
+
+    toast = Toast(at=f"/console/data/{segment(dataset)}/published", text="Withdrew the page.")
     return await act(visit, visit.api.send("DELETE", "published", page["id"]), toast, again)
 
 

@@ -45,6 +45,8 @@ def page_of(content: str) -> str:
     # What the policy has a hash of must be in the page as it is. It is a file of this package.
     facts = {
         "page": page,
+        "datasets": _datasets(page),
+        "level": _level(page),
         "results": results,
         "parts": [_part(part) for part in order],
         "policy": policy(),
@@ -52,6 +54,20 @@ def page_of(content: str) -> str:
         "alone": False,
     }
     return all_templates().render("published/public.html", **facts)
+
+
+def _datasets(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what a page says of its data sets; a page of an older format has one."""
+    if "datasets" in page:
+        return list(page["datasets"])
+    together = page["together"] or page["results"][0]["meaning"]
+    return [{**page["dataset"], "protects": page["protects"], "count": len(page["results"]), "together": together}]
+
+
+def _level(page: Mapping[str, Any]) -> float | None:
+    """Return the confidence of all intervals of a page; None if they have several, or there are none."""
+    levels = {result["confidence"] for result in page["results"] if result["intervals"]}
+    return levels.pop() if len(levels) == 1 else None
 
 
 def _part(part: Mapping[str, Any]) -> dict[str, Any]:
