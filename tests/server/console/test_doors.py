@@ -463,6 +463,7 @@ WORDS: Final = (
     "lapwing.documents.answer_document", "lapwing.privacy.measures",  # what a stored document says
     "lapwing.documents.chart_options",  # the choices of a chart
     "lapwing.answer.key_texts", "lapwing.documents.tables_with_texts",  # titles and labels of what was sent
+    "lapwing.server.tile_text", "lapwing.server.saved_routes", "lapwing.server.snapshots",  # texts and widths of tiles
     "lapwing.answer.notes", "lapwing.catalog.suggestions",  # codes of notes, and how a name is written: constants
 )  # fmt: skip
 INSIDE_THE_DOOR: Final = {
@@ -488,6 +489,9 @@ NARROW: Final = {
     "lapwing.server.dismissed_monitors": {"ENDED"},
     "lapwing.documents.answer_document": {"codes_of", "notes_in"},
     "lapwing.privacy.measures": {"from_record"},
+    "lapwing.server.tile_text": {"TextBlock", "blocks_of"},
+    "lapwing.server.saved_routes": {"USUAL_WIDTH"},
+    "lapwing.server.snapshots": {"FULL"},
     "lapwing.server.people": {"Caller"},
     "lapwing.server.audit_log": {"first_broken"},
     "lapwing.ledger": {"exporting", "reading"},

@@ -15,8 +15,8 @@ from typing import Any, Final, final
 
 from starlette.responses import Response
 
-from lapwing.privacy.additive_loss import from_record
 from lapwing.privacy.amounts import read
+from lapwing.privacy.measures import from_record
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.forms import KEY, KEYS
 from lapwing.server.console.inside import ApiRefusal
