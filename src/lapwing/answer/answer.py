@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lapwing.answer.consistent import ConsistentAnswer
-    from lapwing.answer.key_texts import Dictionary
+    from lapwing.answer.key_texts import KeyDictionary
     from lapwing.plots.specifications import Plot
 
 CONFIDENCE: Final = 0.95
@@ -73,7 +73,7 @@ class Answer:
         entries: Sequence[int] = (),
         sources: "Sequence[Answer]" = (),
         delta: Fraction | None = None,
-        dictionary: "Dictionary | None" = None,
+        dictionary: "KeyDictionary | None" = None,
     ) -> None:
         question = plan.question
         self.plan = plan

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 
 from lapwing.answer.key_columns import key_columns
-from lapwing.answer.key_texts import Dictionary, titles_in
+from lapwing.answer.key_texts import KeyDictionary, titles_in
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell
 from lapwing.errors import InvalidParameter
@@ -18,7 +18,7 @@ from lapwing.query.plan.plan import Plan
 
 def bars_of(
     plan: Plan,
-    dictionary: Dictionary | None,
+    dictionary: KeyDictionary | None,
     rows: Sequence[Mapping[str, Cell]],
     intervals: Mapping[str, tuple[EndArray, EndArray]],
     column: str | None,

@@ -10,7 +10,7 @@ TEXTS: Final = "texts"
 OF_COLUMN: Final = ("title", "description", "unit", LABELS)
 
 
-class ColumnTexts(Protocol):
+class KeyTexts(Protocol):
     """The texts of a column of the catalog."""
 
     @property
@@ -22,10 +22,10 @@ class ColumnTexts(Protocol):
         """The texts by their keys, such as `title`."""
 
 
-class Dictionary(Protocol):
+class KeyDictionary(Protocol):
     """The texts of a data set."""
 
-    def column(self, table: str, name: str, /) -> ColumnTexts:
+    def column(self, table: str, name: str, /) -> KeyTexts:
         """Return the texts of a column."""
 
 
