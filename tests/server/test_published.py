@@ -496,6 +496,7 @@ def test_headers_let_in_named_origins_and_nothing_else(world: World) -> None:
     assert [public.style()] == style
 
 
+@pytest.mark.long
 def test_origins_frame_no_other_page(world: World) -> None:
     page = published(world)
     allow(world, ORIGIN)

@@ -92,6 +92,7 @@ def test_only_curators_upload(registry: World, data: Path, who: str | None) -> N
     assert b"upload" not in registry.ask("GET", "/v1/audit", "carol").content
 
 
+@pytest.mark.long
 def test_the_limit_of_other_requests_stays(tmp_path: Path, data: Path) -> None:
     settings = replace(QUICK, folders=(data,), uploads=SMALL, most_bytes=4096)
     large = b"id,text\n" + b"".join(b"%d,%s\n" % (row, b"x" * 50) for row in range(2000))
@@ -102,6 +103,7 @@ def test_the_limit_of_other_requests_stays(tmp_path: Path, data: Path) -> None:
             assert (reply.status, reply.document["code"]) == (413, "request_too_large")
 
 
+@pytest.mark.long
 def test_parquet_and_compressed_text_are_stored(registry: World, data: Path) -> None:
     sink = io.BytesIO()
     parquet.write_table(pa.table({"id": [1, 2, 3], "plan": ["a", "b", None]}), sink)
@@ -123,6 +125,7 @@ def test_a_file_is_replaced_only_if_that_is_said(registry: World, data: Path) ->
     assert (data / "a.csv").read_bytes() == b"x,y\n1,2\n"
 
 
+@pytest.mark.long
 def test_of_two_files_that_differ_by_case_the_named_one_is_replaced(registry: World, data: Path) -> None:
     """Whichever of them the folder lists first."""
     names = ["a.csv", "A.csv", "a.CSV"]
@@ -212,6 +215,7 @@ def narrow(tmp_path: Path, data: Path) -> Iterator[World]:
         yield running
 
 
+@pytest.mark.long
 def test_quotas_count_what_is_there(narrow: World, data: Path) -> None:
     registry, content = narrow, b"a\n" + b"1\n" * 600
     assert [send(registry, f"{name}.csv", content).status for name in "abc"] == [201, 201, 413]
@@ -275,6 +279,7 @@ def test_a_store_in_postgres_counts_what_was_uploaded_before(postgres: str) -> N
         store.close()
 
 
+@pytest.mark.long
 def test_so_many_files_are_checked_at_once(tmp_path: Path, data: Path) -> None:
     limits = replace(SMALL, checks=1)
     with serving(service_in(tmp_path, replace(QUICK, folders=(data,), uploads=limits))) as world:

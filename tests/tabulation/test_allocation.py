@@ -128,6 +128,7 @@ def test_all_tables_have_the_same_weighted_error(tmp_path: Path) -> None:
     assert plan.cost.amount <= Session.price(session, 0.5).amount
 
 
+@pytest.mark.long
 def test_a_sum_of_variances_is_not_larger_than_at_even_shares(tmp_path: Path) -> None:
     """The twin: with the shares of the other objective, the sum is larger."""
     with session_of(tmp_path) as session:

@@ -183,6 +183,7 @@ assumed_cell = 10
 
 
 @pytest.mark.usefixtures("visits")
+@pytest.mark.long
 def test_the_command(run: Run) -> None:
     Path("release.toml").write_text(FILE)
     outcome = run("release", "plan", "release.toml")

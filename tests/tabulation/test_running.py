@@ -151,6 +151,7 @@ def test_the_manifest_has_the_errors_of_what_was_released(small: Session, tmp_pa
     assert facts[0] != released.plan.tables[0].numbers[0].half_width
 
 
+@pytest.mark.long
 def test_tables_of_other_numbers_are_written(small: Session, tmp_path: Path) -> None:
     """What is charged must be written: means follow from several numbers, and medians have no interval."""
     queries = ("AVG(cost) AS x", "MEDIAN(age) AS x", "MAX(cost) AS x, MIN(cost) AS y", "MODE(plan) AS x")
