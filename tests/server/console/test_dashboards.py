@@ -16,7 +16,8 @@ from lapwing.server.console.dashboards.filtering import choices_of, filters_of, 
 from lapwing.server.console.dashboards.over_time import over_time
 from lapwing.server.console.dashboards.refreshing import Again
 from lapwing.server.console.forms import FIELD
-from tests.server.test_published import HOSTILE, Tags
+from tests.server.test_published import ALIASED, HOSTILE, Tags
+from tests.support.effort import one_in
 from tests.support.server.browsing import Shown, Visitor, visitor
 from tests.support.server.world import World
 
@@ -266,7 +267,43 @@ def test_a_refresh_shows_the_total_charges_each_query_once_and_says_what_is_refu
     assert "Refresh all · free" in again.text
 
 
-@pytest.mark.parametrize("typed", [{"total": "0 0"}, {"total": ""}, {"key": "x"}])
+@pytest.mark.long
+def test_queries_that_were_bought_together_are_refreshed_together(place: World, alice: Visitor) -> None:
+    queries = [{"sql": COUNT["sql"]}, {"sql": "SELECT COUNT(*) AS n FROM visits"}]
+    body = {"questions": queries, "epsilon": 0.5}
+    both = place.ask("POST", "/v1/datasets/open/batch", "alice", body).document["answers"]
+    here = made(place, {"answer": both[1]["id"]}, {"answer": both[0]["id"]}, bought(place, epsilon=0.25))
+    with_new_data(place)
+    page, charges = alice.go(f"{here}/refresh"), place.charges()
+    assert page.text.count("with a tile above") == 1  # the batch has one cost
+    after = alice.submit(page, "/refresh")
+    assert "data-refused" not in after.content.decode()
+    assert place.charges() > charges
+    tiles = place.ask("GET", f"/v1/saved/{here.rpartition('/')[2]}", "alice").document["tiles"]
+    shown = [place.ask("GET", f"/v1/answers/{tile['answer']}", "alice").document for tile in tiles]
+    assert [one["columns"] for one in shown] == [["n"], ["plan", "n"], ["plan", "n"]]
+    assert {one["id"] for one in shown}.isdisjoint(one["id"] for one in both)
+    now = place.charges()
+    assert "Refresh all · free" in alice.go(f"{here}/refresh").text
+    assert place.charges() == now
+
+
+def test_hostile_texts_on_the_pages_of_a_refresh_stay_texts(place: World, alice: Visitor) -> None:
+    plain = [text.replace("\u202e", "") for text in HOSTILE]
+    titled = [{**bought(place), "title": text} for text in plain]
+    labelled = [bought(place, label=text) for text in plain]
+    by_query = {"answer": place.query("alice", {"sql": ALIASED, "epsilon": 0.5}).document["id"]}
+    here = made(place, *titled, *labelled, by_query)
+    page = alice.go(f"{here}/refresh")
+    for shown in (page, alice.submit(page, "/refresh")):
+        assert (shown.status, shown.page.forbidden) == (200, [])
+        active = Tags(shown.content.decode()).active
+        assert ("onerror" in active, active.count("img")) == (False, 1)  # the emblem
+        assert shown.text.count("<script>alert(1)</script>") == 2
+        assert """AS "<b>&'",""" in shown.text
+
+
+@pytest.mark.parametrize("typed", one_in(3, [{"total": "0 0"}, {"total": ""}, {"key": "x"}]))
 def test_a_total_that_nobody_saw_is_not_paid(place: World, alice: Visitor, typed: dict[str, str]) -> None:
     _, page = refreshed(place, alice)
     charges = place.charges()

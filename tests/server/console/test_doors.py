@@ -490,7 +490,7 @@ NARROW: Final = {
     "lapwing.documents.answer_document": {"codes_of", "notes_in"},
     "lapwing.privacy.measures": {"from_record"},
     "lapwing.server.tile_text": {"TextBlock", "blocks_of"},
-    "lapwing.server.saved_routes": {"USUAL_WIDTH"},
+    "lapwing.server.saved_routes": {"LONGEST_TITLE", "USUAL_WIDTH"},
     "lapwing.server.snapshots": {"FULL"},
     "lapwing.server.people": {"Caller"},
     "lapwing.server.audit_log": {"first_broken"},

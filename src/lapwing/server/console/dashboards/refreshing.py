@@ -1,9 +1,10 @@
 """One refresh of a dashboard: ask all of its queries again, at a price that is shown before it is paid.
 
 A query of several tiles is asked once, and so are queries that were bought together. Results that Lapwing has already
-cost nothing. The form has the total that its reader saw; if the total is another one when the form arrives, nothing
-is asked. The idempotency key of each query follows from the key of the form. So a form that is sent twice charges
-once. If one query is refused, its tiles keep their results and say why; the others are asked all the same.
+cost nothing. A tile without a title keeps the label of its own result. The form has the total that its reader saw; if
+the total is another one when the form arrives, nothing is asked. The idempotency key of each query follows from the key
+of the form. So a form that is sent twice charges once. If one query is refused, its tiles keep their results and say
+why; the others are asked all the same.
 """
 
 import json
@@ -23,6 +24,7 @@ from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.visits import PageRequest
 from lapwing.server.credentials import new_name
 from lapwing.server.problems import problem
+from lapwing.server.saved_routes import LONGEST_TITLE
 
 PRICED: Final = ("confidence", "label")
 """Fields of a query that its price does not depend on."""
@@ -64,10 +66,11 @@ class Again:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refresh:
-    """All requests of a refresh, and the tiles that have none, each with the reason."""
+    """All requests of a refresh, and the tiles that have none, each with the reason; the labels of tiles by place."""
 
     requests: Sequence[Again]
     left_out: Mapping[int, str] = field(default_factory=dict)
+    labels: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def total(self) -> Fraction:
@@ -94,7 +97,7 @@ class Refresh:
 async def refresh_of(visit: PageRequest, item: Mapping[str, Any]) -> Refresh:
     """Return what a refresh would ask, with prices; no row is read."""
     bodies: dict[str, tuple[dict[str, Any], list[tuple[int, int]]]] = {}
-    left_out = {}
+    left_out, labels = {}, {}
     for place, tile in enumerate(item["tiles"]):
         if "answer" not in tile:
             continue
@@ -107,10 +110,11 @@ async def refresh_of(visit: PageRequest, item: Mapping[str, Any]) -> Refresh:
             left_out[place] = refusal.document["detail"]
             continue
         of_results = request.pop("place", 0)
+        labels[place] = request.get("label") or ""
         known = json.dumps({**request, "label": None}, sort_keys=True)
         bodies.setdefault(known, (request, []))[1].append((place, of_results))
     requests = [await _priced(visit, item["dataset"], body, tiles) for body, tiles in bodies.values()]
-    return Refresh(requests=requests, left_out=left_out)
+    return Refresh(requests=requests, left_out=left_out, labels=labels)
 
 
 async def _priced(visit: PageRequest, dataset: str, body: Mapping[str, Any], tiles: Sequence[tuple[int, int]]) -> Again:
@@ -138,6 +142,9 @@ async def asked_again(
                 refused[place] = why
             else:
                 tiles[place]["answer"] = answers[of_results]
+                label = refresh.labels[place]
+                if label and label != one.body.get("label"):  # the result has the label of another tile
+                    tiles[place].setdefault("title", label[:LONGEST_TITLE])
     return tiles, refused
 
 
