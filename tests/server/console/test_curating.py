@@ -236,13 +236,13 @@ def test_ones_own_account(alice: Visitor, place: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "share"), [("20 %", "1/5"), ("12.5%", "1/8"), ("1/3", "1/3"), ("", None), (" 0.2 ", "0.2")]
+    ("text", "share"), [("20 %", "1/5"), ("12.5%", "1/8"), ("1/3", "1/3"), ("", None), (" 0.2 ", "0.2"), ("20", "1/5")]
 )
 def test_shares_are_exact(text: str, share: str | None) -> None:
     assert share_of(text) == share
 
 
-@pytest.mark.parametrize("text", ["%", "x %", "1/0 %", "1e5 %", "1" * 30 + "%"])
+@pytest.mark.parametrize("text", ["%", "x %", "1/0 %", "1e5 %", "1" * 30 + "%", "1", "1.0"])
 def test_what_is_no_share_is_refused(text: str) -> None:
     with pytest.raises(ApiRefusal):
         share_of(text)

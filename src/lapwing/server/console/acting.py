@@ -46,6 +46,7 @@ def renamed(document: Problem, fields: Mapping[str, str]) -> Problem:
     return document if field is None else {**document, "field": field}
 
 
+PLAIN: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{0,20})?", re.ASCII)
 SCIENTIFIC: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?[eE][+-]?[0-9]{1,2}")
 
 
@@ -92,17 +93,23 @@ def number_of(text: str, field: str | None = None) -> str:
 def share_of(text: str, field: str = "share") -> str | None:
     """Return a share as the service takes it: exactly, and None for none.
 
+    A number above 1 is a percentage, as forms say "like 20 %". A bare 1 could mean 1 % or all, and is refused.
+
     Raises:
         ApiRefusal: What the service refused, as it says it.
 
-    >>> share_of("20 %"), share_of("0,2"), share_of("1/3"), share_of(" ")
-    ('1/5', '0.2', '1/3', None)
+    >>> share_of("20 %"), share_of("20"), share_of("0,2"), share_of("1/3"), share_of(" ")
+    ('1/5', '1/5', '0.2', '1/3', None)
     """
     text = decimal_of(text, field)
-    if not text.endswith("%"):
+    number = text.removesuffix("%").strip()
+    bare = text == number
+    if bare and (not PLAIN.fullmatch(number) or Fraction(number) < 1):
         return text or None
+    if bare and Fraction(number) == 1:
+        text = "1 can mean 1 % or the whole budget. Write 1 % or 100 %."
+        raise ApiRefusal(problem("invalid_request", 422, text, field))
     try:
-        number = text.removesuffix("%").strip()
         if len(number) > 20 or "e" in number.lower():
             raise ValueError
         return str(Fraction(number) / 100)

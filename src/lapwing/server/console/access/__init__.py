@@ -1,5 +1,6 @@
 """Who may ask a data set and how much, for its curators; and the switches: stop, faults, new data."""
 
+from fractions import Fraction
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -73,8 +74,8 @@ async def withdraw(visit: PageRequest) -> Response:
     """Let somebody ask no more."""
     dataset, name = visit.part("dataset"), visit.form.get("name", "")
     grants = await visit.api.get("datasets", dataset, "grants")
-    share = grants["people"].get(name) or ""
-    fields = {"holder": "person", "name": name, "share": share}
+    share = grants["people"].get(name)
+    fields = {"holder": "person", "name": name, "share": f"{Fraction(share) * 100} %" if share else ""}
     if name in grants["trusted_with_time"]:
         fields["trusted"] = "on"
     here = f"/console/data/{segment(dataset)}/access"
