@@ -21,7 +21,9 @@ def test_a_result_is_published_opened_and_withdrawn(place: World, alice: Visitor
     allowed = carol.submit(carol.go("/console/data/open/published"), "/published", origins="https://news.example.org")
     assert "People can publish results." in allowed.text
     made = alice.submit(alice.go(form), "/publish", title="Visits <b>by plan</b>", author="Office")
-    (address,) = re.findall(r"https?://\S+/published/lapwing_[\w-]{43}", made.text)
+    address, framed = re.findall(r"https?://\S+/published/lapwing_[\w-]{43}", made.text)
+    assert framed == address
+    assert f'<iframe src="{address}" title="Visits &lt;b&gt;by plan&lt;/b&gt;"' in made.text
     nobody = Visitor(place)
     page = nobody.go("/published/" + address.rpartition("/")[2])
     assert (page.status, page.cookies, nobody.cookies) == (200, (), {})

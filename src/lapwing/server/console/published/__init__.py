@@ -1,5 +1,6 @@
 """Publish results and dashboards, list published pages, withdraw them, and let people publish."""
 
+from html import escape
 from typing import Any, Final
 
 from starlette.responses import HTMLResponse, Response
@@ -25,6 +26,15 @@ async def show(visit: PageRequest, refused: Problem | None = None, made: Any = N
     return await _listed(visit, dataset, refused, made)
 
 
+def frame(address: str, title: str) -> str:
+    """Return the HTML that shows a page on another site.
+
+    >>> frame("https://a.example/published/plans", "A & B")
+    '<iframe src="https://a.example/published/plans" title="A &amp; B" width="100%" height="800"></iframe>'
+    """
+    return f'<iframe src="{escape(address)}" title="{escape(title)}" width="100%" height="800"></iframe>'
+
+
 async def _listed(visit: PageRequest, dataset: str, refused: Problem | None = None, made: Any = None) -> Response:
     return visit.show(
         "published/page.html",
@@ -35,6 +45,7 @@ async def _listed(visit: PageRequest, dataset: str, refused: Problem | None = No
         typed=visit.form,
         refused=refused,
         made=made,
+        frame=frame(f"{visit.address}{made['address']}", visit.form.get("title", "").strip()) if made else None,
         address=visit.address,
     )
 
