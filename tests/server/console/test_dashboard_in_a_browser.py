@@ -93,3 +93,37 @@ def test_a_theme_is_chosen_and_stays_in_the_browser(place: World) -> None:
         assert page.run(f"return {ground}") == dark
         assert [cookie["name"] for cookie in cookies] == ["lapwing"]
         assert complaints(page) == []
+
+
+def test_tiles_are_moved_filtered_and_refreshed_by_keys(place: World) -> None:
+    """The focus stays on the button that moved a tile, and what follows costs nothing but what its button says."""
+    plans = place.query("alice").document["id"]
+    alone = place.query("alice", {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.5}).document["id"]
+    tiles = [{"answer": plans, "title": "By plan"}, {"answer": alone, "title": "All"}, {"text": "Read this"}]
+    made = place.ask("POST", "/v1/datasets/open/saved", "alice", {"title": "Ward", "tiles": tiles}).document
+    here, charges = f"{place.address}/console/dashboards/{made['id']}", place.charges()
+    focus = "document.activeElement.id"
+    order = "[...document.querySelectorAll('.tiles > section')].map(one => one.getAttribute('aria-label')).join('|')"
+    with running(find_chromium() or "") as browser:
+        page = browser.page()
+        sign_in(page, place, "alice")
+        page.go(here)
+        page.run("document.getElementById('down-0').focus()")
+        page.press("Enter", 13, "\r")
+        page.wait(f"{order} == 'Tile 1: All|Tile 2: By plan|Tile 3: text' && {focus} == 'down-1'")
+        page.press("Enter", 13, "\r")
+        page.wait(f"{order} == 'Tile 1: All|Tile 2: text|Tile 3: By plan' && {focus} == 'up-2'")
+
+        page.run(
+            "const list = document.querySelector('.filters select'); list.selectedIndex = 1; list.form.requestSubmit()"
+        )
+        page.wait("location.search.length > 1")
+        page.wait("document.readyState == 'complete' && document.querySelector('.filters select').selectedIndex == 1")
+        assert place.charges() == charges
+
+        page.go(f"{here}/refresh")
+        page.run("document.querySelector('form[data-buy] button').focus()")
+        page.press("Enter", 13, "\r")
+        page.wait("document.body.textContent.includes('ran the queries of this dashboard again')")
+        assert place.charges() == charges  # all of it was bought before
+        assert complaints(page) == []
