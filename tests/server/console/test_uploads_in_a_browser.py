@@ -43,9 +43,9 @@ def choose(page: Page, file: Path) -> None:
 
 
 def press(page: Page, action: str, then: str) -> None:
-    """Press the button of a form, and wait until the next page shows something."""
-    page.run(f"setTimeout(() => document.querySelector('form[action=\"{action}\"] button').click())")
-    page.wait(f"document.readyState == 'complete' && document.body.innerText.includes({then!r})")
+    """Press the button of a form, and wait until the next page, which has no mark, shows something."""
+    page.run(f"window.mark = 1; setTimeout(() => document.querySelector('form[action=\"{action}\"] button').click())")
+    page.wait(f"!window.mark && document.readyState == 'complete' && document.body.innerText.includes({then!r})")
 
 
 def test_a_messy_file_becomes_a_data_set(registry: World, tmp_path: Path) -> None:
