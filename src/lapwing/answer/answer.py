@@ -4,7 +4,6 @@ An answer is post-processing of released integers: reading it in any way costs n
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, final
@@ -237,10 +236,8 @@ class Answer:
         """
         from lapwing.answer.consistent import ConsistentAnswer, adjusted_numbers  # here: few answers are made so
 
-        measures, changed = adjusted_numbers(self.plan.question, self._released.measures, self.mechanisms)
-        kept = replace(self._released, measures=measures).taken(self._places_kept)
-        rows = self._with_windows(kept).taken(self._places_shown)
-        return ConsistentAnswer(self.plan, self._rows, rows, changed)
+        numbers = adjusted_numbers(self.plan.question, self._released.measures, self.mechanisms)
+        return ConsistentAnswer.of(self, *numbers)
 
     def describe(self) -> tuple[ColumnFacts, ...]:
         """Return what is public about each column: its noise, the half-width of its 95 % interval, its price."""

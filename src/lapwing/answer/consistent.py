@@ -11,7 +11,8 @@ Quantiles need nothing: those of one column in one cell come from one tree, and 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Self, final
 
 import numpy as np
 
@@ -34,6 +35,8 @@ from lapwing.query.plan.plan import Plan, Question
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lapwing.answer.answer import Answer
+
 _SURE: Final = 1e-6
 """The deviation of a public number, so that the others are moved, and not it."""
 
@@ -54,6 +57,18 @@ class ConsistentAnswer:
             for output in plan.outputs
             if moved & set(measures_of(output.value)) and differ(self._columns[output.name], raw.column(output.value))
         )
+
+    @classmethod
+    def of(cls, answer: "Answer", numbers: Mapping[Measure, IntArray], changed: Sequence[Measure]) -> Self:
+        """Return the rows of an answer, computed from other numbers.
+
+        Args:
+            numbers: Of each measure, a number a cell, as `released_numbers` has them.
+            changed: The measures with other numbers.
+        """
+        kept = replace(answer._released, measures=numbers).taken(answer._places_kept)
+        rows = answer._with_windows(kept).taken(answer._places_shown)
+        return cls(answer.plan, answer._rows, rows, changed)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -97,6 +112,11 @@ class ConsistentAnswer:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the view to anything that reads Arrow (polars, pandas, DuckDB)."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def released_numbers(answer: "Answer") -> Mapping[Measure, IntArray]:
+    """Return the released integers of each measure, of all cells, also those that are not shown."""
+    return answer._released.measures
 
 
 def adjusted_numbers(

@@ -23,7 +23,7 @@ which not every combination is a cell, grouping sets and private keys have no su
 noise of their own. So do sums of which a variance is made, whose interval needs that noise.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -165,20 +165,24 @@ def _eligible(place: int, purchase: Purchase) -> Iterator[tuple[object, Number]]
     """Yield the numbers of a question that may be in a workload, each after what those of one have in common."""
     bought = purchase.bought
     question = bought.question
-    relation = question.selection.relation
-    unlike = question.private_keys or question.sets or question.combined or question.units_of_row > 1
     chosen = purchase.refinement is not None or bought.key_selection is not None or bought.choosing is not None
-    if (
-        len(set(question.keys)) < len(question.keys)
-        or unlike
-        or chosen
-        or isinstance(relation, FirstGroups)
-        or isinstance(bought.loss, PureDP)
-    ):
+    if chosen or not has_margins(question) or isinstance(bought.loss, PureDP):
         return
     for at, term in enumerate(bought.terms):
         if adds_up(term, question.measures):
-            yield (_with_what_was_read(question.selection), term.measure, parts_read(question)), (place, at)
+            yield rows_and_measure(question, term.measure), (place, at)
+
+
+def has_margins(question: Question) -> bool:
+    """Tell whether the cells of a question are all combinations of public keys, and each row adds to one at most."""
+    unlike = question.private_keys or question.sets or question.combined or question.units_of_row > 1
+    twice = len(set(question.keys)) < len(question.keys)
+    return not (twice or unlike or isinstance(question.selection.relation, FirstGroups))
+
+
+def rows_and_measure(question: Question, measure: Measure) -> Hashable:
+    """Return the rows of a question and what is added up over them: tables in which both are equal are margins."""
+    return _with_what_was_read(question.selection), measure, parts_read(question)
 
 
 def _with_what_was_read(selection: FilteredRows) -> FilteredRows:

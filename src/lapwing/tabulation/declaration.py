@@ -129,6 +129,7 @@ class TableRelease:
         unreliable: A released number is unreliable if the half-width of its 95 % interval is more than this part of it.
         unreliable_cells: The treatment of unreliable numbers.
         formats: The formats of the files, at least one.
+        adjusted: Whether tables have adjusted numbers, which add up, beside the released ones.
     """
 
     title: str
@@ -139,6 +140,7 @@ class TableRelease:
     delta: Number | None = None
     unreliable_cells: UnreliableCells = UnreliableCells.MARK
     formats: tuple[FileFormat, ...] = (FileFormat.CSV,)
+    adjusted: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", tuple(self.tables))
@@ -193,7 +195,17 @@ class TableRelease:
             raise CatalogError(f"not TOML: {error}; correct that line") from None
         except (ValueError, ArithmeticError, RecursionError):
             raise CatalogError("not TOML: a number or a section in it is too large; correct it") from None
-        document.allow("title", "epsilon", "delta", "objective", "unreliable", "unreliable_cells", "formats", "tables")
+        document.allow(
+            "title",
+            "epsilon",
+            "delta",
+            "objective",
+            "unreliable",
+            "unreliable_cells",
+            "formats",
+            "adjusted",
+            "tables",
+        )
         sections = document.section("tables")
         if not sections.content:
             refuse("tables", "missing; add a section such as [tables.visits]")
@@ -204,6 +216,7 @@ class TableRelease:
             "objective": document.text("objective", Objective.LARGEST_ERROR.value, example="largest error"),
             "unreliable": document.number("unreliable", USUAL_UNRELIABLE, example="0.5"),
             "unreliable_cells": document.text("unreliable_cells", UnreliableCells.MARK.value, example="mark"),
+            "adjusted": document.boolean("adjusted", False),
             "formats": document.items("formats") if document.has("formats") else (FileFormat.CSV,),
             "delta": document.number("delta", example="1e-7") if document.has("delta") else None,
         }

@@ -13,6 +13,7 @@ from lapwing.catalog.model import Budget
 from lapwing.mechanisms.additive import CellMechanism, NoiseLaw
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.measures import Number
+from lapwing.query.measures.measures import Measure
 from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.joint_price import calibrate_together
 from lapwing.query.pricing.quote import NoisyMeasure, Quote
@@ -38,6 +39,11 @@ class Offer:
     terms: tuple[tuple[NoisyMeasure, ...], ...]
     workloads: tuple[Workload, ...]
     groups: tuple[tuple[int, ...], ...]
+
+    def measure(self, member: tuple[int, int]) -> Measure:
+        """Return the measure of a number in a workload."""
+        place, at = member
+        return _bought(self.quotes[place]).terms[at].measure
 
     @property
     def is_linear(self) -> bool:

@@ -24,6 +24,7 @@ from lapwing.privacy.amounts import exact, written
 from lapwing.release.answering import answer_all
 from lapwing.release.request import Request
 from lapwing.session import access_of
+from lapwing.tabulation.adjusted_columns import AdjustedTable, adjusted_tables
 from lapwing.tabulation.declaration import FileFormat, TableRelease, UnreliableCells
 from lapwing.tabulation.planning import PlannedTable, ReleasePlan, divided, plan_release
 from lapwing.tabulation.signing import SigningKey
@@ -55,7 +56,11 @@ class ReleasedTable:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedTables:
-    """The tables of a release, with their results."""
+    """The tables of a release, with their results.
+
+    Args:
+        adjusted: Of each table the numbers that add up, if the release has them.
+    """
 
     release: TableRelease
     plan: ReleasePlan
@@ -63,6 +68,7 @@ class ReleasedTables:
     dataset: str
     catalog_digest: str
     neighbouring: str
+    adjusted: tuple[AdjustedTable, ...] = ()
 
     @property
     def stored(self) -> bool:
@@ -70,8 +76,9 @@ class ReleasedTables:
         return all(table.answer.stored for table in self.tables)
 
     def arrow(self, place: int) -> "pa.Table":
-        """Return one table with the ends of its 95 % intervals, and a mark for unreliable numbers."""
-        return marked(self.tables[place].answer, self.release)
+        """Return one table with the ends of its 95 % intervals, a mark for unreliable numbers, and adjusted numbers."""
+        rows = marked(self.tables[place].answer, self.release)
+        return self.adjusted[place].beside(rows, self.release) if self.adjusted else rows
 
     def write(self, folder: str | Path, *, signing_key: SigningKey | None = None) -> Path:
         """Write all tables and the manifest into a new folder; return the manifest.
@@ -90,7 +97,8 @@ class ReleasedTables:
             files = [
                 _written(target, file_name(place, table.planned.name), rows, form) for form in self.release.formats
             ]
-            documents.append(_document(table, rows.num_rows, files))
+            document = _document(table, rows.num_rows, files)
+            documents.append({**document, **self.adjusted[place].facts()} if self.adjusted else document)
         content = json.dumps({**self._facts(), "tables": documents}, indent=2, ensure_ascii=False) + "\n"
         manifest = target / MANIFEST
         manifest.write_text(content, encoding="utf-8")
@@ -130,9 +138,10 @@ def run_release(session: "Session", release: TableRelease) -> ReleasedTables:
     """
     plan = plan_release(session, release)
     plans, problem, shares = divided(session, release)
+    offer = problem.offer(shares)
     requests = [
         Request(text=table.query, parameters=(), plan=bound, priced=quote, label=_label(release, table.name))
-        for table, bound, quote in zip(release.tables, plans, problem.offer(shares).quotes, strict=True)
+        for table, bound, quote in zip(release.tables, plans, offer.quotes, strict=True)
     ]
     answers = answer_all(requests, access_of(session))
     return ReleasedTables(
@@ -144,6 +153,7 @@ def run_release(session: "Session", release: TableRelease) -> ReleasedTables:
         dataset=session.dataset,
         catalog_digest=session.catalog.digest,
         neighbouring=session.catalog.budget.neighbouring,
+        adjusted=tuple(adjusted_tables(answers, offer)) if release.adjusted else (),
     )
 
 

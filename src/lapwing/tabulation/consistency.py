@@ -1,0 +1,173 @@
+"""Tables that add up: the numbers of a release, adjusted so that all of them can be true together.
+
+Theory of operation. Tables are adjusted together if they add up the same measure over the same rows
+(`release.workloads.rows_and_measure`). Their numbers are then margins of one common table, whose axes are all of their
+keys. A key that is not in every table, and may lack values of rows, has one more place there: for those rows. So a
+table without the key is at least what a table with it adds up to. `common_table` finds whole numbers for the common
+table, and never negative ones where the measure cannot be. The adjusted tables are sums of it. Hence they add up
+exactly, over all tables of the group.
+
+Guarantee:
+    Post-processing. Which tables form a group follows from their plans. The numbers follow from the released numbers
+    and the public deviations of their noise. So nothing private decides anything here, and it costs nothing. The raw
+    numbers and their intervals stay beside the adjusted ones, and keep their guarantee. An adjusted number has no such
+    guarantee: `coverage` measures how often it is near, on average over cells.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Final, final
+
+import numpy as np
+
+from lapwing.answer.consistent import released_numbers
+from lapwing.answer.constraints import adds_up, sign
+from lapwing.answer.exhaustive_keys import is_exhaustive
+from lapwing.query.measures.measures import Key, Measure
+from lapwing.query.plan.plan import Question
+from lapwing.release.workloads import has_margins, rows_and_measure
+from lapwing.tabulation.common_table import Floats, Integers, Margin, Places, nearest_whole_numbers
+
+if TYPE_CHECKING:
+    from lapwing.answer import Answer
+
+MOST_CELLS: Final = 4_000_000
+"""Of a common table."""
+LARGEST_NUMBER: Final = 2**50
+"""Numbers beyond it are no doubles, and are not adjusted."""
+Number = tuple[int, Measure]
+"""A number of a release: the place of its table, and its measure."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableGroup:
+    """Tables of one measure that are margins of one common table.
+
+    Args:
+        numbers: Each table, with its measure.
+        cells: Of the common table.
+        margins: Of each table.
+        sign: 1 if no number can be below 0, −1 if none can be above, else 0.
+    """
+
+    numbers: tuple[Number, ...]
+    cells: int
+    margins: tuple[Margin, ...]
+    sign: int
+
+    def common_table(self, released: Sequence[Floats]) -> Integers:
+        """Return a table of whole numbers whose margins are near released ones."""
+        side = -1 if self.sign < 0 else 1
+        turned = [side * values for values in released]
+        return side * nearest_whole_numbers(self.cells, self.margins, turned, may_be_negative=not self.sign)
+
+    def tables(self, common: Integers) -> list[Integers]:
+        """Return the margins of a common table."""
+        return [margin.exactly(common) for margin in self.margins]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdjustedGroup:
+    """Tables that were adjusted together.
+
+    Args:
+        common: The common table; `numbers` are its margins, by table and measure.
+    """
+
+    group: TableGroup
+    common: Integers
+    numbers: Mapping[Number, Integers]
+
+
+def adjusted_groups(answers: Sequence["Answer"]) -> list[AdjustedGroup]:
+    """Return the tables of a release, adjusted so that they add up. What is in no group stays as it was released.
+
+    Guarantee:
+        Post-processing of released numbers. The module has the argument.
+    """
+    deviations = {
+        (place, measure): float(law.standard_deviation)
+        for place, answer in enumerate(answers)
+        for measure, law in answer.mechanisms.items()
+        if law.standard_deviation
+    }
+    adjusted: list[AdjustedGroup] = []
+    for group in groups_of([answer.plan.question for answer in answers], deviations):
+        released = [released_numbers(answers[place])[measure] for place, measure in group.numbers]
+        if max(int(np.abs(values).max(initial=0)) for values in released) >= LARGEST_NUMBER:
+            continue
+        common = group.common_table([values.astype(np.float64) for values in released])
+        numbers = dict(zip(group.numbers, group.tables(common), strict=True))
+        adjusted.append(AdjustedGroup(group=group, common=common, numbers=numbers))
+    return adjusted
+
+
+def groups_of(questions: Sequence[Question], deviations: Mapping[Number, float]) -> list[TableGroup]:
+    """Return the groups of tables: a function of the plans and of public noise.
+
+    Args:
+        deviations: Of the noise of each number.
+    """
+    alike: dict[Hashable, list[Number]] = {}
+    for place, question in enumerate(questions):
+        for measure in question.measures if has_margins(question) else ():
+            if adds_up(measure) and (place, measure) in deviations:
+                alike.setdefault(rows_and_measure(question, measure), []).append((place, measure))
+    return [
+        _group(numbers, questions, deviations) for every in alike.values() for numbers in _that_fit(every, questions)
+    ]
+
+
+def _that_fit(numbers: Sequence[Number], questions: Sequence[Question]) -> list[list[Number]]:
+    """Return numbers in parts whose common tables are not too large; those by many keys come first."""
+    parts: list[list[Number]] = []
+    for number in sorted(numbers, key=lambda one: -(questions[one[0]].cells or 1)):
+        for part in parts:
+            if prod(_sizes([*part, number], questions).values()) <= MOST_CELLS:
+                part.append(number)
+                break
+        else:
+            if (questions[number[0]].cells or 1) <= MOST_CELLS:
+                parts.append([number])
+    return [sorted(part, key=lambda one: one[0]) for part in parts]
+
+
+def _sizes(numbers: Sequence[Number], questions: Sequence[Question]) -> dict[Key, int]:
+    """Return the axes of a common table with their lengths."""
+    asked = [questions[place] for place, _ in numbers]
+    relation = asked[0].selection.relation
+    shared = frozenset(asked[0].keys).intersection(*(question.keys for question in asked))
+    keys = dict.fromkeys(key for question in asked for key in question.keys)
+    return {key: len(key.domain) + (key not in shared and not is_exhaustive(key, relation)) for key in keys}
+
+
+def _group(numbers: Sequence[Number], questions: Sequence[Question], deviations: Mapping[Number, float]) -> TableGroup:
+    sizes = _sizes(numbers, questions)
+    margins = [
+        Margin(
+            places=_places(questions[place], sizes),
+            size=prod(len(key.domain) for key in questions[place].keys),
+            deviation=deviations[place, measure],
+        )
+        for place, measure in numbers
+    ]
+    measure = numbers[0][1]
+    return TableGroup(numbers=tuple(numbers), cells=prod(sizes.values()), margins=tuple(margins), sign=sign(measure))
+
+
+def _places(question: Question, sizes: Mapping[Key, int]) -> Places:
+    """Return the cell of a question that each cell of the common table goes into: the last place if into none."""
+    size = prod(len(key.domain) for key in question.keys)
+    into, outside = np.zeros((1,) * len(sizes), dtype=np.int64), np.zeros((1,) * len(sizes), dtype=bool)
+    axes = {key: axis for axis, key in enumerate(sizes)}
+    for key in question.keys:
+        shape = [length if axis == axes[key] else 1 for axis, length in enumerate(sizes.values())]
+        along = np.arange(sizes[key]).reshape(shape)
+        into = into * len(key.domain) + along
+        outside = outside | (along >= len(key.domain))
+    places = np.where(outside, size, into)
+    every: Places = np.broadcast_to(places, tuple(sizes.values())).astype(np.int32).reshape(-1)
+    return every
