@@ -129,6 +129,7 @@ class TableRelease:
         unreliable: A released number is unreliable if the half-width of its 95 % interval is more than this part of it.
         unreliable_cells: The treatment of unreliable numbers.
         formats: The formats of the files, at least one.
+        rounding: Published whole numbers are multiples of it, and the ends of their intervals are rounded outwards.
         adjusted: Whether tables have adjusted numbers, which add up, beside the released ones.
     """
 
@@ -141,6 +142,7 @@ class TableRelease:
     unreliable_cells: UnreliableCells = UnreliableCells.MARK
     formats: tuple[FileFormat, ...] = (FileFormat.CSV,)
     adjusted: bool = False
+    rounding: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", tuple(self.tables))
@@ -153,6 +155,10 @@ class TableRelease:
         object.__setattr__(self, "unreliable_cells", treatment)
         formats = tuple(dict.fromkeys(_one_of(FileFormat, one, "formats") for one in self.formats))
         object.__setattr__(self, "formats", formats)
+        if not isinstance(self.rounding, int) or isinstance(self.rounding, bool) or self.rounding < 1:
+            raise InvalidParameter(f"rounding is {self.rounding!r}; it must be a whole number of at least 1.")
+        if self.adjusted and self.rounding > 1:
+            raise InvalidParameter("Rounded numbers do not add up. Leave out rounding, or leave out adjusted.")
         if not formats:
             raise InvalidParameter('formats is empty; give at least one, such as "csv".')
         if not isinstance(self.title, str) or not self.title.strip() or not self.title.isprintable():
@@ -204,6 +210,7 @@ class TableRelease:
             "unreliable_cells",
             "formats",
             "adjusted",
+            "rounding",
             "tables",
         )
         sections = document.section("tables")
@@ -217,6 +224,7 @@ class TableRelease:
             "unreliable": document.number("unreliable", USUAL_UNRELIABLE, example="0.5"),
             "unreliable_cells": document.text("unreliable_cells", UnreliableCells.MARK.value, example="mark"),
             "adjusted": document.boolean("adjusted", False),
+            "rounding": document.integer("rounding", 1, example=10),
             "formats": document.items("formats") if document.has("formats") else (FileFormat.CSV,),
             "delta": document.number("delta", example="1e-7") if document.has("delta") else None,
         }

@@ -27,6 +27,7 @@ from lapwing.session import access_of
 from lapwing.tabulation.adjusted_columns import AdjustedTable, adjusted_tables
 from lapwing.tabulation.declaration import FileFormat, TableRelease, UnreliableCells
 from lapwing.tabulation.planning import PlannedTable, ReleasePlan, divided, plan_release
+from lapwing.tabulation.rounding import rounded
 from lapwing.tabulation.signing import SigningKey
 
 if TYPE_CHECKING:
@@ -77,7 +78,10 @@ class ReleasedTables:
 
     def arrow(self, place: int) -> "pa.Table":
         """Return one table with the ends of its 95 % intervals, a mark for unreliable numbers, and adjusted numbers."""
-        rows = marked(self.tables[place].answer, self.release)
+        answer = self.tables[place].answer
+        rows = marked(answer, self.release)
+        if self.release.rounding > 1:
+            rows = rounded(rows, answer.interval(CONFIDENCE), self.release.rounding)
         return self.adjusted[place].beside(rows, self.release) if self.adjusted else rows
 
     def write(self, folder: str | Path, *, signing_key: SigningKey | None = None) -> Path:
@@ -123,6 +127,7 @@ class ReleasedTables:
             "objective": self.release.objective.value,
             "unreliable": written(exact(self.release.unreliable, "unreliable")),
             "unreliable_cells": self.release.unreliable_cells.value,
+            **({"rounding": self.release.rounding} if self.release.rounding > 1 else {}),
             "ledger_entries": entries,
         }
 
