@@ -9,9 +9,11 @@ import codecs
 import csv
 import io
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, TextIO, cast, final
 
@@ -263,8 +265,11 @@ def first_line_says(path: Path, encoding: str | None = None) -> TextFormat:
     return replace(written, delimiter=best)
 
 
-def seems_encoded(path: Path) -> str:
-    """Return the encoding that a file seems to have, for a curator's eyes: all of it is read, so that any row decides.
+def seems_encoded(path: Path, most: int | None = None) -> str:
+    """Return the encoding that a file seems to have, for a curator's eyes: any row that is read decides.
+
+    Args:
+        most: How many Mi characters are read; None for all.
 
     Raises:
         OSError: If it cannot be read.
@@ -272,8 +277,7 @@ def seems_encoded(path: Path) -> str:
     found = first_line_says(path).encoding
     try:
         with opened(path, TextFormat(encoding=found)) as file:
-            while file.read(_CHUNK):
-                pass
+            deque(islice(iter(lambda: file.read(_CHUNK), ""), most), maxlen=0)
     except UnicodeError:
         return "windows-1252"
     return found

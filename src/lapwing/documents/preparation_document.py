@@ -26,9 +26,13 @@ class ColumnDocument(TypedDict):
 
 
 class FileColumnsDocument(TypedDict):
-    """The columns of a file. If it has not `declared` their types, these are read off its first rows, and private."""
+    """The columns of a file. If it has not `declared` their types, these are read off its first rows, and private.
+
+    So is the `encoding` that a draft takes for a text; it is null for other files.
+    """
 
     declared: bool
+    encoding: str | None
     columns: list[ColumnDocument]
 
 

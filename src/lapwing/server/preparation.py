@@ -8,7 +8,7 @@ memory and time that a question may; the audit log says who looked at which data
 
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,8 +19,8 @@ from lapwing.catalog.draft import Draft, draft
 from lapwing.catalog.file_columns import FileColumn, found_text, read_columns
 from lapwing.catalog.guessed_writing import Writing, guessed_writing
 from lapwing.catalog.model import Catalog
-from lapwing.catalog.source_names import DATA, ending, holds_no_types
-from lapwing.catalog.text_files import TextFormat
+from lapwing.catalog.source_names import DATA, ending, holds_no_types, is_text
+from lapwing.catalog.text_files import TextFormat, seems_encoded
 from lapwing.catalog.toml import dumps
 from lapwing.documents.check_document import as_document, findings
 from lapwing.documents.preparation_document import (
@@ -39,6 +39,8 @@ from lapwing.server.registration import SUFFIX, DatasetRegistry, path_inside
 from lapwing.server.store import ServiceStore
 
 MOST_FILES: Final = 1000
+LOOKED_AT: Final = 64
+"""Mi characters of a text that are looked at for its encoding."""
 
 
 @final
@@ -94,10 +96,12 @@ class DatasetPreparation:
         """
         path = self._path(folder, file)
         untyped = holds_no_types(path)
-        text = found_text(path)
+        encoding = _encoding(path)
+        text = found_text(path, encoding=encoding)
         guess = guessed_writing(path, text) if untyped else Writing(types={}, ways={}, codes={}, words={})
         columns = read_columns(path, guess.types, text)
-        return {"declared": not untyped, "columns": [_column(column, guess) for column in columns]}
+        offered = [_column(column, guess) for column in columns]
+        return {"declared": not untyped, "encoding": encoding, "columns": offered}
 
     def drafted(self, folder: str | None, file: str, stated: Stated) -> CatalogDraft:
         """Return a draft of a catalog, with notes on what to look at.
@@ -108,7 +112,7 @@ class DatasetPreparation:
             DataFault: If the data cannot be read.
         """
         path, base = self._path(folder, file), self._registry.base(folder)
-        untyped, text = holds_no_types(path), found_text(path)
+        untyped, text = holds_no_types(path), found_text(path, encoding=_encoding(path))
 
         def drafted(stated: Stated) -> CatalogDraft:
             return _drafted(path, base, stated, text, untyped=untyped)
@@ -152,6 +156,13 @@ class DatasetPreparation:
 
     def _path(self, folder: str | None, file: str) -> Path:
         return path_inside("file", file, self._registry.base(folder), self._registry.folders, endings=DATA)
+
+
+def _encoding(path: Path) -> str | None:
+    """Return the encoding that a text seems to have, by its beginning: a draft names it, for a curator to judge."""
+    with suppress(OSError):  # whoever reads its first line says what is wrong
+        return seems_encoded(path, most=LOOKED_AT) if is_text(path) else None
+    return None
 
 
 def _drafted(path: Path, base: Path, stated: Stated, text: TextFormat | None, *, untyped: bool) -> CatalogDraft:

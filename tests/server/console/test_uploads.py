@@ -75,6 +75,27 @@ def test_an_upload_leads_to_what_was_found(registry: World, data: Path) -> None:
     assert "This data would be accepted" in checked.text
 
 
+def test_a_file_as_excel_writes_it_in_germany_is_drafted_as_the_form_proposes(registry: World) -> None:
+    """The form proposed "decimal" without a step and refused it, and ends of ranges that looked like the file's."""
+    carol = visitor(registry, "carol")
+    rows = "Nr;Straße;Tag;Preis\n1;Süd;31.12.2023;1,50\n2;Nord;01.02.2024;12,25\n"
+    found = upload(carol, "besuche.csv", rows.encode("cp1252"))
+    assert "Lapwing reads it as windows-1252" in found.text
+    fields = found.form("/register/file").fields
+    assert (fields["column-1"], fields["type-3"], fields["format-2"]) == ("Straße", "decimal:0.01", "%d.%m.%Y")
+    ends = {"lower-2": "01.01.2023", "upper-2": "2024-12-31", "lower-3": "0,5", "upper-3": "20"}
+    refused = carol.submit(found, "/register/file", unit="Nr", rows="1", **{**ends, "lower-2": "32.01.2023"})
+    assert (refused.status, faults(refused).fields[0]["name"]) == (422, "lower-2")
+    assert "tables." not in refused.text
+    drafted = carol.submit(found, "/register/file", unit="Nr", rows="1", **ends)
+    catalog = drafted.form("/console/register").fields["catalog"]
+    assert 'encoding = "windows-1252"' in catalog
+    assert "lower = 2023-01-01, upper = 2024-12-31" in catalog
+    assert "lower = 0.5, upper = 20, step = 0.01" in catalog
+    checked = carol.post("/console/register/check", drafted.form("/console/register").fields)
+    assert "This data would be accepted" in checked.text
+
+
 @pytest.mark.long
 def test_a_refused_file_is_said_at_the_field(registry: World, data: Path) -> None:
     carol = visitor(registry, "carol")

@@ -10,6 +10,7 @@ import os
 import resource
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TextIO, final
 
@@ -109,16 +110,21 @@ class _Lines:
 
 
 def _text(path: Path, columns: int, inside: int) -> tuple[int, int]:
+    """Read a text in the encoding of its first line, and what is not in that one as Excel writes in Western Europe."""
+    for encoding in (None, "windows-1252"):
+        with suppress(UnicodeError):
+            return _text_in(path, columns, inside, encoding)
+    raise FileRefused("encoding", "The file is neither in UTF-8 nor in windows-1252. In Excel, save it as “CSV UTF-8”.")
+
+
+def _text_in(path: Path, columns: int, inside: int, encoding: str | None) -> tuple[int, int]:
     kind = ending(path)
     lines = None
     try:
-        written = first_line_says(path)
+        written = first_line_says(path, encoding)
         with opened(path, written) as text:
             lines = _Lines(text, inside)
             return _rows(lines, written, columns)
-    except UnicodeError:
-        where = f" near line {lines.number + 1:,}" if lines is not None else ""
-        raise FileRefused("encoding", f"The file is not in UTF-8{where}. In Excel, save it as “CSV UTF-8”.") from None
     except csv.Error:
         near = lines.number if lines is not None else 1
         raise FileRefused(

@@ -53,6 +53,7 @@ async def upload(visit: PageRequest) -> Response:
         found["columns"],
         declared=found["declared"],
         typed=typed,
+        encoding=found["encoding"],
         uploaded=stored,
     )
 
@@ -65,7 +66,9 @@ async def show_columns(visit: PageRequest) -> Response:
     except ApiRefusal as refusal:
         return await show(visit, refusal.document)
     typed = proposed(found["columns"])
-    return _columns(visit, folder, file, found["columns"], declared=found["declared"], typed=typed)
+    return _columns(
+        visit, folder, file, found["columns"], declared=found["declared"], typed=typed, encoding=found["encoding"]
+    )
 
 
 async def draft(visit: PageRequest) -> Response:
@@ -76,8 +79,9 @@ async def draft(visit: PageRequest) -> Response:
     except ApiRefusal as refusal:
         folder, file = form.get("folder", ""), form.get("file", "")
         found = await _read(visit, folder, file)
-        columns, declared = found["columns"], found["declared"]
-        return _columns(visit, folder, file, columns, declared=declared, refused=in_form(form, refusal.document))
+        columns, declared, encoding = found["columns"], found["declared"], found["encoding"]
+        refused = in_form(form, refusal.document)
+        return _columns(visit, folder, file, columns, declared=declared, encoding=encoding, refused=refused)
     return _catalog(visit, made["catalog"], notes=made["notes"])
 
 
@@ -126,6 +130,7 @@ def _columns(
     columns: Any,
     *,
     declared: bool,
+    encoding: str | None,
     refused: Problem | None = None,
     typed: Mapping[str, str] | None = None,
     uploaded: Any = None,
@@ -137,6 +142,7 @@ def _columns(
         file=file,
         columns=columns,
         declared=declared,
+        encoding=encoding,
         types=TYPES,
         stored=("other", *TEXTS, *READING),
         typed=visit.form if typed is None else typed,

@@ -2,8 +2,11 @@
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from typing import Any, Final
 
+from lapwing.catalog import spelling
 from lapwing.server.console.acting import number_of, renamed
 from lapwing.server.problems import Problem
 
@@ -33,7 +36,7 @@ def draft_of(form: Mapping[str, str]) -> dict[str, Any]:
         "people": _whole(said.get("people", "")),
         "types": {name: said[f"type-{place}"] for name, place in _columns(form) if said.get(f"type-{place}")},
         "bounds": {
-            name: [said.get(f"lower-{place}", ""), said.get(f"upper-{place}", "")]
+            name: [_bound(form, "lower", place), _bound(form, "upper", place)]
             for name, place in _columns(form)
             if said.get(f"lower-{place}") or said.get(f"upper-{place}")
         },
@@ -64,7 +67,8 @@ def in_form(form: Mapping[str, str], refused: Problem) -> Problem:
         if rest == name or rest.startswith(f"{name}."):
             option = rest[len(name) + 1 :].partition(".")[0] or READING[0]
             words = {"bounds": "upper" if option == "1" else "lower", "types": "type", "reading": option}
-            return {**refused, "field": f"{words.get(key, key)}-{place}"}
+            _, _, detail = refused["detail"].rpartition(f".columns.{spelling.key(name)}.")
+            return {**refused, "field": f"{words.get(key, key)}-{place}", "detail": detail}
     return refused
 
 
@@ -79,6 +83,20 @@ def proposed(columns: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         for place, column in enumerate(columns)
         for key, said in column["reading"].items()
     }
+
+
+def _bound(form: Mapping[str, str], end: str, place: str) -> str:
+    """Return an end of a range, and a date as a catalog writes it where it is typed as the file writes dates.
+
+    >>> form = {"format-2": "%d.%m.%Y", "lower-2": "31.12.2024", "upper-2": "2024-12-31"}
+    >>> _bound(form, "lower", "2"), _bound(form, "upper", "2")
+    ('2024-12-31', '2024-12-31')
+    """
+    text = form.get(f"{end}-{place}", "").strip()
+    with suppress(ValueError):  # one that is no moment in the file's way is left for the service to read
+        moment = datetime.strptime(text, form.get(f"format-{place}", "").strip() or "never")
+        return str(moment.date() if form.get(f"type-{place}") != "timestamp" else moment)
+    return text
 
 
 def _reading(form: Mapping[str, str], place: str) -> dict[str, Any]:
