@@ -29,7 +29,7 @@ from lapwing.tabulation.consistency import AdjustedGroup, Number
 CONFIDENCE: Final = 0.95
 MOST_SIMULATIONS: Final = 20
 FEWEST_SIMULATIONS: Final = 3
-CELLS: Final = 4_000_000
+CELLS: Final = 400_000
 """Of all simulations together, about."""
 
 
