@@ -59,6 +59,7 @@ def test_a_file_is_a_value() -> None:
             ('by = [[], ["plan"], ["plan", "size"]]', "by = []", "tables.visits.by: is empty"),
             ('from = "visits"', "", "tables.visits.from: missing"),
             ("[tables.size]", "[tables.size", "not TOML"),
+            ("importance = 2", "importance = 1e-55", "tables.visits: importance must be at least"),
             ('query = "SELECT', 'by = []\nquery = "SELECT', 'tables.size: unknown "by"'),
             ("assumed_cell = 100", "error = 3\nimportance = 2", "has a wanted error and"),
         ],

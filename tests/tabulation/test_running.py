@@ -163,6 +163,46 @@ def test_tables_of_other_numbers_are_written(small: Session, tmp_path: Path) -> 
     assert not run_release(small, TableRelease(title="t", epsilon=1, tables=(tables[2],))).plan.is_optimal
 
 
+def manifest_of(session: Session, release: TableRelease, folder: Path) -> Any:
+    return json.loads(run_release(session, release).write(folder).read_text())
+
+
+def test_the_manifest_has_the_loss_of_what_was_released(tmp_path: Path) -> None:
+    """Of numbers that were bought before, too, and of all that they were sharpened by."""
+    one = replace(RELEASE, epsilon=Fraction(1, 10), tables=COUNTS[:1])
+    with opened(tmp_path, ROWS) as session:
+        session.sql(COUNTS[0].query, epsilon=Fraction(1, 5))
+        session.sql(COUNTS[0].query, epsilon=Fraction(1, 2))  # which pays the difference
+        spent = session.budget().spent
+        assert spent.amount < session.price(0.2).amount + session.price(0.5).amount
+        document = manifest_of(session, one, tmp_path / "sharpened")
+        assert session.budget().spent == spent
+        assert document["cost"] == spent.to_record()
+        assert 0.5 <= float(document["epsilon"]) < 0.55
+        session.sql(COUNTS[0].query, epsilon=20)  # afresh: its noise is too small to be merged
+        (*_, last) = session.history()
+        document = manifest_of(session, one, tmp_path / "afresh")
+        assert document["cost"] == last.loss.to_record()
+        assert 19.9 < float(document["epsilon"]) < 20.1
+
+
+def test_the_manifest_has_the_delta_of_private_keys(tmp_path: Path) -> None:
+    query = "SELECT code, COUNT(*) AS n FROM visits GROUP BY code"
+    with opened(tmp_path, ROWS, budget="epsilon = 100\ndelta = 1e-3\ndelta_keys = 5e-4") as session:
+        release = TableRelease(title="t", epsilon=1, delta=1e-5, tables=(ReleaseTable(name="c", query=query),))
+        document = manifest_of(session, release, tmp_path / "out")
+        (charge,) = session.history()
+        assert charge.delta > 0
+        assert document["delta"] == 5e-4 + float(charge.delta)
+
+
+def test_a_name_of_a_mark_is_refused_before_the_charge(small: Session) -> None:
+    query = "SELECT COUNT(*) AS n, SUM(age) AS N_unreliable FROM visits"
+    with pytest.raises(InvalidParameter, match="the name of the mark"):
+        run_release(small, replace(RELEASE, tables=(ReleaseTable(name="x", query=query),)))
+    assert not small.history()
+
+
 def keys(folder: Path, name: str) -> tuple[Path, Path]:
     key = Ed25519PrivateKey.generate()
     private, public = folder / f"{name}.key", folder / f"{name}.pub"
@@ -190,8 +230,10 @@ def test_files_can_be_checked(small: Session, tmp_path: Path) -> None:
     for wrong in (public, tmp_path / "nowhere"):
         with pytest.raises(InvalidParameter, match="no Ed25519 private key"):
             SigningKey.from_file(wrong)
-    with pytest.raises(InvalidParameter, match="not the manifest"):
-        faults_of(public)
+    for content in ("{}", '{"tables": [{"files": [{"file": 1, "sha256": 1}]}]}', "[" * 100_000):
+        public.write_text(content)
+        with pytest.raises(InvalidParameter, match="not the manifest"):
+            faults_of(public)
 
 
 FILE = """

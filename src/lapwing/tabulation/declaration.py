@@ -27,6 +27,8 @@ from lapwing.privacy.amounts import Number, positive
 
 Choice = TypeVar("Choice", bound=StrEnum)
 USUAL_UNRELIABLE: Final = Fraction(1, 2)
+SMALLEST: Final = Fraction(1, 10**50)
+"""The least importance, wanted error, or size of a cell."""
 
 
 class Objective(StrEnum):
@@ -84,6 +86,8 @@ class ReleaseTable:
         for key in ("importance", "error", "assumed_cell"):
             if (value := getattr(self, key)) is not None:
                 object.__setattr__(self, key, positive(value, key))
+                if getattr(self, key) < SMALLEST:  # whose square is no float
+                    raise InvalidParameter(f"{key} must be at least {float(SMALLEST)}.")
 
     @classmethod
     def margins(

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MEASURES: Final = (PureDP.kind, GaussianDP.kind, ZeroConcentratedDP.kind)
 FACTORS: Final = (Fraction(1, 2), Fraction(2))
 """Of the cost: what else the plan shows."""
+UNRELIABLE: Final = "_unreliable"
+"""The end of the name of a column that marks unreliable numbers."""
 HalfWidths = tuple[tuple[float | None, ...], ...]
 
 
@@ -190,6 +192,12 @@ def _plans(session: "Session", release: TableRelease) -> list[Plan]:
                 f"The table {table.name!r} is computed from other results, or needs bounds that must be bought first. "
                 "Write it as one query over tables whose bounds the catalog declares."
             )
+        names = {output.name.casefold() for output in plan.outputs}
+        if taken := next((name for name in _noisy(plan) if f"{name}{UNRELIABLE}".casefold() in names), None):
+            raise InvalidParameter(
+                f"The table {table.name!r} has a column {taken + UNRELIABLE!r}, which is the name of the mark of "
+                f"unreliable numbers in {taken!r}. Rename one."
+            )
         if plan.question in [other.question for other in plans]:
             raise InvalidParameter(f"The table {table.name!r} asks what a table before it asks; leave one of them out.")
         plans.append(plan)
@@ -232,10 +240,15 @@ def _planned(
 
 def _half_widths(plan: Plan, terms: Sequence[NoisyMeasure], assumed: Fraction | None) -> dict[str, float | None]:
     """Return the half-width of each noisy column, by name."""
-    noisy = {output.name for output in plan.outputs if measures_of(output.value)}
+    noisy = _noisy(plan)
     count = None if assumed is None else max(1, int(assumed))
     columns = column_previews(plan, terms, measure_names(plan), count)
     return {column.name: column.half_width for column in columns if column.name in noisy}
+
+
+def _noisy(plan: Plan) -> list[str]:
+    """Return the names of the columns with noise."""
+    return [output.name for output in plan.outputs if measures_of(output.value)]
 
 
 def _alternative(

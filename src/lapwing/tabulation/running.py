@@ -14,19 +14,23 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 import lapwing.tabulation
 from lapwing.errors import InvalidParameter
+from lapwing.mechanisms.combined_noise import CombinedNoise
+from lapwing.mechanisms.merged_gaussian import MergedGaussian
 from lapwing.privacy.amounts import exact, written
+from lapwing.privacy.measures import Loss
 from lapwing.release.answering import answer_all
 from lapwing.release.request import Request
 from lapwing.session import access_of
 from lapwing.tabulation.adjusted_columns import AdjustedTable, adjusted_tables
 from lapwing.tabulation.declaration import FileFormat, TableRelease, UnreliableCells
-from lapwing.tabulation.planning import PlannedTable, ReleasePlan, divided, plan_release
+from lapwing.tabulation.planning import UNRELIABLE, PlannedTable, ReleasePlan, divided, plan_release
 from lapwing.tabulation.rounding import rounded
 from lapwing.tabulation.signing import SigningKey
 
@@ -61,11 +65,16 @@ class ReleasedTables:
 
     Args:
         adjusted: Of each table the numbers that add up, if the release has them.
+        paid: All charges for their numbers. It is more than the plan's cost if numbers were bought before, with less
+            noise.
+        delta: Of the tables with private keys.
     """
 
     release: TableRelease
     plan: ReleasePlan
     tables: tuple[ReleasedTable, ...]
+    paid: Loss
+    delta: Fraction
     dataset: str
     catalog_digest: str
     neighbouring: str
@@ -113,6 +122,8 @@ class ReleasedTables:
     def _facts(self) -> dict[str, Any]:
         """Return the facts of the release, without times: a second run writes the same."""
         entries = sorted({entry for table in self.tables for entry in table.answer.entries})
+        as_planned = self.paid.amount <= self.plan.cost.amount
+        more = self.release.epsilon if as_planned else self.paid.to_epsilon(delta=self.plan.delta)
         return {
             "title": self.release.title,
             "lapwing": lapwing.__version__,
@@ -121,9 +132,9 @@ class ReleasedTables:
             "unit": self.plan.unit,
             "neighbouring": self.neighbouring,
             "measure": self.plan.measure,
-            "epsilon": written(exact(self.release.epsilon, "epsilon")),
-            "delta": self.plan.delta,
-            "cost": self.plan.cost.to_record(),
+            "epsilon": written(exact(more, "epsilon")),
+            "delta": self.plan.delta + float(self.delta),
+            "cost": self.paid.to_record(),
             "objective": self.release.objective.value,
             "unreliable": written(exact(self.release.unreliable, "unreliable")),
             "unreliable_cells": self.release.unreliable_cells.value,
@@ -149,17 +160,41 @@ def run_release(session: "Session", release: TableRelease) -> ReleasedTables:
         for table, bound, quote in zip(release.tables, plans, offer.quotes, strict=True)
     ]
     answers = answer_all(requests, access_of(session))
+    paid, delta = _charges(session, answers)
     return ReleasedTables(
         release=release,
         plan=plan,
         tables=tuple(
             ReleasedTable(planned=planned, answer=answer) for planned, answer in zip(plan.tables, answers, strict=True)
         ),
+        paid=paid,
+        delta=delta,
         dataset=session.dataset,
         catalog_digest=session.catalog.digest,
         neighbouring=session.catalog.budget.neighbouring,
         adjusted=tuple(adjusted_tables(answers, offer)) if release.adjusted else (),
     )
+
+
+def _charges(session: "Session", answers: Sequence["Answer"]) -> tuple[Loss, Fraction]:
+    """Return all that was charged for the numbers of some answers, and their delta.
+
+    A number that was sharpened is computed from numbers of earlier charges for the same question. So these count, too.
+    """
+    entries, history = {entry for answer in answers for entry in answer.entries}, session.history()
+    sharpened = {entry for answer in answers if _is_sharpened(answer) for entry in answer.entries}
+    last = {(row.question, row.version): row.sequence for row in history if row.sequence in sharpened}
+    before = {row.sequence for row in history if row.sequence <= last.get((row.question, row.version), -1)}
+    paid = [row for row in history if row.sequence in entries | before]
+    amounts = sum((row.loss.amount for row in paid), Fraction(0))
+    return paid[0].loss.from_amount(amounts), sum((row.delta for row in paid), Fraction(0))
+
+
+def _is_sharpened(answer: "Answer") -> bool:
+    """Tell whether some number of an answer is the mean of several that were bought one after the other."""
+    laws = list(answer.mechanisms.values())
+    parts = [part for law in laws if isinstance(law, CombinedNoise) for part in law.laws]
+    return any(isinstance(law, MergedGaussian) for law in (*laws, *parts))
 
 
 def _label(release: TableRelease, name: str) -> str:
@@ -186,7 +221,7 @@ def marked(answer: "Answer", release: TableRelease) -> "pa.Table":
         half = pc.divide(pc.subtract(high_end, low_end), 2.0)
         reliable = pc.less_equal(half, pc.multiply(pc.abs(number), float(release.unreliable)))
         unreliable = pc.invert(pc.fill_null(reliable, False))
-        rows = rows.append_column(f"{name}_unreliable", unreliable)
+        rows = rows.append_column(f"{name}{UNRELIABLE}", unreliable)
         if release.unreliable_cells is UnreliableCells.LEAVE_OUT:
             for column in (name, *ends):
                 place, kind = rows.schema.get_field_index(column), rows.schema.field(column)

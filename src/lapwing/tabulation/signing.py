@@ -59,13 +59,15 @@ def faults_of(manifest: str | Path, public_key: str | Path | None = None) -> lis
     try:
         content = file.read_bytes()
         listed = [
-            (entry["file"], entry["sha256"]) for table in json.loads(content)["tables"] for entry in table["files"]
+            (Path(entry["file"]).name, entry["sha256"])
+            for table in json.loads(content)["tables"]
+            for entry in table["files"]
         ]
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         raise InvalidParameter(f"{file} is not the manifest of a release; give its manifest.json.") from None
     faults = [] if public_key is None else _faults_of_signature(file, content, public_key)
     for name, expected in listed:
-        one = file.parent / Path(name).name
+        one = file.parent / name
         if not one.is_file():
             faults.append(f"{name} is missing")
         elif sha256(one.read_bytes()).hexdigest() != expected:
