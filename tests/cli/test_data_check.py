@@ -36,11 +36,11 @@ day      not a date like 2024-12-31, counted as NULL: 1 value, like '03/05/2024'
 plan     not listed in the catalog, left out of GROUP BY: 1 value, like 'c' (1)
 messy    without a unit that can be read, and so for no question: 1 row
 
-max_rows_per_unit   rows left out   units that lose rows
-──────────────────────────────────────────────────────────────────────
-                1      2 (33.3 %)                      1
-                2      1 (16.7 %)                      1   as declared
-                3         0 (0 %)                      0
+max_rows_per_unit   rows left out   values of person that lose rows
+─────────────────────────────────────────────────────────────────────────────────
+                1      2 (33.3 %)                                 1
+                2      1 (16.7 %)                                 1   as declared
+                3         0 (0 %)                                 0
 
 private  Exact figures of the data, without noise: for the curator, not for publication. Do not copy
          a figure from here into the catalog unless it is known from elsewhere.

@@ -124,12 +124,12 @@ REFUSED = {
     "SELECT COUNT(*) FROM orders JOIN items ON tag = ok": "ON orders.ok = items.iok",
     "SELECT COUNT(*) FROM customer, orders": "Nothing says what rows of 'orders' are joined with",
     "SELECT COUNT(*) FROM orders, items WHERE tag = ok": "ON orders.ok = items.iok",
-    "SELECT COUNT(*) FROM items a JOIN items b ON a.tag = b.tag": "pairs rows of one unit",
-    "SELECT COUNT(*) FROM customer JOIN items ON ck = iok": "pairs rows of one unit",
+    "SELECT COUNT(*) FROM items a JOIN items b ON a.tag = b.tag": "pairs only rows of the same",
+    "SELECT COUNT(*) FROM customer JOIN items ON ck = iok": "pairs only rows of the same",
     "SELECT COUNT(*) FROM orders WHERE ok NOT IN (SELECT iok FROM items)": "NOT EXISTS",
-    "SELECT COUNT(*) FROM orders WHERE total IN (SELECT price FROM items)": "pairs rows of one unit",
+    "SELECT COUNT(*) FROM orders WHERE total IN (SELECT price FROM items)": "pairs only rows of the same",
     "SELECT COUNT(*) FROM orders WHERE NOT (total > 1 AND ok IN (SELECT iok FROM items))": "NOT EXISTS",
-    "SELECT COUNT(*) FROM orders WHERE total > 1 OR EXISTS (SELECT 1 FROM items WHERE tag = ok)": "rows of one unit",
+    "SELECT COUNT(*) FROM orders WHERE total > 1 OR EXISTS (SELECT 1 FROM items WHERE tag = ok)": "rows of the same",
     "SELECT COUNT(*) FROM customer WHERE EXISTS (SELECT 1 FROM orders, items WHERE ck = ock)": "Nothing says what rows",
     "SELECT MAX(n) FROM (SELECT o.ok, MAX(total) AS n FROM customer c JOIN orders o ON ck = ock GROUP BY o.kind)": (
         "'ok' is neither a key nor inside an aggregate"

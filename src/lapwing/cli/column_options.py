@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from lapwing.errors import InvalidParameter
+from lapwing.privacy.decimal_comma import with_point
 
 if TYPE_CHECKING:
     from lapwing.catalog.codebook import Codebook
@@ -158,7 +159,7 @@ def _bounds(text: str, rest: str, option: str = "--bounds") -> tuple[str, str]:
     middle = len(parts) // 2
     if len(parts) % 2 or not parts[0] or not parts[-1]:
         raise InvalidParameter(f"{option} {text[:80]!r} is not a pair; write {SHAPES[option]}.")
-    return ":".join(parts[:middle]), ":".join(parts[middle:])
+    return with_point(":".join(parts[:middle])), with_point(":".join(parts[middle:]))
 
 
 def _split(option: str, text: str, rest: str) -> list[str]:

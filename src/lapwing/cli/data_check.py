@@ -61,7 +61,8 @@ def _range(column: "ColumnCheck") -> str:
 
 
 def _limits(units: "UnitCheck", rows: int) -> "Table":
-    numbers = ("max_rows_per_unit", "rows left out", "units that lose rows")
+    whose = "units" if units.column is None else f"values of {units.column}"
+    numbers = ("max_rows_per_unit", "rows left out", f"{whose} that lose rows")
     table = new_table(*numbers, "", numbers=numbers)
     for most in units.choices():
         left_out, cut = units.beyond(most)

@@ -92,7 +92,8 @@ Bounds = Annotated[
     typer.Option("--bounds", metavar="COLUMN=LOWER:UPPER", help="DATA: public bounds, for SUM and AVG."),
 ]
 Keys = Annotated[
-    list[str] | None, typer.Option("--values", metavar="COLUMN=A,B,…", help="DATA: public keys, for GROUP BY.")
+    list[str] | None,
+    typer.Option("--values", metavar="COLUMN=A,B,…", help="DATA: public values, each a group of GROUP BY."),
 ]
 
 

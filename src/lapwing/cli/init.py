@@ -165,7 +165,7 @@ class ColumnOptions:
     ] = None
     values: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN=A,B,…", help="Public keys, for GROUP BY. Repeat for more columns."),
+        typer.Option(metavar="COLUMN=A,B,…", help="Public values, each a group of GROUP BY. Repeat for more columns."),
     ] = None
     max_length: Annotated[
         list[str] | None,
@@ -177,7 +177,7 @@ class ColumnOptions:
         list[str] | None,
         typer.Option(
             metavar="COLUMN=NAME",
-            help="One more key for all texts that are missing or not listed. Repeat for more columns.",
+            help="One more group, for all texts that are missing or not in --values. Repeat for more columns.",
         ),
     ] = None
 
@@ -618,10 +618,9 @@ def _refuse_without_types(source: Path, said: "InterviewAnswers") -> NoReturn:
     for name, odd in guess.words.items():
         complain(visible(f"Nearly all of {name} is {types[name]}, but it also has {' and '.join(odd)}."))
     raise InvalidParameter(
-        f"--types is missing: only Parquet files hold types, and {source.name} is none. Types must not come from the "
-        "rows, because one person's row could change them. Nothing was written. Add --types: the draft above, if you "
-        "find it right. A column that is not named is "
-        f"{'left out' if is_json(source) else 'text'}."
+        f"--types is missing: only Parquet files hold types, and {source.name} is not one. Types must not come from "
+        "the rows, because one person's row could change them. Nothing was written. Add --types: the draft above, if "
+        f"you find it right. A column that is not named is {'left out' if is_json(source) else 'text'}."
     )
 
 

@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 MOST_TEXT: Final = 200
 LEAST: Final = Fraction(1, 10**12)
 """Confidences nearer to 0 or 1 than this mean nothing to anybody."""
-FRACTION: Final = "a decimal or a fraction, like 0.5, 1e-6 or 1/3"
+FRACTION: Final = "a decimal or a fraction, like 0.95, 1e-6 or 1/3"
 
 
 def number(text: str) -> Fraction | None:
@@ -98,6 +98,13 @@ def part_of_one(option: str) -> Callable[[str], Fraction]:
 def between(option: str) -> Callable[[str], Fraction]:
     """Return a reader of numbers strictly between 0 and 1."""
     return reader(option, "above 0 and below 1", lambda value: LEAST <= value <= 1 - LEAST, percent=True)
+
+
+def quantity(option: str, least: str, most: int | None = None) -> Callable[[str], float]:
+    """Return a reader of a number of days, seconds or requests, from a least to a most one."""
+    kind = f"from {least} to {most}" if most is not None else f"{least} or more"
+    read = reader(option, kind, lambda value: Fraction(least) <= value and (most is None or value <= most))
+    return lambda text: float(read(str(text)))  # a default comes here as the number that it is
 
 
 def whole(option: str, least: int) -> Callable[[str], int]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, final
 import typer
 
 from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
-from lapwing.cli.options import ReportFormatName, above_zero, amount, between, examples, grouped, part_of_one
+from lapwing.cli.options import ReportFormatName, above_zero, amount, between, examples, grouped, part_of_one, quantity
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import written
@@ -285,7 +285,12 @@ def relay(
     listen: Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Where to listen.")] = "127.0.0.1:8480",
     folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the relay stores envelopes.")] = Path("relay"),
     rate: Annotated[
-        float, typer.Option(metavar="N", min=0, help="Requests per second from one address; 0 for no limit.")
+        float,
+        typer.Option(
+            metavar="N",
+            parser=quantity("--rate", "0"),
+            help="Requests per second from one address; 0 for no limit.",
+        ),
     ] = 20.0,
     tls_cert: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A certificate with its chain, in PEM form.")

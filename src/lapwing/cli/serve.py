@@ -20,7 +20,7 @@ from lapwing.catalog.several_files import named
 from lapwing.catalog.source_names import catalog_beside, ending
 from lapwing.cli.column_options import bounds_of, types_of, values_of
 from lapwing.cli.console import complain
-from lapwing.cli.options import DEFAULT_CATALOG, Unreadable, above_zero, amount, grouped, part_of_one
+from lapwing.cli.options import DEFAULT_CATALOG, Unreadable, above_zero, amount, grouped, part_of_one, quantity
 from lapwing.cli.serve_demo import CATALOG, HOSTS, DemoOptions, introduce
 from lapwing.errors import InvalidParameter
 
@@ -81,7 +81,8 @@ class StorageOptions:
         list[Path] | None,
         typer.Option(
             metavar="FOLDER",
-            help="Let curators register data sets from files in this folder; may be repeated.",
+            help="Let curators register data sets from files in this folder; may be repeated. With it, lapwing.toml is "
+            "served only if you name it.",
             show_default=False,
         ),
     ] = None
@@ -117,10 +118,18 @@ class LimitOptions:
 
     max_request: Annotated[int, typer.Option(metavar="BYTES", min=1024, help="The most bytes of a request.")] = 1 << 20
     request_time: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="The time for a request to arrive.")
+        float,
+        typer.Option(
+            metavar="SECONDS", parser=quantity("--request-time", "0.1"), help="The time for a request to arrive."
+        ),
     ] = 10.0
     answer_time: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="The time that a request waits for its result.")
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            parser=quantity("--answer-time", "0.1"),
+            help="The time that a request waits for its result.",
+        ),
     ] = 120.0
     threads: Annotated[
         int | None,
@@ -307,7 +316,9 @@ class ServedFileOptions:
     bounds: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN=LOWER:UPPER", help="With a file: public bounds.")
     ] = None
-    values: Annotated[list[str] | None, typer.Option(metavar="COLUMN=A,B,…", help="With a file: public keys.")] = None
+    values: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=A,B,…", help="With a file: the values for GROUP BY.")
+    ] = None
     unreadable: Unreadable = None
 
     def catalogs(self, paths: list[Path]) -> list[Path]:
@@ -351,6 +362,16 @@ class ServedFileOptions:
             )
 
 
+def unserved(folders: list[Path] | None) -> Path | None:
+    """Return the usual catalog if it is there: beside folders of data only the catalogs that are named are served."""
+    catalog = _usual()
+    return catalog if folders and catalog.exists() else None
+
+
+def _usual() -> Path:
+    return Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))
+
+
 @grouped
 def command(
     sources: Annotated[
@@ -373,7 +394,7 @@ def command(
     """Serve data sets over HTTP, with people, tokens and limits under one budget for each."""
     try:
         from lapwing.server import listener  # here: all of these need the extra `server`
-        from lapwing.server.log import open_log
+        from lapwing.server.log import log, open_log
         from lapwing.server.workers import ProcessConfig
     except ModuleNotFoundError as missing:
         raise InvalidParameter(
@@ -409,11 +430,13 @@ def command(
     if demo.demo:
         _serve_demo(demo, settings, endpoint, reports)
         return
-    usual = [] if foundation.data else [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]
-    catalogs = protection.catalogs(sources or usual)
+    catalogs = protection.catalogs(sources or ([] if foundation.data else [_usual()]))
     reports.require_served(foundation.workers)
     config = ProcessConfig(catalogs=tuple(catalogs), people=foundation.people, settings=settings, endpoint=endpoint)
     open_log()
+    if not sources and (left := unserved(foundation.data)):
+        _say(f"{left} is not served, because --data is given. To serve it, too: `lapwing serve {left} --data …`.")
+        log("catalog not served", catalog=str(left))
     try:
         _serve(config, foundation.workers, reports)
     except KeyboardInterrupt:  # uvicorn raises it again when all is closed
@@ -506,7 +529,7 @@ def _say_where(service: "Service", endpoint: "Endpoint") -> None:
         _say(f"{curator} is the curator; the people are in {service.store.name}")
         log("curator made", person=curator)
     names = [served.name for served in service.datasets.everything()]
-    _say(f"Serving {', '.join(names)} at {endpoint.callers_address}")
+    _say(f"Serving {', '.join(names) or 'no data set yet'} at {endpoint.callers_address}")
     if endpoint.callers_address == UNSAID:
         _say("Give the public address by --public-url; without it, the pages cannot show where to send tokens.")
     else:

@@ -13,7 +13,7 @@ import typer
 from lapwing.cli.console import note
 from lapwing.cli.local.estimate import read_task
 from lapwing.cli.local.task_options import lines_of
-from lapwing.cli.options import amount, part_of_one
+from lapwing.cli.options import amount, part_of_one, quantity
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -58,7 +58,12 @@ def collect(
         int, typer.Option(metavar="COUNT", help="With --delta: how many reports of a batch may be forged.")
     ] = 0,
     rate: Annotated[
-        float, typer.Option(metavar="N", min=0, help="Requests a second of one address; 0 for no limit.")
+        float,
+        typer.Option(
+            metavar="N",
+            parser=quantity("--rate", "0"),
+            help="Requests per second from one address; 0 for no limit.",
+        ),
     ] = 20.0,
     tls_cert: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A certificate with its chain, in PEM form.")

@@ -24,7 +24,13 @@ EXAMPLE: Final = "\n".join(
 def command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Your name.", show_default=False)],
     hours: Annotated[
-        float, typer.Option("--hours", metavar="HOURS", min=0.01, max=8784, help="How many hours the token is valid.")
+        float,
+        typer.Option(
+            "--hours",
+            metavar="HOURS",
+            parser=options.quantity("--hours", "0.01", 8784),
+            help="How many hours the token is valid, at most 8784.",
+        ),
     ] = 12,
     scope: Annotated[
         list[ScopeOption] | None,

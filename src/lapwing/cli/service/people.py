@@ -95,7 +95,13 @@ def invite(
         options.amount(share_of_budget, "With --dataset: the part of the budget that a new person may spend."),
     ] = None,
     days: Annotated[
-        float, typer.Option("--days", metavar="DAYS", min=0.001, max=30, help="How many days the link works.")
+        float,
+        typer.Option(
+            "--days",
+            metavar="DAYS",
+            parser=options.quantity("--days", "0.001", 30),
+            help="How many days the link works, at most 30.",
+        ),
     ] = 7,
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,

@@ -79,7 +79,13 @@ def create(
         typer.Option("--label", metavar="TEXT", help="A name, such as the program that uses it.", show_default=False),
     ] = "",
     days: Annotated[
-        float, typer.Option("--days", metavar="DAYS", min=0.001, max=366, help="How many days the token is valid.")
+        float,
+        typer.Option(
+            "--days",
+            metavar="DAYS",
+            parser=options.quantity("--days", "0.001", 366),
+            help="How many days the token is valid, at most 366.",
+        ),
     ] = 30,
     scope: Annotated[
         list[ScopeOption] | None,

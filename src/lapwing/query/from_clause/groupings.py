@@ -112,9 +112,9 @@ def _groups(select: exp.Select, selection: FilteredRows, rows: RowScope, catalog
         raise rows.refusal(
             select.args.get("group") or select,
             RefusalCause.MIXES_UNITS,
-            "A subquery that aggregates over the rows of different units is not supported",
-            "Ask for it by itself, and write what it shows into this query. For a number of each unit, "
-            + (f"group by the unit too: GROUP BY {unit}." if unit else "group by a key that the catalog links."),
+            f"A subquery that aggregates over the rows of more than one {unit or 'privacy unit'} is not supported",
+            f"Ask for it by itself, and write what it shows into this query. For a number of each {unit or 'unit'}, "
+            + (f"group by it too: GROUP BY {unit}." if unit else "group by a key that the catalog links."),
         )
     return groups
 

@@ -368,8 +368,8 @@ def _select_inside(node: exp.Expression, name: str, scope: Scope) -> Input | Pub
             raise scope.nowhere.refusal(
                 node.args[clause],
                 RefusalCause.MIXES_UNITS,
-                f"{clause.upper()} in a subquery would choose among the rows of different units",
-                "Leave it out, or rank within the unit: ROW_NUMBER() OVER (PARTITION BY unit ORDER BY …).",
+                f"{clause.upper()} in a subquery would choose among the rows of more than one privacy unit",
+                "Leave it out, or rank the rows of each unit: ROW_NUMBER() OVER (PARTITION BY its column ORDER BY …).",
             )
     scope.nowhere.only(node, *_CLAUSES)
     first, inner = _first(node, scope)
@@ -452,8 +452,9 @@ def _distinct(
     node: exp.Expression, input_: Input, shown: SelectList, rows: RowScope, name: str = "DISTINCT"
 ) -> tuple[Input, SelectList]:
     if shown.unit is None:
-        reason = f"{name} without the privacy unit would merge the rows of different units"
-        remedy = "Add the privacy unit to the SELECT list, or ask for COUNT(DISTINCT x)."
+        whose = rows.unit or "the privacy unit"
+        reason = f"{name} without {whose} would merge the rows of more than one {rows.unit or 'unit'}"
+        remedy = f"Add {whose} to the SELECT list, or ask for COUNT(DISTINCT x)."
         if any(join.args.get("side") == "LEFT" for join in node.args.get("joins") or ()):
             first = node.args["from_"].this.alias_or_name
             remedy = f"Show the unit of '{first}', which a LEFT JOIN leaves as it is, or ask for COUNT(DISTINCT x)."

@@ -40,9 +40,6 @@ from lapwing.query.relations.relation import FilteredRows, table_of
 from lapwing.query.relations.shared_join import kinds_of_units
 from lapwing.query.relations.unit_join import UnitJoin, UnitJoinKind
 
-TO_MEET: Final = (
-    "Or let rows of different units meet, and limit what each adds: COUNT(*, contribution_bounds_per_group => AUTO)."
-)
 MOST_NAMED: Final = 3
 """How many ways to join an error names at most."""
 
@@ -86,7 +83,13 @@ def not_of_one_unit(
 def _to_meet(kind: UnitJoinKind, input_: Input, other: Input) -> str:
     """Return the remedy that rows of different units meet, in an inner join of rows that are no units themselves."""
     alone = any(table_of(side.selection.relation).unit_is_row for side in (input_, other))
-    return f" {TO_MEET}" if kind == "inner" and not alone else ""
+    if kind != "inner" or alone:
+        return ""
+    whose = table_of(input_.selection.relation).unit_name
+    return (
+        f" Or let rows of more than one {whose} meet, and limit what each adds: "
+        "COUNT(*, contribution_bounds_per_group => AUTO)."
+    )
 
 
 def connects(input_: Input, other: Input, conditions: Sequence[exp.Expression], scope: Scope) -> bool:
@@ -107,7 +110,8 @@ def is_linked(pairs: Pairs, input_: Input, other: Input, scope: Scope) -> bool:
 
 def unlinked(input_: Input, other: Input, scope: Scope) -> tuple[str, str]:
     """Return why rows are not joined, and what to write."""
-    reason = "A join between protected rows pairs rows of one unit with each other"
+    whose = table_of(input_.selection.relation).unit_name
+    reason = f"A join between protected tables pairs only rows of the same {whose}"
     ours, theirs = (next(((s.name, s.unit) for s in side.sources if s.unit), None) for side in (input_, other))
     by_unit = [f"{'.'.join(ours)} = {'.'.join(theirs)}"] if ours is not None and theirs is not None else []
     columns = product(_naming(input_, scope).items(), _naming(other, scope).items())
@@ -116,8 +120,8 @@ def unlinked(input_: Input, other: Input, scope: Scope) -> tuple[str, str]:
     )
     ways = list(dict.fromkeys([*by_unit, *islice(linking, MOST_NAMED)]))
     if not ways:
-        return reason, "Show the privacy unit, or a key that the catalog links, on both sides."
-    return reason, f"Join ON {' or ON '.join(ways[:MOST_NAMED])}, with further conditions beside it."
+        return reason, f"Select and compare {whose} on both sides, or a key that the catalog links."
+    return reason, f"Join ON {' or ON '.join(ways[:MOST_NAMED])}, and add other conditions with AND."
 
 
 def _naming(input_: Input, scope: Scope) -> dict[str, Origin]:

@@ -142,14 +142,14 @@ def _window(node: exp.Window, written: WindowText, most: int, rows: RowScope) ->
     if not any(rows.is_unit(part) for part in written.partition):
         unit = rows.unit
         if isinstance(node.this, exp.Ntile):
-            reason = "NTILE would compare the rows of different units"
+            reason = f"NTILE would compare the rows of more than one {unit or 'privacy unit'}"
             remedy = "Ask for APPROX_QUANTILES(x, 4) first, then count by CASE WHEN x < … THEN 1 …."
             raise rows.refusal(node, RefusalCause.MIXES_UNITS, reason, remedy)
         raise rows.refusal(
             node,
             RefusalCause.MIXES_UNITS,
-            "A window over the rows of different units is not supported",
-            f"Write OVER (PARTITION BY {unit} …)." if unit else "The privacy unit is not at hand here.",
+            f"A window over the rows of more than one {unit or 'privacy unit'} is not supported",
+            f"Write OVER (PARTITION BY {unit} …)." if unit else "Select the privacy unit in the subquery, too.",
         )
     plain = replace(rows, mode="value")
     groups = {looked_at(part, rows) for part in written.partition if not rows.is_unit(part)}
