@@ -1,9 +1,11 @@
 """Who watches hears of the work around it, in steps, and of its end."""
 
+from io import StringIO
+
 import pytest
 
-from lapwing.cli.progress import BLANK, ProgressLine
-from lapwing.machine import progress
+from lapwing.cli.progress import BLANK, WAITS, ProgressLine, shown
+from lapwing.machine import progress, waiting
 
 
 class Heard:
@@ -100,3 +102,18 @@ def test_several_short_works_of_one_command_are_one_wait(monkeypatch: pytest.Mon
             line.show(what, 0.5)
         line.clear()
     assert terminal.written == f"{BLANK}Reading b …  50 %{BLANK}", "the third begins after a pause"
+
+
+def test_a_wait_is_said_to_whoever_listens(capsys: pytest.CaptureFixture[str]) -> None:
+    """On a terminal in the line of progress; else in one line that stays. Nobody else hears of it."""
+    waiting.say("workers")
+    with shown():  # what tests write to is no terminal
+        waiting.say("workers")
+        waiting.say(None)
+    assert capsys.readouterr().err == f"lapwing: {WAITS['workers']}.\n"
+    stream = StringIO()
+    line = ProgressLine(stream)
+    with waiting.heard(line.wait):
+        waiting.say("lost workers")
+        waiting.say(None)
+    assert stream.getvalue() == f"{BLANK}{WAITS['lost workers']} …{BLANK}"

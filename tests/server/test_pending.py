@@ -7,12 +7,15 @@ from collections import Counter
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import Any, get_args
 
 import pytest
 
 import lapwing as lw
+from lapwing.engines import DuckDB
 from lapwing.errors import Fault
+from lapwing.machine.waiting import WaitsFor, say
 from lapwing.server.job_runner import JobRunner
 from lapwing.server.jobs import SILENT, Job, JobStore
 from lapwing.server.store_places import open_store
@@ -338,3 +341,28 @@ def test_a_killed_service_says_what_became_of_each(tmp_path: Path) -> None:
         assert len(session.sql(question(29)["sql"], epsilon=0.01)) == 1
     assert max(charged.values()) == 1
     assert len(charged) <= 30 - uncharged
+
+
+def test_what_a_query_waits_for_is_told_before_its_charge(one: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers that are lost in the middle are not: a row might be why."""
+    prepare = DuckDB.prepare
+    for what in get_args(WaitsFor):
+        came, go_on = Event(), Event()
+
+        def waits(
+            self: DuckDB, *arguments: Any, what: WaitsFor = what, came: Event = came, go_on: Event = go_on
+        ) -> None:
+            say(what)
+            came.set()
+            assert go_on.wait(60)
+            say(None)
+            prepare(self, *arguments)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(DuckDB, "prepare", waits)
+            document = submitted(one, question(len(what)))
+            assert came.wait(60)
+            assert (found := seen(one, document))["status"] == "running"
+            assert found["waits_for"] == ("workers" if what == "workers" else None)
+            go_on.set()
+            assert ended(one, document)["waits_for"] is None

@@ -151,6 +151,41 @@ def test_a_worker_that_is_lost_changes_nothing(cluster_of_two: Standalone, tmp_p
     assert killed.wait(timeout=30) == -signal.SIGKILL
 
 
+WITHOUT = """
+    import sys
+    import lapwing as lw
+    from lapwing.engines.spark import cluster
+
+    cluster.BEFORE = 10.0
+    with lw.connect(sys.argv[1]) as session:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        try:
+            session.sql(sys.argv[2], epsilon=1)
+        except lw.Fault as fault:
+            print(fault.code, fault.charged, len(session.budget().history), flush=True)
+"""
+
+
+def test_a_cluster_without_workers_is_told_and_costs_nothing(cluster_of_two: Standalone, tmp_path: Path) -> None:
+    """The workers end after the data were accepted, and before a query: the charge would be lost if it came first."""
+    write(tmp_path, 2_000)
+    (tmp_path / "conf").mkdir()
+    settings = [f"{name} {value}\n" for name, value in SMALL.items() if not name.startswith("spark.sql.")]
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("".join(settings))
+    text = TEXT.format(engine="spark", cluster=f'cluster = "{cluster_of_two.master}"', most=5)
+    (tmp_path / "lapwing.toml").write_text(text)
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(tmp_path / "conf")}
+    command = [sys.executable, "-c", dedent(WITHOUT), str(tmp_path / "lapwing.toml"), QUESTION]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, env=environment, **pipes) as asking:  # type: ignore[call-overload]
+        assert asking.stdout.readline() == "ready\n"
+        for worker in cluster_of_two.workers:
+            os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait()
+        assert asking.communicate("\n", timeout=550)[0] == "fault False 0\n"
+
+
 def test_executors_write_nothing_of_values(cluster_of_two: Standalone, tmp_path: Path) -> None:
     """The planted fault: a cast that is not total, over a text that nobody may see."""
     (tmp_path / "trips").mkdir()

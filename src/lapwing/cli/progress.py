@@ -1,6 +1,7 @@
 """A line on standard error that says how far long work has come.
 
-It is for a person who waits: it appears only on a terminal and after a second, and goes when the work has ended.
+It is for a person who waits: it appears only on a terminal and after a second, and goes when the work has ended. A wait
+for workers of a cluster gets a line without a terminal, too.
 """
 
 import os
@@ -10,24 +11,37 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO, final
 
-from lapwing.machine import progress
+from lapwing.machine import progress, waiting
 
 PATIENCE: Final = 1.0
 """Seconds of work that need no explanation."""
 PAUSE: Final = 0.5
 """Seconds after which what begins is other work: one command may do several things, none of which takes a second."""
 REFRESH: Final = 0.1
+WAITS: Final = {
+    "workers": "Waiting for workers of the cluster",
+    "lost workers": "The cluster lost all workers; waiting for others",
+}
+"""The text for each wait."""
 BLANK: Final = "\r\x1b[K"
 
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Show the progress of all work inside, if a person reads standard error."""
+    """Show the progress of all work inside, if a person reads standard error, and what it waits for."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield
+        with waiting.heard(_say):
+            yield
         return
-    with progress.watched(ProgressLine(sys.stderr)):
+    line = ProgressLine(sys.stderr)
+    with progress.watched(line), waiting.heard(line.wait):
         yield
+
+
+def _say(what: waiting.WaitsFor | None) -> None:
+    """Write what is waited for, as a line of its own."""
+    if what is not None:
+        print(f"lapwing: {WAITS[what]}.", file=sys.stderr, flush=True)
 
 
 @final
@@ -54,6 +68,11 @@ class ProgressLine:
             return
         self._last = now
         self._stream.write(f"{BLANK}{_fitting(what)} … {100 * fraction:3.0f} %")
+        self._stream.flush()
+
+    def wait(self, what: waiting.WaitsFor | None) -> None:
+        """Write what is waited for, or leave the line as it was before."""
+        self._stream.write(BLANK if what is None else f"{BLANK}{WAITS[what]} …")
         self._stream.flush()
 
     def clear(self) -> None:

@@ -6,6 +6,7 @@ from fastapi import Query, Request, Response
 from typing_extensions import TypedDict
 
 from lapwing.errors import InvalidParameter, KeyConflict, NotAuthorised, QueryRefused
+from lapwing.machine.waiting import WaitsFor
 from lapwing.server.bodies import QueryBody
 from lapwing.server.execution import Ask
 from lapwing.server.jobs import Job, Status
@@ -31,6 +32,7 @@ class QueuedQuestion(TypedDict):
     status: Status
     stopping: bool
     ahead: int | None
+    waits_for: WaitsFor | None
     answer: str | None
     problem: Problem | None
 
@@ -48,6 +50,7 @@ def _document(service: Service, job: Job) -> QueuedQuestion:
         "status": job.status,
         "stopping": job.stopping,
         "ahead": service.job_runner.ahead(job),
+        "waits_for": service.job_runner.waits_for(job),
         "answer": job.answer,
         "problem": job.problem,
     }

@@ -27,6 +27,7 @@ from lapwing.errors import (
     TooManyRequests,
     was_charged,
 )
+from lapwing.machine import waiting
 from lapwing.machine.switches import Switch
 from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.deadline.pace import Pace, TooBusy
@@ -43,11 +44,16 @@ BEAT: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """A question of this process that has not ended."""
+    """A question of this process that has not ended. Args: waits: the one thing that it waits for while it runs."""
 
     person: str
     switch: Switch = field(default_factory=Switch)
     turn: Future[Future[None]] = field(default_factory=Future)
+    waits: list[waiting.WaitsFor | None] = field(default_factory=lambda: [None])
+
+    def hear(self, what: waiting.WaitsFor | None) -> None:
+        """Note what is waited for, of which no row decides: how workers are lost after the charge could tell of one."""
+        self.waits[0] = what if what == "workers" else None
 
 
 @final
@@ -104,6 +110,12 @@ class JobRunner:
             return None
         return self._executor.ahead(live.person, live.turn.result())
 
+    def waits_for(self, job: Job) -> waiting.WaitsFor | None:
+        """Return what a question waits for that runs here; None if nothing is known of it."""
+        with self._lock:
+            live = self._live.get(job.id)
+        return live.waits[0] if live is not None and job.status == "running" else None
+
     def close(self) -> None:
         """Stop looking; call it once the queue is closed."""
         self._ending.set()
@@ -138,7 +150,7 @@ class JobRunner:
     def _run(self, id_: str, ask: Ask, live: _Live) -> None:
         try:
             if self._jobs.begin(id_):
-                with live.switch.heard():
+                with live.switch.heard(), waiting.heard(live.hear):
                     self._ask(id_, ask)
         except Fault as fault:  # of the store: its turn came, and that could not be written down
             self._end(id_, "failed", problem_of(fault), charged=False)

@@ -60,7 +60,7 @@ FROM_HTTP: Final = {401: "not_authorised", 404: "not_found", 405: "method_not_al
 ALL_REQUESTS: Final = "All requests are described at /docs, and at /openapi.json."
 MOST_PLACES: Final = 5
 LOOK: Final[Mapping[type[errors.LapwingError], str]] = {
-    errors.Fault: "the store of people: its disk or database, and the rights of the service's user",
+    errors.Fault: "the store of people: its disk or database, and the rights of the service's user; workers of Spark",
     errors.DataFault: "the files or the source of the data set: `lapwing data check`",
     errors.EngineFault: "memory, the disk of temporary files, and the data: `lapwing data faults`",
     errors.LedgerFault: "the disk or database of the ledger: `df`, then `lapwing ledger verify`",

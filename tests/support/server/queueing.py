@@ -14,7 +14,19 @@ from tests.support.server.world import QUESTION, QUICK, Reply, World
 
 ONE = replace(QUICK, threads=1)
 QUERIES = "/v1/datasets/open/queries"
-SHOWN = {"id", "person", "dataset", "created", "request", "status", "stopping", "ahead", "answer", "problem"}
+SHOWN = {
+    "id",
+    "person",
+    "dataset",
+    "created",
+    "request",
+    "status",
+    "stopping",
+    "ahead",
+    "waits_for",
+    "answer",
+    "problem",
+}
 
 
 def question(number: int) -> dict[str, Any]:

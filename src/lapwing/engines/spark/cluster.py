@@ -13,7 +13,8 @@ Queries run under `settings.SETTINGS`. What they prove rests on these and on Spa
 `spark.sql` are refused, wherever they come from. All others are the operator's, as in `spark-defaults.conf`: memory,
 executors, authentication, encryption. Speculation and retries may be on: nothing here draws anything (`cleaned`).
 
-A query runs in a thread of its own, under a tag, so that a time limit or Ctrl-C can cancel its jobs, and no others.
+A query runs in a thread of its own, under a tag, so that a time limit, Ctrl-C or a want of executors (`workers`) can
+cancel its jobs, and no others.
 """
 
 import os
@@ -34,6 +35,7 @@ from uuid import uuid4
 
 from lapwing.engines.spark.beside import FileMetadata, rows_of
 from lapwing.engines.spark.settings import CLOSED, LEAN, SETTINGS, foreign, shut_logger
+from lapwing.engines.spark.workers import BEFORE, MEANWHILE, PROBE, ExecutorWatch, executors_of, no_workers
 from lapwing.errors import CatalogError, Fault
 from lapwing.machine.interrupts import deferred
 
@@ -46,6 +48,8 @@ MASTERS: Final = ("local", "spark://", "yarn", "k8s://", "sc://")
 """How the address of a master begins."""
 ROWS_A_PARTITION: Final = 1_000_000
 MOST_PARTITIONS: Final = 20_000
+FRESH: Final = 30.0
+"""Seconds after an answer in which a server that does not tell of its executors is not asked whether it has any."""
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _USUAL: Final = 200
 """Spark's own number of partitions, however few or many rows there are."""
@@ -92,6 +96,7 @@ class Cluster:
         self._opening = threading.Lock()
         self._views = 0
         self._partitions: int | None = None
+        self._answered = float("-inf")  # when a query last was
 
     def open(self) -> None:
         """Start the application, or join the one that there is.
@@ -115,6 +120,25 @@ class Cluster:
             self._leave()  # so that what does not begin now is begun when it is asked again
             self._begin()
             return True
+
+    def require_workers(self) -> None:
+        """Wait until an executor answers, for a limited time; in local mode the driver is one.
+
+        Raises:
+            Fault: If none does.
+        """
+        self.open()
+        executors, since = self._executors(), time.monotonic() - self._answered
+        if self._master.startswith("local") or executors or (executors is None and since < FRESH):
+            return
+        fault = None
+        try:
+            self._run(lambda session: session.sql(PROBE).collect(), ExecutorWatch(lambda: 0, BEFORE, "workers"))
+        except Exception:  # Spark's own is long; raised out here, it is not dragged along
+            fault = no_workers()
+        if fault is not None:
+            fault.charged = False
+            raise fault
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
@@ -206,8 +230,16 @@ class Cluster:
         frame.createOrReplaceTempView(name)
         return name
 
-    def _run(self, take: Callable[[Any], Taken]) -> Taken:
+    def _executors(self) -> int | None:
+        """Return how many executors there are beside the driver; None where nobody knows, or none is needed."""
+        application = self._application
+        if application is None or self._master.startswith("local"):
+            return None
+        return executors_of(application.context)
+
+    def _run(self, take: Callable[[Any], Taken], watch: ExecutorWatch | None = None) -> Taken:
         self.open()
+        watch = watch or ExecutorWatch(self._executors, MEANWHILE, "lost workers")
         session, tag, deadline = self._session, f"lapwing-{uuid4().hex}", time.monotonic() + self._seconds
         if self._served:
             begin, end, cancel = session.addTag, session.removeTag, session.interruptTag
@@ -225,10 +257,13 @@ class Cluster:
         with deferred() as pressed, ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark") as worker:
             future: Future[Taken] = worker.submit(work)
             while not wait([future], timeout=0.05).done:
-                if pressed or time.monotonic() > deadline:
+                if watch.gave_up() or pressed or time.monotonic() > deadline:
                     cancel(tag)
+            watch.end()
             try:
-                return future.result()
+                result = future.result()
+                self._answered = time.monotonic()
+                return result
             finally:
                 del future  # its error holds this frame
 

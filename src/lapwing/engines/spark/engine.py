@@ -102,6 +102,7 @@ class Spark:
         """Start Spark, or find out that it cannot be: before anything is paid."""
         self._cluster.open()
         self._renew()
+        self._cluster.require_workers()
         self._cluster.spread(sum(self._describe(table).rows for table in question.lineage))
         if question.private_keys:
             import lapwing.engines.holders  # noqa: F401 - a failure to load it must cost nothing
