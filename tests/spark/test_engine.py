@@ -322,10 +322,16 @@ SECOND = "SELECT COUNT(*), SUM(fare), COUNT(DISTINCT rider) FROM trips WHERE far
 
 def test_kept_rows_give_the_same_integers(cluster: Cluster, catalog: Catalog) -> None:
     question = bind(SECOND, catalog).question
-    with spark.engine(replace(catalog, tables=(replace(catalog.tables[0], max_rows_per_unit=3),))) as engine:
-        found = [spark.found(spark.run(engine, question)) for _ in range(3)]
+    table = replace(catalog.tables[0], max_rows_per_unit=3)
+    with spark.engine(replace(catalog, tables=(table,))) as engine:
+        engine._asked[
+            engine._version(table)
+        ] = -1  # so that the first question keeps none, as of a table of many columns
+        first = spark.found(spark.run(engine, question))
+        assert not engine._kept
+        found = [spark.found(spark.run(engine, question)) for _ in range(2)]
         assert engine._kept
-    assert found[0] == found[1] == found[2]
+    assert [first, first] == found
 
 
 @pytest.mark.parametrize(

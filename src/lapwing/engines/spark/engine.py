@@ -9,8 +9,9 @@ about to be accepted is read through first, whole, the way questions will: what 
 and nobody has asked yet. A version that was accepted is not read through again by every session that asks it; a file
 that goes bad afterwards is a fault of the disk.
 
-The second question about the same table keeps the rows that exist, bounded, in the memory and on the disks of the
-executors, for as long as the session asks this version: that rests on how many questions were asked, never on data.
+A question about a table keeps the rows that exist, bounded, in the memory and on the disks of the executors, for as
+long as the session asks this version: the first one of a table with few columns, else the second, as one question may
+read few of many columns. That rests on the catalog and on how many questions were asked, never on data.
 """
 
 from collections import Counter
@@ -40,8 +41,8 @@ from lapwing.query.plan.plan import Question
 from lapwing.query.relations.relation import public_tables_of, reads
 
 SECONDS: Final = 3600.0
-KEPT_AT: Final = 2
-"""The question about the same version of a table that keeps its rows ready."""
+FEW_COLUMNS: Final = 16
+"""The first question keeps a table of no more columns, and takes up to a third longer; so the second one is warm."""
 
 
 @final
@@ -159,10 +160,10 @@ class Spark:
 
     def _kept_view(self, table: Table) -> str | None:
         """Return the view of a table's rows that are kept ready, if there is one or it is due."""
-        version = self._version(table)
+        version, kept_at = self._version(table), 1 if len(table.columns) <= FEW_COLUMNS else 2
         with self._lock:
             self._asked[version] += 1
-            if version in self._kept or self._asked[version] < KEPT_AT:
+            if version in self._kept or self._asked[version] < kept_at:
                 return self._kept.get(version)
             stale = [self._kept.pop(known) for known in list(self._kept) if known[0] == version[0]]
         for view in stale:
