@@ -61,7 +61,14 @@ def test_it_is_charged_once_and_free_again(tmp_path: Path, budget: str) -> None:
         other = run_release(session, replace(RELEASE, epsilon=1))  # whose numbers need not be as exact
         assert other.stored
     files = sorted(file.name for file in (tmp_path / "first").iterdir())
-    assert files == ["01-n-in-all.csv", "02-n-by-plan.csv", "03-n-by-plan-size.csv", "04-s.csv", "manifest.json"]
+    assert files == [
+        "01-n-in-all.csv",
+        "02-n-by-plan.csv",
+        "03-n-by-plan-size.csv",
+        "04-s.csv",
+        "manifest.json",
+        "method.html",
+    ]
     for name in files:
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 

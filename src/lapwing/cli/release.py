@@ -61,15 +61,25 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", help="An Ed25519 private key in PEM: signs the manifest.", show_default=False),
     ] = None,
+    previous: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MANIFEST", help="The last release: the method report compares with it.", show_default=False
+        ),
+    ] = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
 ) -> None:
-    """Charge a release once, and write its tables and a manifest. A second run is free and writes the same files."""
+    """Charge a release once, and write its tables, a method report and a manifest.
+
+    A second run is free and writes the same files.
+    """
     release = lw.tabulation.TableRelease.from_file(file)
     signing_key = None if key is None else lw.tabulation.SigningKey.from_file(key)
+    before = None if previous is None else lw.tabulation.PublishedRelease.from_file(previous)
     lw.tabulation.require_new(output)
     with lw.connect(catalog) as session:
         released = lw.tabulation.run_release(session, release)
-        manifest = released.write(output, signing_key=signing_key)
+        manifest = released.write(output, signing_key=signing_key, previous=before)
         left = session.budget(history=False).share_spent
     cells = sum(len(table.answer) for table in released.tables)
     facts = [("tables", f"{len(released.tables):,}, with {cells:,} rows"), ("manifest", str(manifest))]
@@ -95,7 +105,7 @@ def verify(
 
 def as_document(planned: "ReleasePlan") -> dict[str, object]:
     """Return a plan for programs."""
-    document = {**asdict(planned), "cost": planned.cost.to_record()}
+    document = {**asdict(planned), "cost": planned.cost.to_record(), "delta_keys": float(planned.delta_keys)}
     pairs = zip(document["tables"], planned.tables, strict=True)
     document["tables"] = [{**row, "is_met": table.is_met, "is_noise": table.is_noise} for row, table in pairs]
     return document

@@ -112,19 +112,30 @@ def _text_table(rows: tuple[Row, ...]) -> Iterator[str]:
 
 
 def as_html(page: Page) -> str:
-    """Return the page as HTML that stands alone: its style inside, and a policy that allows it and nothing else."""
-    title, date = map(escape, _headings(page))
+    """Return the page as HTML that stands alone."""
+    title, date = _headings(page)
+    return standing_alone(title, date, "".join(map(html_section, page.sections)), page.language)
+
+
+def standing_alone(title: str, line: str, body: str, language: str) -> str:
+    """Return a page of HTML with its style inside, and a policy that allows the style and nothing else.
+
+    Args:
+        line: The text below the title.
+        body: The rest, as HTML.
+    """
+    title = escape(title)
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     policy = f"default-src 'none'; style-src {OWN_STYLE}; base-uri 'none'; form-action 'none'"
     head += f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{STYLE + PRINT}</style>'
-    body = "".join(map(_html_section, page.sections))
-    top = f"<h1>{title}</h1><p>{date}</p>"
-    return f'<!doctype html><html lang="{escape(page.language)}"><head>{head}</head><body>{top}{body}</body></html>\n'
+    top = f"<h1>{title}</h1><p>{escape(line)}</p>"
+    return f'<!doctype html><html lang="{escape(language)}"><head>{head}</head><body>{top}{body}</body></html>\n'
 
 
-def _html_section(section: PageSection) -> str:
+def html_section(section: PageSection, chart: str = "") -> str:
+    """Return a section as HTML, with a chart after its table."""
     paragraphs = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in section.paragraphs)
-    return f"<section><h2>{escape(section.title)}</h2>{paragraphs}{_html_table(section.table)}</section>"
+    return f"<section><h2>{escape(section.title)}</h2>{paragraphs}{_html_table(section.table)}{chart}</section>"
 
 
 def _html_table(rows: tuple[Row, ...]) -> str:

@@ -9,16 +9,24 @@ with lw.connect("lapwing.toml") as session:
 """
 
 from lapwing.tabulation.declaration import FileFormat, Objective, ReleaseTable, TableRelease, UnreliableCells
+from lapwing.tabulation.method_report import method_report
+from lapwing.tabulation.period_comparison import Change, NumberChanges, changes_between
 from lapwing.tabulation.planning import PlanAlternative, PlannedNumber, PlannedTable, ReleasePlan, plan_release
+from lapwing.tabulation.published import Figure, PublishedNumber, PublishedRelease
 from lapwing.tabulation.running import ReleasedTable, ReleasedTables, require_new, run_release
 from lapwing.tabulation.signing import SigningKey, faults_of
 
 __all__ = [
+    "Change",
+    "Figure",
     "FileFormat",
+    "NumberChanges",
     "Objective",
     "PlanAlternative",
     "PlannedNumber",
     "PlannedTable",
+    "PublishedNumber",
+    "PublishedRelease",
     "ReleasePlan",
     "ReleaseTable",
     "ReleasedTable",
@@ -26,7 +34,9 @@ __all__ = [
     "SigningKey",
     "TableRelease",
     "UnreliableCells",
+    "changes_between",
     "faults_of",
+    "method_report",
     "plan_release",
     "require_new",
     "run_release",

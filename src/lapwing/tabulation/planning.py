@@ -105,6 +105,7 @@ class ReleasePlan:
     """The cost of a release, and the errors of its tables.
 
     Args:
+        delta_keys: The part of delta that choosing private keys takes, in addition to `delta`.
         cost: The charge, once for all tables.
         fits: Whether the budget still bears it.
         is_optimal: Whether the division is proven to be the best for the objective, within 0.2 %.
@@ -117,6 +118,7 @@ class ReleasePlan:
     objective: str
     epsilon: float
     delta: float
+    delta_keys: Fraction
     measure: str
     unit: str
     cost: Loss
@@ -155,6 +157,7 @@ def plan_release(session: "Session", release: TableRelease) -> ReleasePlan:
         objective=release.objective.value,
         epsilon=float(release.epsilon),
         delta=float(budget.delta - budget.delta_keys),
+        delta_keys=sum((quote.delta for quote in offer.quotes), Fraction(0)),
         measure=budget.measure,
         unit=units_of(session.catalog.tables),
         cost=cost,

@@ -30,7 +30,9 @@ from lapwing.release.request import Request
 from lapwing.session import access_of
 from lapwing.tabulation.adjusted_columns import AdjustedTable, adjusted_tables
 from lapwing.tabulation.declaration import FileFormat, TableRelease, UnreliableCells
+from lapwing.tabulation.method_report import method_report
 from lapwing.tabulation.planning import UNRELIABLE, PlannedTable, ReleasePlan, divided, plan_release
+from lapwing.tabulation.published import PublishedRelease
 from lapwing.tabulation.rounding import rounded
 from lapwing.tabulation.signing import SigningKey
 
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 CONFIDENCE: Final = 0.95
 MANIFEST: Final = "manifest.json"
+METHOD: Final = "method.html"
 
 
 @final
@@ -93,10 +96,17 @@ class ReleasedTables:
             rows = rounded(rows, answer.interval(CONFIDENCE), self.release.rounding)
         return self.adjusted[place].beside(rows, self.release) if self.adjusted else rows
 
-    def write(self, folder: str | Path, *, signing_key: SigningKey | None = None) -> Path:
-        """Write all tables and the manifest into a new folder; return the manifest.
+    def write(
+        self,
+        folder: str | Path,
+        *,
+        signing_key: SigningKey | None = None,
+        previous: PublishedRelease | None = None,
+    ) -> Path:
+        """Write all tables, the method report and the manifest into a new folder; return the manifest.
 
         Args:
+            previous: The release of the last period, with which the report compares.
             signing_key: Signs the manifest, which has the hashes of all other files.
 
         Raises:
@@ -104,15 +114,19 @@ class ReleasedTables:
         """
         target = require_new(folder)
         target.mkdir(exist_ok=True)
-        documents = []
+        documents, shown = [], []
         for place, table in enumerate(self.tables):
             rows = self.arrow(place)
+            shown.append(rows)
             files = [
                 _written(target, file_name(place, table.planned.name), rows, form) for form in self.release.formats
             ]
             document = _document(table, rows.num_rows, files)
             documents.append({**document, **self.adjusted[place].facts()} if self.adjusted else document)
-        content = json.dumps({**self._facts(), "tables": documents}, indent=2, ensure_ascii=False) + "\n"
+        facts = {**self._facts(), "tables": documents}
+        report = target / METHOD
+        report.write_text(method_report(PublishedRelease.of(facts, shown), previous), encoding="utf-8")
+        content = json.dumps({**facts, "files": [_listed(report)]}, indent=2, ensure_ascii=False) + "\n"
         manifest = target / MANIFEST
         manifest.write_text(content, encoding="utf-8")
         if signing_key is not None:
@@ -133,7 +147,8 @@ class ReleasedTables:
             "neighbouring": self.neighbouring,
             "measure": self.plan.measure,
             "epsilon": written(exact(more, "epsilon")),
-            "delta": self.plan.delta + float(self.delta),
+            "delta": self.plan.delta,
+            "delta_keys": written(self.delta),
             "cost": self.paid.to_record(),
             "objective": self.release.objective.value,
             "unreliable": written(exact(self.release.unreliable, "unreliable")),
@@ -266,6 +281,11 @@ def _written(folder: Path, name: str, rows: "pa.Table", form: FileFormat) -> dic
         pq.write_table(rows, file)
     else:
         pyarrow.csv.write_csv(rows, file)
+    return _listed(file)
+
+
+def _listed(file: Path) -> dict[str, object]:
+    """Return a file as the manifest lists it."""
     content = file.read_bytes()
     return {"file": file.name, "bytes": len(content), "sha256": sha256(content).hexdigest()}
 
@@ -278,9 +298,11 @@ def _document(table: ReleasedTable, rows: int, files: Sequence[Mapping[str, obje
         "name": planned.name,
         "query": planned.query,
         "rows": rows,
+        "ledger_entries": sorted(table.answer.entries),
         "share": planned.share,
         # Of what was released: a table that was bought before has another error than the plan of a new one.
         "half_widths": {column.name: column.half_width for column in columns},
+        "planned_half_widths": {number.name: number.half_width for number in planned.numbers},
         "noise": [
             {"number": noise.measure, "mechanism": noise.mechanism, "scale": noise.scale} for noise in noises.values()
         ],

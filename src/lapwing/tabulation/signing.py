@@ -58,12 +58,10 @@ def faults_of(manifest: str | Path, public_key: str | Path | None = None) -> lis
     file = Path(manifest)
     try:
         content = file.read_bytes()
-        listed = [
-            (Path(entry["file"]).name, entry["sha256"])
-            for table in json.loads(content)["tables"]
-            for entry in table["files"]
-        ]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        document = json.loads(content)
+        parts = [*document["tables"], {"files": document.get("files", [])}]
+        listed = [(Path(entry["file"]).name, entry["sha256"]) for part in parts for entry in part["files"]]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise InvalidParameter(f"{file} is not the manifest of a release; give its manifest.json.") from None
     faults = [] if public_key is None else _faults_of_signature(file, content, public_key)
     for name, expected in listed:
