@@ -66,6 +66,7 @@ def test_it_is_charged_once_and_free_again(tmp_path: Path, budget: str) -> None:
         "02-n-by-plan.csv",
         "03-n-by-plan-size.csv",
         "04-s.csv",
+        "csv-metadata.json",
         "manifest.json",
         "method.html",
     ]

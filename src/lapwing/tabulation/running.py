@@ -29,6 +29,7 @@ from lapwing.release.answering import answer_all
 from lapwing.release.request import Request
 from lapwing.session import access_of
 from lapwing.tabulation.adjusted_columns import AdjustedTable, adjusted_tables
+from lapwing.tabulation.csvw import METADATA, release_metadata
 from lapwing.tabulation.declaration import FileFormat, TableRelease, UnreliableCells
 from lapwing.tabulation.method_report import method_report
 from lapwing.tabulation.planning import UNRELIABLE, PlannedTable, ReleasePlan, divided, plan_release
@@ -126,9 +127,10 @@ class ReleasedTables:
         facts = {**self._facts(), "tables": documents}
         report = target / METHOD
         report.write_text(method_report(PublishedRelease.of(facts, shown), previous), encoding="utf-8")
-        content = json.dumps({**facts, "files": [_listed(report)]}, indent=2, ensure_ascii=False) + "\n"
-        manifest = target / MANIFEST
-        manifest.write_text(content, encoding="utf-8")
+        others = [report]
+        if FileFormat.CSV in self.release.formats:
+            others.append(_written_json(target / METADATA, release_metadata(facts, shown)))
+        manifest = _written_json(target / MANIFEST, {**facts, "files": [_listed(file) for file in others]})
         if signing_key is not None:
             signing_key.sign(manifest)
         return manifest
@@ -282,6 +284,11 @@ def _written(folder: Path, name: str, rows: "pa.Table", form: FileFormat) -> dic
     else:
         pyarrow.csv.write_csv(rows, file)
     return _listed(file)
+
+
+def _written_json(file: Path, document: Mapping[str, Any]) -> Path:
+    file.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return file
 
 
 def _listed(file: Path) -> dict[str, object]:
