@@ -201,7 +201,7 @@ def test_the_manifest_has_the_delta_of_private_keys(tmp_path: Path) -> None:
         document = manifest_of(session, release, tmp_path / "out")
         (charge,) = session.history()
         assert charge.delta > 0
-        assert document["delta"] == 5e-4 + float(charge.delta)
+        assert (document["delta"], Fraction(document["delta_keys"])) == (5e-4, charge.delta)
 
 
 def test_a_name_of_a_mark_is_refused_before_the_charge(small: Session) -> None:
