@@ -121,7 +121,7 @@ def test_wide_leaves_are_right_to_within_their_width(session: lw.Session, folder
     assert measure.width > 3600
     assert abs(ours["m"] - theirs["m"]) <= timedelta(seconds=measure.width)
     said = " ".join(session.explain(text, epsilon=1).notes)
-    assert f"steps of {measure.width} seconds" in said
+    assert f"exact only to {measure.width:g} seconds" in said
 
 
 def check_moved(session: lw.Session, other: lw.Session, text: str) -> None:
