@@ -178,8 +178,7 @@ class _Composer:
         place = next((i for i, table in enumerate(visible) if same_name(node.this, str(table.alias))), None)
         self._rows.only(node.this, "this", "quoted")
         if place is None:
-            star, table = exp.Star(), exp.Table(this=node.this.copy())
-            return exp.Select(expressions=[star], from_=exp.From(this=table)), ()
+            return exp.select("*").from_(exp.Table(this=node.this.copy())), ()
         return bare(visible[place].this), visible[:place]
 
     def _listed(self, node: exp.Values) -> _ComposedItem | None:
@@ -214,9 +213,7 @@ class _Composer:
         return _ComposedItem(query=query, outside=tuple(visible), name=name, columns=columns, public=public, node=node)
 
     def _is_answer(self, query: exp.Expression, visible: Sequence[exp.Expression], depth: int) -> bool:
-        """Tell whether a query is a question, or over the answers to such; each is looked at once, and no table."""
-        if query.parent is None:  # of a table, as it was written just now; whatever the text has, stands in something
-            return False
+        """Tell whether a query is a question, or over the answers to such; each is looked at once."""
         if id(query) not in self._looked_at:
             if isinstance(query, exp.Union):
                 inside = (*visible, *common_tables(query))

@@ -101,10 +101,9 @@ def public_answer(
 
 def constant_rows(columns: Mapping[str, Expression], rows: Sequence[Sequence[Constant]], within: Scope) -> Plan:
     """Return the plan that shows rows of constants, and asks nothing."""
-    values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
     keys = tuple(
-        Key(expression=ColumnReference(name=name, type=value.type), values=of_column)
-        for (name, value), of_column in zip(columns.items(), values, strict=True)
+        Key(expression=ColumnReference(name=name, type=value.type), values=tuple(row[place] for row in rows))
+        for place, (name, value) in enumerate(columns.items())
     )
     outputs = tuple(
         Output(name=name, value=KeyValue(key=key, shape=_shape_of(key.expression.type)))

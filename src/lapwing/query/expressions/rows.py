@@ -111,12 +111,11 @@ class RowScope:
             reason = "SELECT * and column patterns are not supported here"
             raise self.refusal(node, RefusalCause.STAR_NOT_SUPPORTED, reason, "Name the columns.")
         self.only(identifier, "this", "quoted")
-        wanted = identifier.name.casefold()  # once: a query asks for each of its names of many columns
         found = [
             expression
             for source in self.qualified(node)
             for name, expression in source.columns.items()
-            if name.casefold() == wanted
+            if same_name(identifier, name)
         ]
         unit = self.is_unit(node)
         if len(found) > 1:

@@ -11,7 +11,7 @@ from lapwing.query.expressions.attempts import FORMS, NOT_THEIRS
 from lapwing.query.expressions.calls import bind_expression, looked_at
 from lapwing.query.expressions.conversion import alike
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.expressions.rows import RowScope, attempted, is_column, same_name
+from lapwing.query.expressions.rows import RowScope, attempted
 from lapwing.query.from_clause.conditions import bind_condition, conjunction, filtered
 from lapwing.query.from_clause.scope import Input
 
@@ -64,20 +64,8 @@ def _both_missing(node: exp.Expression, rows: RowScope) -> tuple[exp.Expression,
 
 def binds(node: exp.Expression, rows: RowScope) -> bool:
     """Tell whether a node names nothing but columns of these rows."""
-    if _names_nothing(node, rows):
-        return False
     unbound = FORMS if node.find(exp.Query) is not None else frozenset()  # subqueries are bound elsewhere
     return not isinstance(attempted(NOT_THEIRS | unbound, bind_expression, node, rows), QueryRefused)
-
-
-def _names_nothing(node: exp.Expression, rows: RowScope) -> bool:
-    """Tell whether a node is a column that none of these rows has: a refusal would look for names that resemble it."""
-    parts = {name for name, value in node.args.items() if value} - {"this", "table"}
-    if not is_column(node) or parts or rows.lost or rows.ready(node) is not None:
-        return False
-    name, qualifier = node.name.casefold(), node.args.get("table")
-    sources = [source for source in rows.sources if qualifier is None or same_name(qualifier, source.name)]
-    return name not in {known.casefold() for source in sources for known in (*source.columns, source.unit or "")}
 
 
 def separated(
