@@ -11,7 +11,7 @@ import pytest
 
 from lapwing.errors import InvalidParameter
 from lapwing.tabulation import (
-    Figure,
+    PublishedFigure,
     PublishedNumber,
     PublishedRelease,
     ReleaseTable,
@@ -98,7 +98,9 @@ def test_periods_are_compared(tmp_path: Path) -> None:
 
 def number_with(values: np.ndarray, half_width: float) -> PublishedRelease:
     figures = {
-        (str(place),): Figure(value=value, low=value - half_width, high=value + half_width, is_unreliable=False)
+        (str(place),): PublishedFigure(
+            value=value, low=value - half_width, high=value + half_width, is_unreliable=False
+        )
         for place, value in enumerate(values.tolist())
     }
     number = PublishedNumber(table="t", name="n", key_names=("k",), figures=figures, is_normal=True)

@@ -10,21 +10,21 @@ with lw.connect("lapwing.toml") as session:
 
 from lapwing.tabulation.declaration import FileFormat, Objective, ReleaseTable, TableRelease, UnreliableCells
 from lapwing.tabulation.method_report import method_report
-from lapwing.tabulation.period_comparison import Change, NumberChanges, changes_between
+from lapwing.tabulation.period_comparison import CellChange, NumberChanges, changes_between
 from lapwing.tabulation.planning import PlanAlternative, PlannedNumber, PlannedTable, ReleasePlan, plan_release
-from lapwing.tabulation.published import Figure, PublishedNumber, PublishedRelease
+from lapwing.tabulation.published import PublishedFigure, PublishedNumber, PublishedRelease
 from lapwing.tabulation.running import ReleasedTable, ReleasedTables, require_new, run_release
 from lapwing.tabulation.signing import SigningKey, faults_of
 
 __all__ = [
-    "Change",
-    "Figure",
+    "CellChange",
     "FileFormat",
     "NumberChanges",
     "Objective",
     "PlanAlternative",
     "PlannedNumber",
     "PlannedTable",
+    "PublishedFigure",
     "PublishedNumber",
     "PublishedRelease",
     "ReleasePlan",

@@ -18,8 +18,8 @@ from lapwing.guarantee.rendering import html_section, standing_alone
 from lapwing.guarantee.sections import PageSection, Row
 from lapwing.privacy.additive_loss import from_record
 from lapwing.privacy.figures import margin, noisy, separated, significant, size
-from lapwing.tabulation.period_comparison import Change, NumberChanges, changes_between
-from lapwing.tabulation.published import Cell, Figure, PublishedNumber, PublishedRelease
+from lapwing.tabulation.period_comparison import CellChange, NumberChanges, changes_between
+from lapwing.tabulation.published import Cell, PublishedFigure, PublishedNumber, PublishedRelease
 
 NEIGHBOURS: Final = {
     "add_remove": "whether one of them is in the data at all, with all rows",
@@ -30,10 +30,10 @@ MOST_BARS: Final = 12
 BAR: Final = 40
 """Height in a chart, in pixels."""
 AVOID: Final = (
-    "Do not rank cells whose intervals overlap. Their order may come from the noise alone.",
+    "Do not rank cells whose intervals overlap. Noise can have made their order.",
     "Do not take the largest of many cells at its word. The largest tends to be one with lucky noise.",
-    "Do not add up cells if a table has their total. The ± of a sum of n cells with noise of their own is about √n "
-    "times as large as that of one cell.",
+    "Do not add up cells if a table has their total. Each cell has its own noise. So the ± of a sum of n "
+    "cells is about √n times the ± of one cell.",
     "Do not divide by an unreliable figure. The quotient can be any number.",
     "Do not read the ± as the whole error. It covers the noise that was added, and not errors of the data themselves, "
     "such as missing answers.",
@@ -52,7 +52,7 @@ def method_report(release: PublishedRelease, previous: PublishedRelease | None =
         html_section(_protected(manifest)),
         html_section(_errors(release)),
         html_section(_reading(release), _chart(numbers)),
-        html_section(PageSection(title="What not to do", paragraphs=_avoid(numbers))),
+        html_section(PageSection(title="Mistakes to avoid", paragraphs=_avoid(numbers))),
     ]
     if previous is not None:
         sections.append(html_section(_compared(previous, release)))
@@ -127,7 +127,7 @@ def _errors(release: PublishedRelease) -> PageSection:
         )
     paragraphs = (
         "The ± is half of a 95 % interval: in 95 of 100 cells, the number without noise is at most that far away.",
-        "The typical ± is the median of all cells, as a percentage of the number.",
+        "The median over all cells is the typical ±, in percent of the number.",
         f"A cell is unreliable if its ± is more than {_percent(part)} of the published number. "
         + (
             "Such cells are left out."
@@ -179,7 +179,9 @@ def _one_of_each_table(numbers: Sequence[PublishedNumber], most: int = 3) -> lis
     return list({number.table: number for number in reversed(numbers)}.values())[::-1][:most]
 
 
-def _first(number: PublishedNumber, *, is_unreliable: bool) -> tuple[tuple[Cell, ...], Figure, str, str] | None:
+def _first(
+    number: PublishedNumber, *, is_unreliable: bool
+) -> tuple[tuple[Cell, ...], PublishedFigure, str, str] | None:
     for keys, figure in number.figures.items():
         if figure.is_unreliable is is_unreliable and figure.half_width is not None and math.isfinite(figure.half_width):
             return keys, figure, *noisy(figure.value, figure.low or 0.0, figure.high or 0.0)
@@ -275,7 +277,7 @@ def _counted(each: NumberChanges) -> str:
     )
 
 
-def _changed(each: NumberChanges, change: Change) -> Row:
+def _changed(each: NumberChanges, change: CellChange) -> Row:
     value, half = noisy(
         change.now - change.before,
         change.now - change.before - change.half_width,

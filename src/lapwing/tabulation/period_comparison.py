@@ -1,4 +1,4 @@
-"""Compare two releases of the same tables, such as those of two months, with intervals that know the noise of both.
+"""Compare two releases of the same tables, for example of two months, with intervals that know the noise of both.
 
 Both releases have noise of their own, which is independent: a number that was bought once and shown twice is no change.
 For normal noise, the difference has normal noise, and its half-width is the root of the sum of both squares. For other
@@ -10,12 +10,12 @@ import math
 from dataclasses import dataclass
 from typing import final
 
-from lapwing.tabulation.published import Cell, Figure, PublishedNumber, PublishedRelease
+from lapwing.tabulation.published import Cell, PublishedFigure, PublishedNumber, PublishedRelease
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class CellChange:
     """The change of one cell.
 
     Args:
@@ -44,12 +44,12 @@ class NumberChanges:
     """
 
     number: PublishedNumber
-    changes: tuple[Change, ...]
+    changes: tuple[CellChange, ...]
     is_same: bool
     confidence: float
 
     @property
-    def clear(self) -> tuple[Change, ...]:
+    def clear(self) -> tuple[CellChange, ...]:
         """The changes whose interval excludes zero."""
         return tuple(change for change in self.changes if change.is_clear)
 
@@ -86,8 +86,8 @@ def _texts(keys: tuple[Cell, ...]) -> tuple[str, ...]:
     return tuple(map(str, keys))
 
 
-def _change(keys: tuple[Cell, ...], before: Figure, now: Figure, normal: bool) -> Change | None:
+def _change(keys: tuple[Cell, ...], before: PublishedFigure, now: PublishedFigure, normal: bool) -> CellChange | None:
     a, b = before.half_width, now.half_width
     if a is None or b is None or before.value is None or now.value is None or not math.isfinite(a + b):
         return None
-    return Change(keys=keys, before=before.value, now=now.value, half_width=math.hypot(a, b) if normal else a + b)
+    return CellChange(keys=keys, before=before.value, now=now.value, half_width=math.hypot(a, b) if normal else a + b)

@@ -22,7 +22,7 @@ READABLE: Final = (FileFormat.PARQUET, FileFormat.CSV)
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class PublishedFigure:
     """A published number with its 95 % interval; all None where it was left out."""
 
     value: float | None
@@ -51,7 +51,7 @@ class PublishedNumber:
     table: str
     name: str
     key_names: tuple[str, ...]
-    figures: Mapping[tuple[Cell, ...], Figure]
+    figures: Mapping[tuple[Cell, ...], PublishedFigure]
     is_normal: bool
     origin: tuple[object, ...] = ()
 
@@ -127,10 +127,10 @@ def _numbers_of(manifest: Mapping[str, Any], document: Mapping[str, Any], rows: 
     ]
 
 
-def _figures(name: str, rows: "pa.Table") -> list[Figure]:
+def _figures(name: str, rows: "pa.Table") -> list[PublishedFigure]:
     values, low, high, marks = (rows[column].to_pylist() for column in (name, *(f"{name}_{end}" for end in ENDS)))
     cells = zip(map(_number, values), map(_number, low), map(_number, high), map(bool, marks), strict=True)
-    return [Figure(value=value, low=a, high=b, is_unreliable=mark) for value, a, b, mark in cells]
+    return [PublishedFigure(value=value, low=a, high=b, is_unreliable=mark) for value, a, b, mark in cells]
 
 
 def _number(value: Any) -> float | None:
