@@ -58,6 +58,9 @@ def test_replaced_data_are_told_to_each_reader_until_they_are_accepted(
         assert f"{OPEN}/versions" in carol.go(path).page.links
     assert told(carol.go("/console/health")) == ["changed"]
     assert noticed(carol.go("/console")) == ["changed"]
+    access = carol.go(f"{OPEN}/access")
+    assert "Open to queries." not in access.text
+    assert '<button class="primary">Accept the current data' in access.content.decode()
     assert noticed(alice.go("/console")) == []
     assert "changed" in told(priced(alice, "SELECT COUNT(*) AS n FROM visits"))
     assert "Run query" not in priced(alice, "SELECT COUNT(*) AS n FROM visits").text
