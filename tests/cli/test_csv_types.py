@@ -167,7 +167,7 @@ def refused(file: Path, run: Run, *more: str) -> Outcome:
     outcome = run("init", file.name, *options(typed=False), *more)
     assert outcome.status == 2
     assert [path.name for path in file.parent.iterdir()] == [file.name]
-    assert "--types is missing: only Parquet files hold types, and visits.csv is none" in outcome.err
+    assert "--types is missing: only Parquet files hold types, and visits.csv is not one" in outcome.err
     return outcome
 
 

@@ -166,3 +166,13 @@ def test_planted_bugs_are_found(bug: str, cluster: Cluster, folder: Path, monkey
     assert compare(catalog, SHARED, neighbour, GROUPED, PRICE) == []
     monkeypatch.setattr(*BUGS[bug])
     assert compare(catalog, SHARED, neighbour, GROUPED, PRICE)
+
+
+def test_a_file_in_the_place_of_another_is_read(cluster: Cluster, folder: Path) -> None:
+    """The application keeps the rows of the first, and Spark compares paths: the version tells them apart.
+
+    Planted: without the version in what is kept, both see the rows of the first, and `BUGS` are not found either.
+    """
+    catalog, fewer = described(folder), SHARED[: len(SHARED) // 2]
+    before, after = (run(catalog, rows, GROUPED, PRICE).inputs for rows in (SHARED, fewer))
+    assert before != after

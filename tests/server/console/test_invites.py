@@ -88,7 +88,7 @@ def test_a_withdrawn_invite_works_no_more(place: World) -> None:
 
 def test_a_refused_grant_adds_nobody_and_stands_at_its_field(place: World) -> None:
     carol = visitor(place, "carol")
-    refused = carol.submit(carol.go("/console/people"), "/console/people", **{**ADDED, "share": "3"})
+    refused = carol.submit(carol.go("/console/people"), "/console/people", **{**ADDED, "share": "150%"})
     assert refused.status == 422
     assert 'aria-invalid="true"' in refused.content.decode()
     assert "emil" not in [person.name for person in place.service.people.all()]

@@ -31,7 +31,7 @@ REFUSED: Final[Mapping[str, tuple[str, str, dict[str, str], str]]] = {
     "a least share": (f"{DATA}/access", "/access/policy", {"least_share": "x %"}, "least_share"),
     "a most epsilon": (f"{DATA}/access", "/access/policy", {"most_epsilon": "much"}, "most_epsilon"),
     "a default cost": (f"{DATA}/access", "/access/default-cost", {"name": "bob", "epsilon": "much"}, "epsilon"),
-    "one's default cost": (f"{DATA}/budget", "/budget/default-cost", {"daily_share": "3"}, "daily_share"),
+    "one's default cost": (f"{DATA}/budget", "/budget/default-cost", {"daily_share": "150%"}, "daily_share"),
     "a budget": (f"{DATA}/cap", "/cap", {"epsilon": "much"}, "epsilon"),
     "the name to close": (f"{DATA}/cap", "/cap/close", {"name": "other"}, "name"),
     "one's password": (

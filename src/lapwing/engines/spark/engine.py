@@ -16,6 +16,7 @@ read few of many columns. That rests on the catalog and on how many questions we
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from threading import Lock
 from typing import Final, final
 
@@ -171,7 +172,7 @@ class Spark:
         above = [self._layer(parent, reads=True) for parent in reversed(table.lineage[1:])]
         found = self._describe(table)
         rows = cleaned.rows_of(table, self._source(table, found), found.types, True)
-        view = self._cluster.keep(f"WITH {', '.join(above)} {rows}" if above else rows)
+        view = self._cluster.keep(_of_version(f"WITH {', '.join(above)} {rows}" if above else rows, version))
         with self._lock:
             return self._kept.setdefault(version, view)
 
@@ -259,6 +260,16 @@ class Spark:
             raise DataFault(
                 f"The key {names} of table {table.name}, which links refer to, is not unique among its rows"
             )
+
+
+def _of_version(query: str, version: Sequence[str]) -> str:
+    """Return a query with a condition that always holds and names the version of its data.
+
+    Spark takes rows that it keeps for every later query whose plan has the same part. It compares paths and not files,
+    so a file that took the place of another would be read as the one before. With the version in it, no part is equal.
+    """
+    name = sha256("\n".join(version).encode()).hexdigest()
+    return f"SELECT * FROM ({query}) WHERE '{name}' IS NOT NULL"
 
 
 def _require_supported(catalog: Catalog) -> None:

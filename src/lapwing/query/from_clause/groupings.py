@@ -113,7 +113,7 @@ def _groups(select: exp.Select, selection: FilteredRows, rows: RowScope, catalog
             select.args.get("group") or select,
             RefusalCause.MIXES_UNITS,
             f"A subquery that aggregates over the rows of more than one {unit or 'privacy unit'} is not supported",
-            f"Ask for it by itself, and write what it shows into this query. For a number of each {unit or 'unit'}, "
+            f"Ask for it by itself, and write what it shows into this query. For one number per {unit or 'unit'}, "
             + (f"group by it too: GROUP BY {unit}." if unit else "group by a key that the catalog links."),
         )
     return groups
