@@ -112,7 +112,7 @@ def _text_table(rows: tuple[Row, ...]) -> Iterator[str]:
 
 
 def as_html(page: Page) -> str:
-    """Return the page as HTML that stands alone."""
+    """Return the page as HTML that needs no other file."""
     title, date = _headings(page)
     return standing_alone(title, date, "".join(map(html_section, page.sections)), page.language)
 

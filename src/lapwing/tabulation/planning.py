@@ -15,7 +15,7 @@ from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.quote import NoisyMeasure, request
 from lapwing.release.explaining import USUAL_DELTA
 from lapwing.release.previews import column_previews
-from lapwing.tabulation.allocation import AllocationProblem, problem_of, shares_for
+from lapwing.tabulation.allocation import problem_of, shares_for
 from lapwing.tabulation.declaration import TableRelease
 from lapwing.tabulation.offer import Offer
 
@@ -142,8 +142,19 @@ def plan_release(session: "Session", release: TableRelease) -> ReleasePlan:
         QueryRefused: If a query is not allowed; the message names the table.
         InvalidParameter: If tables cannot be planned together.
     """
+    return offered(session, release)[0]
+
+
+def offered(session: "Session", release: TableRelease) -> tuple[ReleasePlan, list[Plan], Offer]:
+    """Return a plan, with the bound queries and their prices; the shares follow from the release and the catalog.
+
+    Raises:
+        LapwingError: As `plan_release`.
+    """
     budget, view = session.catalog.budget, session.budget(history=False)
-    plans, problem, shares = divided(session, release)
+    plans = _plans(session, release)
+    problem = problem_of(plans, release, budget)
+    shares = shares_for(problem)
     offer = problem.offer(shares)
     alone = [quote.terms for quote in offer.quotes]
     cost = offer.quotes[0].loss.from_amount(sum((quote.loss.amount for quote in offer.quotes), Fraction(0)))
@@ -152,7 +163,7 @@ def plan_release(session: "Session", release: TableRelease) -> ReleasePlan:
         for place, plan in enumerate(plans)
     )
     others = [replace(problem, epsilon=problem.epsilon * factor) for factor in FACTORS]
-    return ReleasePlan(
+    described = ReleasePlan(
         title=release.title,
         objective=release.objective.value,
         epsilon=float(release.epsilon),
@@ -172,13 +183,7 @@ def plan_release(session: "Session", release: TableRelease) -> ReleasePlan:
         other_costs=tuple(_alternative(release, plans, one.offer(shares), one.budget, one.epsilon) for one in others),
         other_measures=tuple(_in_other_measures(plans, release, budget)),
     )
-
-
-def divided(session: "Session", release: TableRelease) -> tuple[list[Plan], AllocationProblem, tuple[float, ...]]:
-    """Return the plans of the tables, and the shares of the cost: a function of the release and the catalog."""
-    plans = _plans(session, release)
-    problem = problem_of(plans, release, session.catalog.budget)
-    return plans, problem, shares_for(problem)
+    return described, plans, offer
 
 
 def _plans(session: "Session", release: TableRelease) -> list[Plan]:

@@ -32,7 +32,7 @@ from lapwing.tabulation.adjusted_columns import AdjustedTable, adjusted_tables
 from lapwing.tabulation.csvw import METADATA, release_metadata
 from lapwing.tabulation.declaration import FileFormat, TableRelease, UnreliableCells
 from lapwing.tabulation.method_report import method_report
-from lapwing.tabulation.planning import UNRELIABLE, PlannedTable, ReleasePlan, divided, plan_release
+from lapwing.tabulation.planning import UNRELIABLE, PlannedTable, ReleasePlan, offered
 from lapwing.tabulation.published import PublishedRelease
 from lapwing.tabulation.rounding import rounded
 from lapwing.tabulation.signing import SigningKey
@@ -169,9 +169,7 @@ def run_release(session: "Session", release: TableRelease) -> ReleasedTables:
     Raises:
         LapwingError: As `plan_release`, and as `Session.batch`. If it raises before the charge, nothing is charged.
     """
-    plan = plan_release(session, release)
-    plans, problem, shares = divided(session, release)
-    offer = problem.offer(shares)
+    plan, plans, offer = offered(session, release)
     requests = [
         Request(text=table.query, parameters=(), plan=bound, priced=quote, label=_label(release, table.name))
         for table, bound, quote in zip(release.tables, plans, offer.quotes, strict=True)

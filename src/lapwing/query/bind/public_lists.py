@@ -78,7 +78,7 @@ def with_public_lists(parsed: Parsed, whole: Callable[[Parsed], Plan], within: S
 
 
 def _may_have_some(select: exp.Select, within: Scope) -> bool:
-    """Tell by the names of tables alone whether a query may compute something of public rows inside: most do not."""
+    """Tell from the names of tables whether a query may compute something of public rows inside: most do not."""
     catalog = within.catalog
     if not catalog.public_tables:
         return False

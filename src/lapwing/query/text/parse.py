@@ -161,7 +161,7 @@ def _tokens(shown: str, text: str) -> list[Token]:
         raise not_understood(error) from None
     tokens = values.restored(tokens, dollar) if dollar else tokens
     tokens = with_bracketed_names(tokens, text) if "[" in shown else tokens
-    _measure(tokens, text)  # before CONVERT, as each looks for the end of its parentheses
+    _measure(tokens, text)  # before CONVERT, because each looks for the end of its parentheses
     return with_casts(tokens) if "convert" in shown.lower() else tokens
 
 

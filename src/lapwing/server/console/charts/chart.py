@@ -40,7 +40,7 @@ class ChartMark:
 
     Args:
         label: Its key.
-        text: What is told of it.
+        text: Its description.
         x: Of its bar or cell, or where its point is.
         y: Of its bar or cell, or where its point is.
         width: Of its bar or cell, or where its point is.
@@ -48,7 +48,7 @@ class ChartMark:
         low: The ends of its interval on the axis of values, None where there is none.
         high: As `low`.
         strength: From 0 to 1.
-        short: What is written into a cell.
+        short: The text in a cell.
         series: The position of its colour in the legend.
         value_below: Whether the number is below the axis. On a log scale, 0 is.
         low_below: Whether its interval goes on below the axis.
