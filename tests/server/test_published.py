@@ -15,6 +15,9 @@ import pytest
 
 from lapwing.catalog.dictionary import Dictionary, Texts
 from lapwing.errors import InvalidParameter
+from lapwing.ledger.charged_queries import in_all
+from lapwing.ledger.reading import HistoryRow
+from lapwing.privacy.measures import from_record
 from lapwing.server import public_pages
 from lapwing.server.console.published import public
 from lapwing.server.published_pages import PublishedPages, checked_origins
@@ -197,6 +200,27 @@ def test_a_result_that_was_bought_before_says_what_was_charged_then(world: World
     assert first != again
     pages = [publish(world, answers=[answer]).document for answer in (first, again)]
     assert all("ε = 0.5" in read(world, page).content.decode() for page in pages)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"parameters": ["Smithville"]}])
+def test_a_result_that_refines_an_earlier_one_says_what_both_cost(world: World, parameters: dict[str, Any]) -> None:
+    allow(world)
+    sql = f"SELECT plan, COUNT(*) AS n FROM visits {'WHERE town <> ? ' if parameters else ''}GROUP BY plan"
+    bought(world, sql=sql, epsilon="0.4", **parameters)
+    refined, again = (bought(world, sql=sql, epsilon="0.5", **parameters) for _ in range(2))
+    for answer in (refined, again):
+        text = read(world, publish(world, answers=[answer]).document).content.decode()
+        (epsilon,) = set(re.findall("ε = ([0-9.]+)", text))
+        assert 0.5 <= float(epsilon) < 0.53  # the second charge alone is 0.29
+
+
+def test_the_charges_of_a_result_are_those_of_its_query_and_data_up_to_its_own() -> None:
+    loss = from_record({"measure": "gdp", "amount": "1"})
+    row = HistoryRow(sequence=1, time="", principal="alice", question="q", loss=loss, version=1, answered=True)
+    rows = [row, replace(row, sequence=2, version=2), replace(row, sequence=3, version=2, answered=False)]
+    rows += [replace(row, sequence=4, version=2, question="other"), replace(row, sequence=5, version=2)]
+    found = [[one.sequence for one in in_all(rows, bought)] for bought in (rows[:2], rows[4:], rows[2:3])]
+    assert found == [[2], [2, 5], []]
 
 
 def test_several_results_say_what_they_promise_together(world: World) -> None:

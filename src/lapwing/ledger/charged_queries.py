@@ -66,6 +66,22 @@ def bought_before(rows: Iterable[HistoryRow], row: HistoryRow) -> tuple[HistoryR
     )
 
 
+def in_all(rows: Iterable[HistoryRow], charges: Iterable[HistoryRow]) -> tuple[HistoryRow, ...]:
+    """Return all charges that a result is made of, given those that bought it: also of earlier, less exact results.
+
+    Args:
+        rows: All charges of the ledger.
+        charges: Some of these. Those for other versions of the data than the last one are passed over.
+    """
+    bought = [row for row in charges if row.answered]
+    if not bought:
+        return ()
+    newest = max(bought, key=lambda row: row.sequence)
+    questions = {row.question for row in bought if row.version == newest.version}
+    same = (row for row in rows if row.answered and row.version == newest.version and row.question in questions)
+    return tuple(row for row in same if row.sequence <= newest.sequence)
+
+
 def refining(rows: Iterable[HistoryRow]) -> frozenset[int]:
     """Return the numbers of the charges for a query that has an earlier result: made more exact, or bought anew."""
     seen: set[tuple[str, int]] = set()

@@ -23,10 +23,11 @@ from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.published_pages import NOT_ALLOWED, PAGE, PublishedPage, PublishingRule
 from lapwing.server.responses import HTML, described_by
+from lapwing.server.result_costs import cost_in_all
 from lapwing.server.routing import ASKER, CURATOR, READER, OfService, new_router
 from lapwing.server.saved_routes import LONGEST_TITLE, MOST_TILES, USUAL_WIDTH
 from lapwing.server.service import Service
-from lapwing.server.snapshots import FULL, ResultToShow, TextToShow, label_of, same_release, snapshot_of
+from lapwing.server.snapshots import FULL, ResultToShow, TextToShow, label_of, snapshot_of
 from lapwing.server.store import time_or_none, time_text
 from lapwing.server.tile_text import lines_of
 
@@ -225,7 +226,7 @@ def _result(service: Service, caller: Caller, tile: Mapping[str, Any]) -> Result
     chosen = ChartOptions.from_texts({name: tile[name] for name in NAMES if name in tile and name not in _OWN})
     return ResultToShow(
         record=record,
-        cost=_cost(service, record),
+        cost=cost_in_all(service, record),
         title=title,
         column=tile.get("column"),
         chart=chosen.texts,
@@ -236,18 +237,6 @@ def _result(service: Service, caller: Caller, tile: Mapping[str, Any]) -> Result
 def _may_publish(service: Service, caller: Caller, record: AnswerRecord) -> bool:
     own = record.person == caller.name or caller.at(record.dataset).may("admin")
     return own or service.saved.may_open(record.id, caller.name)
-
-
-def _cost(service: Service, record: AnswerRecord) -> Mapping[str, str]:
-    """Return what was charged for a result; of one that was bought before, what was charged then."""
-    if record.document["stored"]:
-        first = service.answers.bought_first(record, same_release)
-        if first is None:
-            text = "Lapwing no longer stores the first copy of this result, so its cost is unknown. Use another one."
-            raise InvalidParameter(text)
-        record = first
-    cost: Mapping[str, str] = record.document["cost"]
-    return cost
 
 
 def _line(text: str) -> str:

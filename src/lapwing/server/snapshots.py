@@ -53,7 +53,7 @@ class ResultToShow:
     """A result of a page.
 
     Args:
-        cost: The record of its charge.
+        cost: The record of all that was charged for it (`server.result_costs`).
         title: Given by people; never the text of the query.
         column: That is drawn, the first unless given.
         chart: The choices of its chart, as `ChartOptions.texts` has them.
@@ -153,11 +153,11 @@ def _result(catalog: Catalog, one: ResultToShow, *, show_query: bool) -> dict[st
         "chart": {name: text for name, text in one.chart.items() if name not in _AXES or text in document["keys"]},
         "noise": _noise(document),
         "meaning": meaning(catalog.budget, from_record(one.cost), 1),
-        "query": _asked(one.record).get("sql") if show_query else None,
+        "query": asked_of(one.record).get("sql") if show_query else None,
     }
 
 
-def _asked(record: AnswerRecord) -> Mapping[str, Any]:
+def asked_of(record: AnswerRecord) -> Mapping[str, Any]:
     """Return the query of a result: of several that were asked together, its own."""
     request = record.request
     queries: Sequence[Mapping[str, Any]] | None = request.get("questions")
@@ -166,7 +166,7 @@ def _asked(record: AnswerRecord) -> Mapping[str, Any]:
 
 def label_of(record: AnswerRecord) -> str | None:
     """Return the label that its owner gave a result."""
-    label: str | None = _asked(record).get("label")
+    label: str | None = asked_of(record).get("label")
     return label
 
 
@@ -248,7 +248,7 @@ def same_release(one: AnswerRecord, other: AnswerRecord) -> bool:
     >>> same_release(answer(2.0), answer(2.0)), same_release(answer(2.0), answer(3.0))
     (True, False)
     """
-    if not (one.document["rows"] or _asked(one).get("sql") == _asked(other).get("sql")):
+    if not (one.document["rows"] or asked_of(one).get("sql") == asked_of(other).get("sql")):
         return False
     return _released(one.document) == _released(other.document)
 
