@@ -7,6 +7,7 @@ see it: what was given, what is allowed, what to do next.
 """
 
 from enum import Enum
+from fractions import Fraction
 from typing import ClassVar
 
 import lapwing.installation  # noqa: F401 - it warns of another distribution, which may have overwritten `__init__.py`
@@ -475,11 +476,17 @@ class BudgetExhausted(LapwingError):
 
 
 class AllowanceExhausted(LapwingError):
-    """The question costs more than who asks may be charged, or than one question may cost; nothing was charged."""
+    """The question costs more than who asks may be charged, or than one question may cost; nothing was charged.
+
+    `larger_limit` is a limit of the person that would bear it: a share of the budget. It is None if there is none, or
+    if other limits are in the way, too. `dataset` is the data set's name, where it is known.
+    """
 
     code = "allowance_exhausted"
     exit_status = 4
     charged = False
+    larger_limit: Fraction | None = None
+    dataset: str = ""
 
 
 class NotAuthorised(LapwingError):

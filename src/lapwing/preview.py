@@ -113,6 +113,7 @@ class Preview:
         fits: how many questions of this price it holds.
         refusal: the refusal if you ask now; None if there would be none.
         refusal_code: its code, the same that the error would have.
+        larger_limit: a share of the budget that would bear it as the limit of the caller; None if there is none.
         cells: the number of cells in the answer, None if its keys are private.
         unit: whom it protects.
         bound: the rows of one unit that count, in words.
@@ -145,6 +146,7 @@ class Preview:
     selection: SelectionPreview | None = None
     refusal: str | None = None
     refusal_code: str | None = None
+    larger_limit: Fraction | None = None
     elsewhere: LedgerPreview | None = None
     share_of_budget: float | None = None
     epsilon_before: float | None = None

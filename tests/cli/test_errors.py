@@ -2,6 +2,7 @@
 
 import socket
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -199,8 +200,11 @@ def test_no_command_is_missing_from_the_table() -> None:
 
 
 def test_who_is_over_a_limit_hears_how_to_ask_for_a_larger_one() -> None:
-    over = AllowanceExhausted("No.", curator_remedy="grant more")
-    assert [ways["larger_limit"] in coded(over, ways) for ways in (COMMAND_LINE, SHELL, NOTEBOOK)] == [True] * 3
+    over = AllowanceExhausted("No.", curator_remedy="give a larger limit")
+    assert "requests ask" not in coded(over)  # a larger limit of this person alone would not help
+    over.dataset, over.larger_limit = "my visits", Fraction("0.47")
+    assert ["requests ask 'my visits' --share 47%" in coded(over, ways) for ways in (COMMAND_LINE, SHELL)] == [True] * 2
+    assert "Requests" in coded(over, NOTEBOOK)
     assert coded(AllowanceExhausted("The most of one query."), COMMAND_LINE) == "The most of one query."
 
 

@@ -380,6 +380,8 @@ def test_requests_by_command(world: World, run: Run, monkeypatch: pytest.MonkeyP
     id_ = made.out.partition(":")[0]
     assert REASON.split()[-1] in do("carol", "list").out
     assert do("alice", "list", "--format", "json").out.split() == ["{", '"requests":', "[]", "}"]
+    assert len(id_) == 8
+    assert own(world)[0]["id"] not in do("carol", "list").out
     assert do("alice", "approve", id_).status == do("bob", "approve", "none").status == 2
     assert do("bob", "approve", id_).status == 5
     assert do("carol", "approve", id_, "--share", "1/10").status == 0

@@ -84,6 +84,37 @@ def test_an_allowance_holds_exactly_its_questions(world: World) -> None:
     assert world.query("alice", question()).document["code"] == "allowance_exhausted"
 
 
+def test_the_larger_limit_of_a_refusal_is_enough(world: World) -> None:
+    grant(world, "alice", ten(world))
+    world.query("alice", question(dear=7))
+    asked = question(dear=4)
+    refused, shown = (
+        world.query("alice", asked).document,
+        world.ask("POST", "/v1/datasets/open/explain", "alice", asked).document,
+    )
+    limit = Fraction(refused["larger_limit"])
+    assert limit == Fraction(shown["larger_limit"])
+    assert (100 * limit).denominator == 1
+    assert ten(world) < limit < ten(world) + Fraction(2, 100)
+    with world.connect("alice", "open") as session, pytest.raises(AllowanceExhausted) as caught:
+        session.sql(asked["sql"], epsilon=Fraction(asked["epsilon"]))
+    assert (caught.value.dataset, caught.value.larger_limit) == ("open", limit)
+    grant(world, "alice", limit)
+    assert world.query("alice", asked).status == 200
+
+
+def test_no_larger_limit_is_named_if_another_one_is_in_the_way(world: World) -> None:
+    service, view = world.service, world.session().budget()
+    grant(world, "alice", ten(world))
+    service.people.change("alice", team="nurses", by="carol")
+    service.policies.give_team("open", "nurses", ten(world), view.spending, view.total, view.delta_keys, by="carol")
+    both = world.query("alice", question(dear=12)).document
+    grant(world, "alice", None)
+    team = world.query("alice", question(dear=12)).document
+    assert both["code"] == team["code"] == "allowance_exhausted"
+    assert not {"larger_limit"} & (both.keys() | team.keys())
+
+
 @pytest.mark.long
 def test_one_grain_less_holds_one_question_less(world: World) -> None:
     grant(world, "alice", ten(world) - Fraction(1, 10**30))

@@ -14,8 +14,7 @@ from lapwing.cli.figures import delta, left, loss, margin, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.first_contact import FileProtectionOptions, PricedText, open_asked, question_of, split_asked
 from lapwing.cli.question import pointing_at, require_at_most_one
-from lapwing.cli.streams import ASK_FOR_MORE
-from lapwing.errors import AllowanceExhausted
+from lapwing.cli.streams import COMMAND_LINE, Ways, larger_limit_from
 from lapwing.privacy.figures import NOTHING, separated, such_queries
 
 if TYPE_CHECKING:
@@ -78,16 +77,25 @@ def show_preview(
 
         print_text(to_json(preview_document(preview, neighbouring)))
     else:
-        show(*as_page(preview, neighbouring, verbose=verbose))
+        show(*as_page(preview, neighbouring, verbose=verbose, dataset=getattr(session, "dataset", "")))
 
 
-def as_page(preview: "Preview", neighbouring: str, *, verbose: bool = False) -> list[RenderableType]:
-    """Return a preview for people; `verbose` says also what adds up in the ledger."""
+def as_page(
+    preview: "Preview", neighbouring: str, *, verbose: bool = False, dataset: str = "", ways: Ways = COMMAND_LINE
+) -> list[RenderableType]:
+    """Return a preview for people; `verbose` says also what adds up in the ledger.
+
+    Args:
+        dataset: Its name at a server.
+        ways: How to ask for a larger limit there, where the page is read.
+    """
+    limit = preview.larger_limit
+    asking = "" if limit is None else larger_limit_from(dataset, limit, ways)
     columns = new_table("column", "± at 95 %", "computed from", numbers=["± at 95 %"])
     for column in preview.columns:
         columns.add_row(text(column.name), _promise(column), text(", ".join(column.rests_on)))
     return [
-        labelled(*_facts(preview, neighbouring, verbose)),
+        labelled(*_facts(preview, neighbouring, verbose, asking)),
         Text(),
         Fitted(columns),
         Text(),
@@ -108,7 +116,7 @@ def _besides(preview: "Preview") -> list[str]:
     ]
 
 
-def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[str, str]]:
+def _facts(preview: "Preview", neighbouring: str, verbose: bool, asking: str) -> list[tuple[str, str]]:
     noise = ", each with its own noise" if preview.measures else ""
     match preview.cells:
         case None if preview.selection is None:
@@ -135,7 +143,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
         ("cost", preview.free if preview.stored else price),
         *([] if chosen is None or preview.stored else [("of this", _share_of_choice(chosen))]),
         *([] if preview.parts is None else [("charged to", f"{names(parts)} of the data, no others")]),
-        *_budget(preview),
+        *_budget(preview, asking),
         *([] if preview.elsewhere is None else [("instead", _instead(preview, preview.elsewhere))]),
         *([("ledger", loss(preview.price))] if verbose and not preview.stored else []),
     ]
@@ -152,13 +160,12 @@ def _price(preview: "Preview") -> str:
     return f"epsilon {added} for this query"
 
 
-def _budget(preview: "Preview") -> list[tuple[str, str]]:
+def _budget(preview: "Preview", asking: str) -> list[tuple[str, str]]:
     """Return what a question takes of the budget, or why it would be refused; nothing if it is free."""
     if preview.stored:
         return []
     if preview.refusal is not None:
-        own = preview.refusal_code == AllowanceExhausted.code and preview.share_of_remaining > 1
-        return [("budget", f"it would be refused: {preview.refusal}"), *([("", ASK_FOR_MORE)] if own else [])]
+        return [("budget", f"it would be refused: {preview.refusal}"), *([("", asking)] if asking else [])]
     adds = "this adds " if preview.sharpens else ""
     return [("budget", f"{adds}{preview.part_of_budget}")]
 

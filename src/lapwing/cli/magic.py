@@ -88,7 +88,7 @@ class Magic:
         shown: Answer | RemoteAnswer | Preview
         if given.explain:
             shown = session.explain(cell, parameters, epsilon=epsilon, error=error, delta=delta)
-            sys.stdout.write(rendered(sys.stdout, *as_page(shown, neighbouring_of(session))))
+            sys.stdout.write(rendered(sys.stdout, *as_page(shown, neighbouring_of(session), ways=NOTEBOOK)))
         else:
             shown = session.sql(cell, parameters, epsilon=epsilon, error=error, delta=delta, label=given.label)
             display(PriceLine(price=price_line(shown, session.budget())))  # type: ignore[no-untyped-call]

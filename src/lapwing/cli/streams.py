@@ -1,9 +1,12 @@
 """The two streams: results on standard output, everything said about them on standard error; texts as they are."""
 
+import shlex
 import shutil
 import sys
 import textwrap
 from collections.abc import Mapping
+from fractions import Fraction
+from math import ceil
 from typing import Final
 
 from lapwing.cli.characters import visible
@@ -36,7 +39,8 @@ def complain(message: str) -> None:
 
 Ways = Mapping[str, str]
 """By the name of a parameter that is missing, or of what only a curator gives: how to get it at one door."""
-ASK_FOR_MORE: Final = "To ask for it: `lapwing requests ask DATASET --share 40% --reason TEXT`."
+ASK_FOR_MORE: Final = "To ask for it: `lapwing requests ask {} --share {}% --reason TEXT`."
+"""With the data set and a limit in percent that is enough."""
 OF_CAUSE: Final = {RefusalCause.ASSUMES_ROWS: "assuming_count", RefusalCause.NEEDS_DELTA: "delta"}
 """By the cause of a refusal: the parameter that is missing."""
 COMMAND_LINE: Final[Ways] = {
@@ -69,10 +73,15 @@ def coded(error: Exception, ways: Ways = COMMAND_LINE) -> str:
         return " ".join(
             filter(None, (str(error), ways.get(OF_CAUSE.get(error.cause, ""), ""), f"[{error.cause.value}]"))
         )
-    missing = error.missing if isinstance(error, LapwingError) else ""
-    if isinstance(error, AllowanceExhausted) and error.curator_remedy:
-        missing = "larger_limit"
-    return " ".join(filter(None, (str(error), ways.get(missing, ""))))
+    way = ways.get(error.missing, "") if isinstance(error, LapwingError) else ""
+    if isinstance(error, AllowanceExhausted) and error.larger_limit is not None:
+        way = larger_limit_from(error.dataset, error.larger_limit, ways)
+    return " ".join(filter(None, (str(error), way)))
+
+
+def larger_limit_from(dataset: str, share: Fraction, ways: Ways = COMMAND_LINE) -> str:
+    """Say how to ask for a larger limit where the message is read."""
+    return ways["larger_limit"].format(shlex.quote(dataset) if dataset else "DATASET", ceil(100 * share))
 
 
 def complain_of(error: Exception, ways: Ways = COMMAND_LINE) -> None:

@@ -20,7 +20,7 @@ from lapwing.documents.people_document import (
     Role,
     TokenDocument,
 )
-from lapwing.errors import InvalidParameter
+from lapwing.documents.short_ids import id_meant
 from lapwing.privacy.amounts import written
 
 PEOPLE: Final = "/v1/people"
@@ -219,13 +219,15 @@ class RemoteRequests:
     def _path(self, id_: str) -> str:
         """Return the path of a request, by its data set.
 
+        Args:
+            id_: Its id, or a start of 8 characters or more that no other request has that one may see.
+
         Raises:
-            InvalidParameter: If no request that one may see has this id.
+            InvalidParameter: If that is none, or several.
         """
-        for one in self.all():
-            if one["id"] == id_:
-                return f"{dataset_path(one['dataset'])}/requests/{quote(id_, safe='')}"
-        raise InvalidParameter("There is no request of this id. `lapwing requests list` shows all that you may see.")
+        datasets = {one["id"]: one["dataset"] for one in self.all()}
+        meant = id_meant(id_, list(datasets), "request", "lapwing requests list")
+        return f"{dataset_path(datasets[meant])}/requests/{quote(meant, safe='')}"
 
 
 def _text(number: Fraction | None) -> str | None:

@@ -16,10 +16,19 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast, final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from lapwing import errors
-from lapwing.errors import Interrupted, InvalidParameter, LapwingError, QueryRefused, RefusalCause, ServiceFault
+from lapwing.errors import (
+    AllowanceExhausted,
+    Interrupted,
+    InvalidParameter,
+    LapwingError,
+    QueryRefused,
+    RefusalCause,
+    ServiceFault,
+)
+from lapwing.privacy.amounts import read
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
 LINES: Final = "application/x-ndjson"
@@ -32,6 +41,7 @@ MOST_WAITS: Final = 5
 LONGEST_WAIT: Final = 10
 """Seconds: who is told to wait longer is told so."""
 _SECONDS: Final = re.compile(r"[0-9]{1,4}")
+_OF_DATASET: Final = re.compile(r"/v1/datasets/([^/]+)/")
 _CLASSES: Final = {
     kind.code: kind
     for kind in vars(errors).values()
@@ -157,7 +167,7 @@ class ServerConnection:
             connection.close()
         if 200 <= response.status < 300:
             return answer
-        error, after = _error(response.status, answer), response.headers.get("Retry-After", "")
+        error, after = _error(response.status, answer, path), response.headers.get("Retry-After", "")
         if response.status in BUSY and _SECONDS.fullmatch(after) and int(after) <= LONGEST_WAIT:
             raise _Later(error, int(after), untouched=response.status == http.HTTPStatus.TOO_MANY_REQUESTS)
         raise error
@@ -210,10 +220,13 @@ def _unreachable(
     )
 
 
-def _error(status: int, content: bytes) -> LapwingError:
+def _error(status: int, content: bytes, path: str) -> LapwingError:
     """Return the error that the content of a response tells of."""
     try:
-        return error_of(json.loads(content))
+        error = error_of(json.loads(content))
+        if isinstance(error, AllowanceExhausted) and (named := _OF_DATASET.match(path)):
+            error.dataset = unquote(named[1])
+        return error
     except (ValueError, KeyError, TypeError):
         return ServiceFault(
             f"The server answered with status {status}, and not like a Lapwing server; ask its operator."
@@ -225,6 +238,8 @@ def error_of(document: Mapping[str, Any]) -> LapwingError:
     error = _known_error(str(document["code"]), str(document["detail"]), document)
     error.charged = document.get("charged", error.charged)
     error.curator_remedy = document.get("curator_remedy", "")  # `detail` says already to ask the curator for it
+    if isinstance(error, AllowanceExhausted) and "larger_limit" in document:
+        error.larger_limit = read(document["larger_limit"], "larger_limit")
     return error
 
 

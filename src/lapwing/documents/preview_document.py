@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from lapwing.documents.answer_document import Record, codes_of, notes_in
 from lapwing.preview import ColumnPreview, LedgerPreview, MeasurePreview, PartPreview, Preview, SelectionPreview
-from lapwing.privacy.amounts import exact
+from lapwing.privacy.amounts import exact, read, written
 from lapwing.privacy.measures import from_record
 
 
@@ -47,6 +47,7 @@ class PreviewDocument(TypedDict):
     fits: int
     refusal: str | None
     refusal_code: str | None
+    larger_limit: NotRequired[str | None]
     cells: int | None
     delta: float
     unit: str
@@ -81,6 +82,7 @@ def preview_document(preview: Preview, neighbouring: str) -> PreviewDocument:
         "fits": preview.fits,
         "refusal": preview.refusal,
         "refusal_code": preview.refusal_code,
+        "larger_limit": None if preview.larger_limit is None else written(preview.larger_limit),
         "cells": preview.cells,
         "delta": float(preview.delta),
         "unit": preview.unit,
@@ -117,7 +119,7 @@ def _other_ledger(other: LedgerPreview) -> OtherLedgerDocument:
 def preview_of(document: Mapping[str, Any]) -> Preview:
     """Read what `preview_document` wrote."""
     share, selection, parts = (document[name] for name in ("share_of_remaining", "selection", "parts"))
-    other = document.get("elsewhere")
+    other, limit = document.get("elsewhere"), document.get("larger_limit")
     return Preview(
         cost=from_record(document["cost"]),
         price=from_record(document["price"]),
@@ -127,6 +129,7 @@ def preview_of(document: Mapping[str, Any]) -> Preview:
         fits=document["fits"],
         refusal=document["refusal"],
         refusal_code=document.get("refusal_code"),  # which earlier services do not send
+        larger_limit=None if limit is None else read(limit, "larger_limit"),
         cells=document["cells"],
         unit=document["unit"],
         bound=document["bound"],

@@ -109,12 +109,13 @@ def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta:
     found, asked = previewed(held, recipe, epsilon, delta=delta), priced_for(held, recipe, epsilon, delta)
     state, account = _current(held.account)
     stored = stored_answer(held.graph, asked, account) is not None
-    refusal, code, remaining = None, None, _left(held.account)
+    refusal, code, limit, remaining = None, None, None, _left(held.account)
     if not stored:
         try:
             require_chargeable(held.graph, asked, account, held.beside)
         except (AllowanceExhausted, BudgetExhausted, DataStopped) as error:
             refusal, code = error.analyst_text, error.code
+            limit = error.larger_limit if isinstance(error, AllowanceExhausted) else None
     budget, widths = account.catalog.budget, {number.name: number.half_width for number in found.numbers}
     counts = (f"it counts as {loss} in the budget of {name}, too" for name, loss in found.beside.items())
     beside = tuple(Note(text, GRAPH_PROMISE) for text in counts)
@@ -128,6 +129,7 @@ def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta:
         fits=0 if refusal is not None else found.fits,
         refusal=refusal,
         refusal_code=code,
+        larger_limit=limit,
         cells=None,
         unit=_unit(held),
         bound="Lapwing limits what each node adds to a level" if recipe.search is not None else "nothing is cut",

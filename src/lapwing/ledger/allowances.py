@@ -15,6 +15,7 @@ charges are added up whatever parts they were for.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from operator import itemgetter
 from typing import final
 
@@ -41,11 +42,13 @@ class Allowance:
         holder: Whose it is, for people.
         names: Whose charges count.
         share: From 0 to 1.
+        is_personal: Whether it is the limit of one person, for which that person can ask.
     """
 
     holder: str
     names: frozenset[str]
     share: Fraction
+    is_personal: bool = False
 
     def spent(self, spending: Spending) -> Spent:
         """Return what these names were charged."""
@@ -162,7 +165,7 @@ def require_within(
             beyond.append((_tightness(price, room), _beyond(limits, allowance, price, room, registration)))
     tightest = min(beyond, key=itemgetter(0), default=(None, None))[1]
     if tightest is not None:
-        raise tightest
+        raise tightest if len(beyond) == 1 else _without_larger_limit(tightest)
 
 
 def _tightness(price: Spent, room: Spent) -> tuple[bool, Fraction]:
@@ -243,11 +246,36 @@ def _beyond(
         what = "of the delta for private keys"
     cost, rest = _percents(need, left, cap)
     fitting = _fitting(limits, left, registration) if price.amount > room.amount else ""
-    return AllowanceExhausted(
+    enough = _larger_limit(allowance, price, room, registration)
+    limit = "give a larger limit" if enough is None else f"raise the limit to {share_text(enough)}"
+    error = AllowanceExhausted(
         f"The query costs {cost} {what}, and {rest} is left for {allowance.holder} "
         f"(limit: {share_text(allowance.share)}). Nothing was charged; earlier results stay free.{fitting}",
-        curator_remedy="grant more",
+        curator_remedy=limit,
     )
+    error.larger_limit = enough
+    return error
+
+
+def _larger_limit(allowance: Allowance, price: Spent, room: Spent, registration: Registration) -> Fraction | None:
+    """Return a limit that bears a price after all that was charged, in whole percent; None if even the budget is less.
+
+    It follows from the ledger's charges and the price, as the refusal's other figures do. Nobody asks for the limit of
+    a team by the limit of a person, so that of a team has none.
+    """
+    if not allowance.is_personal:
+        return None
+    more = (price.amount - room.amount) / registration.budget.amount if registration.budget.amount else Fraction(0)
+    keys = (price.delta - room.delta) / registration.delta_keys if registration.delta_keys else Fraction(0)
+    enough = Fraction(ceil(100 * (allowance.share + max(more, keys))), 100)
+    return enough if enough <= 1 else None
+
+
+def _without_larger_limit(error: AllowanceExhausted) -> AllowanceExhausted:
+    """Return the refusal by one of several limits: a larger one alone would not help."""
+    if error.larger_limit is None:
+        return error
+    return AllowanceExhausted(error.message, curator_remedy="give a larger limit")
 
 
 def _fitting(limits: Limits, left: Fraction, registration: Registration) -> str:

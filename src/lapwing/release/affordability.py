@@ -34,7 +34,8 @@ class Affordability:
     """What is left for who asks, how many questions of a price it holds, and why asking now would be refused, if so.
 
     `share` is the part of what is left that a question takes: of the loss, or of the delta for private keys if it takes
-    a larger part of that; above 1 if it does not fit.
+    a larger part of that; above 1 if it does not fit. `larger_limit` is a limit of the caller that would bear it
+    (`errors.AllowanceExhausted`).
     """
 
     remaining: Loss
@@ -42,6 +43,7 @@ class Affordability:
     fits: int
     refusal: str | None
     refusal_code: str | None
+    larger_limit: Fraction | None = None
 
 
 def affordability(
@@ -67,14 +69,16 @@ def affordability(
     remaining = min((state.room(parts).amount, *(max(room.amount, Fraction(0)) for room in left)))
     keys_left = delta_left(parts, state=state, principal=principal, limits=limits)
     taken = sum((grid_up(priced.delta) for priced in asked), Fraction(0))
-    refusal, code = _refusal(asked, state, catalog, principal, limits)
+    refusal, code, larger_limit = _refusal(asked, state, catalog, principal, limits)
     room = price.from_amount(remaining)
     times = fits(Account(budget=room, spent=room.nothing()), price) if price.amount else MOST_FREE
     if taken:
         times = min(times, keys_left // taken)
     share = max(_share(price.amount, remaining), _share(delta, keys_left) if delta else 0.0)
     times = 0 if refusal is not None else times
-    return Affordability(remaining=room, share=share, fits=times, refusal=refusal, refusal_code=code)
+    return Affordability(
+        remaining=room, share=share, fits=times, refusal=refusal, refusal_code=code, larger_limit=larger_limit
+    )
 
 
 def delta_left(
@@ -91,18 +95,20 @@ def _share(price: Fraction, left: Fraction) -> float:
 
 def _refusal(
     asked: Sequence[Quote], state: LedgerState, catalog: Catalog, principal: str, limits: Limits
-) -> tuple[str, str] | tuple[None, None]:
-    """Return message and code of the refusal, if there would be one; checked in the order of a charge."""
+) -> tuple[str | None, str | None, Fraction | None]:
+    """Return message, code and larger limit of the refusal, if there would be one; checked in the order of a charge."""
     if not asked:
-        return None, None
+        return None, None, None
     charges = [charge_of(priced, key_of(priced.question), catalog, principal, state) for priced in asked]
     try:
         require_chargeable(limits, state, charges)
         state.require_open()
-    except (AllowanceExhausted, DataStopped, QueryRefused) as error:
-        return error.analyst_text, error.code
+    except AllowanceExhausted as error:
+        return error.analyst_text, error.code, error.larger_limit
+    except (DataStopped, QueryRefused) as error:
+        return error.analyst_text, error.code, None
     if state.stopped:
-        return stopped().analyst_text, DataStopped.code
+        return stopped().analyst_text, DataStopped.code, None
     if left_if_refused(state, charges) is None:
-        return None, None
-    return str(exhausted(asked, state, catalog)), BudgetExhausted.code
+        return None, None, None
+    return str(exhausted(asked, state, catalog)), BudgetExhausted.code, None

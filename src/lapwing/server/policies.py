@@ -355,7 +355,7 @@ def _members(connection: StoreConnection, team: str) -> frozenset[str]:
 
 
 def _own(person: str, share: Fraction) -> Allowance:
-    return Allowance(holder=person, names=frozenset({person}), share=share)
+    return Allowance(holder=person, names=frozenset({person}), share=share, is_personal=True)
 
 
 def _of_teams(connection: StoreConnection, dataset: str, person: str) -> tuple[Allowance, ...]:

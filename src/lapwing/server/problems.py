@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from typing_extensions import TypedDict
 
 from lapwing import errors
+from lapwing.privacy.amounts import written
 from lapwing.server.faulty_field import field_of
 from lapwing.server.log import log
 
@@ -82,8 +83,9 @@ class Problem(TypedDict):
     """What went wrong (RFC 9457). `code` is stable. The fields of refused queries begin at `reason`.
 
     `cause` is the stable code of the refusal. `remedy` says what an analyst can do, `curator_remedy` what only the
-    curator can; other errors may have it, too. `charged` is there if it is known. `field` is the field of the body that
-    is at fault, such as `days` or `bounds.age`, if there is one.
+    curator can; other errors may have it, too. `larger_limit` is a share of the budget that would bear the
+    query as the limit of its person. `charged` is there if it is known. `field` is the field of the body
+    that is at fault, such as `days` or `bounds.age`, if there is one.
     """
 
     type: str
@@ -96,6 +98,7 @@ class Problem(TypedDict):
     position: NotRequired[Annotated[list[int], Field(min_length=2, max_length=2)]]
     cause: NotRequired[str]
     curator_remedy: NotRequired[str]
+    larger_limit: NotRequired[str]
     suggestion: NotRequired[str]
     charged: NotRequired[bool]
     field: NotRequired[str]
@@ -158,6 +161,8 @@ def problem_of(error: errors.LapwingError, status: int | None = None) -> Problem
             document["position"] = list(error.position)
         if error.suggestion is not None:
             document["suggestion"] = error.suggestion
+    if isinstance(error, errors.AllowanceExhausted) and error.larger_limit is not None:
+        document["larger_limit"] = written(error.larger_limit)
     charged = errors.was_charged(error)
     if charged is not None:
         document["charged"] = charged

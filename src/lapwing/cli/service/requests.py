@@ -9,6 +9,7 @@ from lapwing.cli import figures, options
 from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, new_table, print_text, show, text
 from lapwing.cli.service.grant import share_of_budget
+from lapwing.documents.short_ids import SHORTEST, short_id
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Ask for access or a larger limit, and decide requests.",
     epilog=options.examples(
-        "lapwing requests list", "lapwing requests ask visits --reason 'For the report on wards.' --share 1/5"
+        "lapwing requests list", "lapwing requests ask visits --reason 'For the report on wards.' --share 20%"
     ),
     rich_markup_mode=None,
 )
-Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a request, from `list`.", show_default=False)]
+Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a request, as `list` shows it.", show_default=False)]
 WHAT = {"access": "access", "budget": "a larger limit"}
 
 
@@ -41,11 +42,13 @@ def show_requests(
         print_text(to_json({"requests": every}))
         return
     table = new_table("id", "person", "data set", "for", "limit", "state", "sent", "reason")
+    ids = [one["id"] for one in every]
     for one in every:
         share = "" if one["share"] is None else figures.share(float(Fraction(one["share"])))
         said = one["reason"] if one["answer"] is None else f"{one['reason']} ({one['answer']})"
-        row = (one["id"], one["person"], one["dataset"], WHAT[one["kind"]], share, one["state"], one["created"][:10])
-        table.add_row(*map(text, (*row, said)))
+        id_, sent = short_id(one["id"], ids), one["created"][:10]
+        row = (id_, one["person"], one["dataset"], WHAT[one["kind"]], share, one["state"], sent, said)
+        table.add_row(*map(text, row))
     show(Fitted(table))
 
 
@@ -61,11 +64,13 @@ def ask(
 ) -> None:
     """Ask for access to a listed data set, or for a larger limit at one that you query."""
     made = _opened(server).ask(dataset, reason, share)
-    print_text(f"{made['id']}: you asked for {WHAT[made['kind']]} on {visible(dataset)}. A curator decides.\n")
+    print_text(
+        f"{made['id'][:SHORTEST]}: you asked for {WHAT[made['kind']]} on {visible(dataset)}. A curator decides.\n"
+    )
 
 
 @app.command(
-    epilog=options.examples("lapwing requests approve ID", "lapwing requests approve ID --share 1/10"),
+    epilog=options.examples("lapwing requests approve 3f9a2c41", "lapwing requests approve 3f9a2c41 --share 10%"),
     short_help="Approve a request.",
 )
 def approve(
@@ -84,7 +89,7 @@ def approve(
 
 
 @app.command(
-    epilog=options.examples("lapwing requests decline ID --reason 'The study has ended.'"),
+    epilog=options.examples("lapwing requests decline 3f9a2c41 --reason 'The study has ended.'"),
     short_help="Decline a request.",
 )
 def decline(
@@ -97,7 +102,7 @@ def decline(
     print_text(f"Declined the request of {visible(done['person'])}.\n")
 
 
-@app.command(epilog=options.examples("lapwing requests withdraw ID"), short_help="Withdraw your own request.")
+@app.command(epilog=options.examples("lapwing requests withdraw 3f9a2c41"), short_help="Withdraw your own request.")
 def withdraw(id_: Id, server: options.Server = None) -> None:
     """Withdraw an open request of yours."""
     _opened(server).withdraw(id_)

@@ -4,22 +4,18 @@ import os
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final, final
+from typing import Annotated, Any, final
 
 import typer
 from typer.core import TyperGroup
 
-from lapwing.catalog.suggestions import shown
 from lapwing.cli import options
 from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, new_table, note, print_text, show, text
 from lapwing.cli.service.places import PeopleStore, opened_people
 from lapwing.documents.people_document import IssuedToken, Right, TokenDocument
-from lapwing.errors import InvalidParameter
+from lapwing.documents.short_ids import SHORTEST, id_meant, short_id
 from lapwing.machine.drafts import draft_of, sync_folder
-
-SHOWN: Final = 8
-"""Characters of an id that are shown, and are enough to name it; it has 32."""
 
 
 @final
@@ -121,8 +117,10 @@ def show_tokens(
         print_text(to_json({"tokens": tokens}))
         return
     table = new_table("id", "label", "may", "made", "until (UTC)", "state")
+    ids = [token["id"] for token in tokens]
     for token in tokens:
-        facts = (token["id"][:SHOWN], token["label"], ", ".join(token["scopes"]), token["created"][:10], _minute(token))
+        id_, scopes = short_id(token["id"], ids), ", ".join(token["scopes"])
+        facts = (id_, token["label"], scopes, token["created"][:10], _minute(token))
         table.add_row(*map(text, (*facts, _state(token))))
     show(Fitted(table))
 
@@ -140,9 +138,10 @@ def revoke(
 ) -> None:
     """Revoke a token for ever."""
     with opened_people(people, catalog, server) as administration:
-        token = _named(id, administration.tokens(person))
+        tokens = {token["id"]: token for token in administration.tokens(person)}
+        token = tokens[id_meant(id, list(tokens), "token", "lapwing token list")]
         administration.revoke(token["id"], person)
-    print_text(f"The token {token['id'][:SHOWN]} of {visible(token['person'])} is revoked.\n")
+    print_text(f"The token {short_id(token['id'], tokens)} of {visible(token['person'])} is revoked.\n")
 
 
 def scopes_of(options: list[ScopeOption] | None) -> list[Right] | None:
@@ -160,7 +159,7 @@ def hand_over(issued: IssuedToken, output: Path | None) -> None:
         sync_folder(output.absolute().parent)
         note("written", f"to {output}; to use it: export LAPWING_TOKEN=$(cat {output})")
     scopes, until = ", ".join(issued["scopes"]), _minute(issued)
-    note("token", f"of {issued['person']}, id {issued['id'][:SHOWN]}, for: {scopes}; until {until} UTC")
+    note("token", f"of {issued['person']}, id {issued['id'][:SHORTEST]}, for: {scopes}; until {until} UTC")
     note("", "Lapwing shows it only this once. Store it like a password.")
 
 
@@ -172,17 +171,3 @@ def _state(token: TokenDocument) -> str:
 
 def _minute(token: TokenDocument | IssuedToken) -> str:
     return token["expires"][:16].replace("T", " ")
-
-
-def _named(id_: str, tokens: list[TokenDocument]) -> TokenDocument:
-    """Return the token that is meant by its id, or the first characters of it.
-
-    Raises:
-        InvalidParameter: If that is none, or several.
-    """
-    meant = [token for token in tokens if token["id"].startswith(id_)] if len(id_) >= SHOWN else []
-    if len(meant) != 1:
-        raise InvalidParameter(
-            f"There is no token {shown(id_)}; give an id that `lapwing token list` shows, {SHOWN} characters or more."
-        )
-    return meant[0]

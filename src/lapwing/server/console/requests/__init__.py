@@ -1,12 +1,13 @@
 """Ask for access or a larger limit, see the state of one's requests, and as a curator decide."""
 
+import re
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from lapwing.server.console.acting import act, share_of
 from lapwing.server.console.inside import ApiRefusal
-from lapwing.server.console.templates import segment
+from lapwing.server.console.templates import segment, typed_share
 from lapwing.server.console.toasts import Toast, named
 from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem
@@ -14,6 +15,7 @@ from lapwing.server.problems import Problem
 HERE: Final = "/console/requests"
 ONE: Final = f"{HERE}/{{request}}"
 MOST: Final = 200
+_SHARE: Final = re.compile(r"[01](\.[0-9]{1,12})?")
 
 
 async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
@@ -31,6 +33,7 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         more=[one for one in sets if caller.at(one).may("ask") and not caller.at(one).may("admin")],
         curates=any(caller.at(one).may("admin") for one in sets),
         wanted=visit.form.get("dataset") or visit.asked("dataset"),
+        enough=typed_share(visit.asked("share")) if _SHARE.fullmatch(visit.asked("share")) else "",
         refused=refused,
         typed=visit.form if refused and visit.request.url.path == HERE else {},
     )
