@@ -36,7 +36,7 @@ def test_somebody_is_let_in_granted_asks_and_is_shut_out(carol: Visitor, place: 
     assert "You have no access to a data set yet." in dora.sign_in("dora", DORA).text
 
     access = carol.go("/console/data/open/access")
-    granted = carol.submit(access, "/access/grant", name="dora", share="20 %")
+    granted = carol.submit(access, "/access/grant", name="dora", share="20 %", trusted="on")
     assert "Access granted." in granted.text
     assert "up to 20 % of the budget" in granted.text
     price = dora.submit(dora.go("/console/data/open/ask"), "/ask", epsilon="0.5")
@@ -46,7 +46,10 @@ def test_somebody_is_let_in_granted_asks_and_is_shut_out(carol: Visitor, place: 
 
     person = carol.go("/console/people/dora")
     assert "up to 20 % of the budget" in person.text
-    assert 'href="/console/data/open/access"' in person.content.decode()
+    assert "/console/data/open/access?person=dora#grant" in person.page.links
+    has = {"name": "dora", "share": "20 %", "trusted": "on"}
+    assert has.items() <= carol.go("/console/data/open/access?person=dora").form("/access/grant").fields.items()
+    assert carol.go("/console/data/open/access?person=nobody").form("/access/grant").fields["name"] == ""
     (form,) = [form for form in person.page.forms if form.fields.get("active") == "no"]
     assert "disabled" in carol.post(form.action, form.fields).text
     assert dora.go("/console", follow=False).status == 303

@@ -1,6 +1,6 @@
 """Who may ask a data set and how much, for its curators; and the switches: stop, faults, new data."""
 
-from fractions import Fraction
+from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -8,7 +8,7 @@ from starlette.responses import Response
 from lapwing.server.console.acting import act, decimal_of, default_cost_of, share_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.standing import state_at
-from lapwing.server.console.templates import segment
+from lapwing.server.console.templates import segment, typed_share
 from lapwing.server.console.toasts import Toast, named
 from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem
@@ -37,8 +37,16 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         default_costs=default_costs,
         listed=listing["listed"],
         refused=refused,
-        typed=visit.form if refused else {},
+        typed=visit.form if refused else _granted(grants, visit.asked("person")),
     )
+
+
+def _granted(grants: Mapping[str, Any], name: str) -> dict[str, str]:
+    """Return the fields of the form with what somebody has, or no fields if they have no access."""
+    if name not in grants["people"]:
+        return {}
+    trusted = {"trusted": "on"} if name in grants["trusted_with_time"] else {}
+    return {"holder": "person", "name": name, "share": typed_share(grants["people"][name]), **trusted}
 
 
 def _back(visit: PageRequest, done: str) -> str:
@@ -74,10 +82,7 @@ async def withdraw(visit: PageRequest) -> Response:
     """Let somebody ask no more."""
     dataset, name = visit.part("dataset"), visit.form.get("name", "")
     grants = await visit.api.get("datasets", dataset, "grants")
-    share = grants["people"].get(name)
-    fields = {"holder": "person", "name": name, "share": f"{Fraction(share) * 100} %" if share else ""}
-    if name in grants["trusted_with_time"]:
-        fields["trusted"] = "on"
+    fields = _granted(grants, name)
     here = f"/console/data/{segment(dataset)}/access"
     text = f"Withdrew the access of {named(name)}. Lapwing accepts no more queries from them."
     toast = Toast(at=here, text=text, action=f"{here}/grant", fields=fields)
@@ -122,7 +127,7 @@ async def resume(visit: PageRequest) -> Response:
 
 
 PAGES: Final = (
-    ConsolePage(method="GET", path=HERE, handle=show, query=("done",)),
+    ConsolePage(method="GET", path=HERE, handle=show, query=("done", "person")),
     ConsolePage(method="POST", path=f"{HERE}/grant", handle=grant),
     ConsolePage(method="POST", path=f"{HERE}/withdraw", handle=withdraw),
     ConsolePage(method="POST", path=f"{HERE}/policy", handle=set_policy),
