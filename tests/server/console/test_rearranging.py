@@ -207,4 +207,6 @@ def test_only_results_that_can_be_compared_are_offered(alice: Visitor) -> None:
     assert [link for link in links if "other=" in link] == [f"{first}/difference?other={alike.rpartition('/')[2]}"]
     assert f"{first}/difference" in alice.go(first).page.links
     alone = bought("SELECT town, plan, COUNT(*) AS n FROM visits WHERE town = 'x' GROUP BY town, plan")
-    assert not [link for link in alice.go(f"{alone}/difference").page.links if "other=" in link]
+    links = alice.go(f"{alone}/difference").page.links
+    assert not [link for link in links if "other=" in link]
+    assert [link for link in links if "/ask?sql=SELECT+town" in link]  # the way to a second result

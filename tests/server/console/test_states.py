@@ -71,8 +71,9 @@ def test_replaced_data_are_told_to_each_reader_until_they_are_accepted(
     assert standing["open"]["reason"] == "changed"
     metrics = place.ask("GET", "/metrics", "audrey").content.decode()
     assert 'lapwing_dataset_ready{dataset="open"} 0.0' in metrics
+    assert told(carol.go(f"{OPEN}/versions")) == ["changed"]
     carol.submit(carol.go(f"{OPEN}/access"), "/access/accept")
-    assert told(alice.go("/console")) == []
+    assert told(carol.go(f"{OPEN}/versions")) == told(alice.go("/console")) == []
     assert told(alice.go(f"{OPEN}/ask")) == []
 
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from lapwing.answer.key_texts import LABELS
 from lapwing.server.console.answer_table import NUMERIC, CellText, cells_of
-from lapwing.server.console.ask.question import single
+from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
@@ -68,7 +68,9 @@ async def _offer(visit: PageRequest, id_: str) -> Response:
         if _numbers_in_both(one, document):
             others.append({**other, "request": single(other["request"])})
     request = single((await visit.api.get("answers", id_, "request"))["request"])
-    return visit.show("difference/choice.html", dataset=one["dataset"], id=id_, request=request, others=others)
+    question = question_of(request) if "sql" in request else None
+    facts = {"dataset": one["dataset"], "id": id_, "request": request, "question": question, "others": others}
+    return visit.show("difference/choice.html", **facts)
 
 
 async def _opened(visit: PageRequest, ids: tuple[str, str]) -> tuple[tuple[Document, Document], float]:

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from lapwing.server.console.acting import act
 from lapwing.server.console.catalog.differences import differences
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.standing import state_at
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import Problem
@@ -19,7 +20,11 @@ async def show(visit: PageRequest, refused: Problem | None = None, following: An
     dataset = visit.part("dataset")
     versions = await visit.api.get("datasets", dataset, "versions")
     status = refused["status"] if refused else 200
-    facts = {"dataset": dataset, "versions": versions, "refused": refused, "following": following}
+    budget = await visit.api.get("datasets", dataset, "budget")
+    standing = await state_at(visit.api, visit.caller, dataset, budget)
+    facts = {
+        "dataset": dataset, "versions": versions, "standing": standing, "refused": refused, "following": following,
+    }  # fmt: skip
     return visit.show("versions/page.html", status, **facts)
 
 
