@@ -59,10 +59,10 @@ def test_sharing_says_what_it_did(carol: Visitor) -> None:
     assert "Stopped sharing “for us”." in undo(carol, told).text
     path = "/console/answers/" + str(carol.world.query("carol").document["id"])
     told = done(carol, f"{path}/share", what="share")
-    assert "Shared “this result” with your team “nurses”." in told.text
+    assert "Shared this result with your team “nurses”." in told.text
     again = done(carol, f"{path}/share", what="share")  # a double click asks for the same twice
-    assert "Shared “this result” with your team “nurses”." in again.text
-    assert "Stopped sharing “this result”." in undo(carol, again).text
+    assert "Shared this result with your team “nurses”." in again.text
+    assert "Stopped sharing this result." in undo(carol, again).text
 
 
 @pytest.mark.long

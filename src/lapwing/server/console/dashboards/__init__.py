@@ -205,7 +205,7 @@ async def _changed(visit: PageRequest, change: DashboardChange) -> Response:
         refused = renamed(refusal.document, {"title": "name"})
         return await (show if "dashboard" in visit.request.path_params else show_all)(visit, refused)
     if not change.said:
-        return visit.tell(shared_toast(here, item["title"], changed["team"], f"{here}/change"))
+        return visit.tell(shared_toast(here, named(item["title"]), changed["team"], f"{here}/change"))
     toast = Toast(at=here, text=change.said, action=f"{here}/change" if undo else "", fields=undo)
     return visit.tell(toast, change.button)
 

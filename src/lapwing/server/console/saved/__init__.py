@@ -104,7 +104,7 @@ async def change(visit: PageRequest) -> Response:
     content: dict[str, Any] = {name: item[name] for name in ("question", "tiles") if name in item}
     body = {"title": item["title"], **content, "shared": what == "share"}
     item = (await visit.api.send("PUT", "saved", id_, body=body)).document
-    return visit.tell(shared_toast(_list_of(item), item["title"], item["team"], action))
+    return visit.tell(shared_toast(_list_of(item), named(item["title"]), item["team"], action))
 
 
 def _list_of(item: Mapping[str, Any]) -> str:
@@ -112,12 +112,16 @@ def _list_of(item: Mapping[str, Any]) -> str:
     return f"/console/data/{segment(item['dataset'])}/{'dashboards' if 'tiles' in item else 'saved'}"
 
 
-def shared_toast(at: str, title: str, team: str | None, action: str) -> Toast:
-    """Return the toast of a change of sharing."""
+def shared_toast(at: str, what_is: str, team: str | None, action: str) -> Toast:
+    """Return the toast of a change of sharing.
+
+    Args:
+        what_is: What is shared, with quotes around a name.
+    """
     if team is None:
-        text, what = f"Stopped sharing {named(title)}. Only you can open it now.", "share"
+        text, what = f"Stopped sharing {what_is}. Only you can open it now.", "share"
     else:
-        text, what = f"Shared {named(title)} with your team {named(team)}.", "keep"
+        text, what = f"Shared {what_is} with your team {named(team)}.", "keep"
     return Toast(at=at, text=text, action=action, fields={"what": what})
 
 
@@ -129,7 +133,8 @@ async def share(visit: PageRequest) -> Response:
     shared = (await visit.api.send("PUT", "answers", id_, "team", body={"shared": what == "share"})).document
     here = f"/console/answers/{segment(id_)}"
     request = single((await visit.api.get("answers", id_, "request"))["request"])
-    return visit.tell(shared_toast(here, request.get("label") or "this result", shared["team"], f"{here}/share"))
+    what_is = named(request["label"]) if request.get("label") else "this result"
+    return visit.tell(shared_toast(here, what_is, shared["team"], f"{here}/share"))
 
 
 PAGES: Final = (
