@@ -19,6 +19,7 @@ from lapwing.query.normalise.other_spellings import rewritten
 from lapwing.query.normalise.public_constants import with_public_constants
 from lapwing.query.normalise.public_groups import with_public_groups
 from lapwing.query.normalise.public_numbers import with_public_numbers
+from lapwing.query.normalise.qualified_using import with_qualified_using
 from lapwing.query.normalise.released_lists import with_released_lists
 from lapwing.query.normalise.released_subqueries import with_joins_of_subquery
 from lapwing.query.normalise.unmatched_rows import with_unmatched_rows
@@ -30,6 +31,10 @@ Rule = Callable[[Parsed, Scope], exp.Select | None]
 
 def _spellings(parsed: Parsed, within: Scope) -> exp.Select | None:
     return rewritten(parsed.select, parsed.arguments.keys(), within)
+
+
+def _qualified_using(parsed: Parsed, within: Scope) -> exp.Select | None:
+    return with_qualified_using(parsed.select, within)
 
 
 def _public_groups(parsed: Parsed, within: Scope) -> exp.Select | None:
@@ -75,7 +80,7 @@ def _released_lists(parsed: Parsed, within: Scope) -> exp.Select | None:
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    _spellings, _public_groups, _public_constants, _compared_extremes, _public_numbers,
+    _spellings, _qualified_using, _public_groups, _public_constants, _compared_extremes, _public_numbers,
     _correlated_results, _unmatched_rows, _determined_keys, _extremes_of_keys, _released_subqueries, _released_lists,
 )  # fmt: skip
 """In this order: later rules see what earlier ones wrote."""
