@@ -38,6 +38,20 @@ SAME = [
      "GROUP BY 1",
      "SELECT f.k AS age, SUM(f.w) AS n FROM visits v, (VALUES (20, 1), (20.0, 5)) AS f(k, w) WHERE v.age = f.k "
      "GROUP BY 1"),
+    ("WITH f (s, w) AS (VALUES ('n', 2), ('s', 3), ('x', 4)) SELECT w, COUNT(*) AS n FROM visits v JOIN f "
+     "ON v.site = s GROUP BY w",
+     f"SELECT f.w, COUNT(*) AS n FROM visits v JOIN {LIST} ON v.site = f.site GROUP BY f.w"),
+    ("SELECT w, COUNT(*) AS n FROM visits JOIN (VALUES (NULL, 9), ('n', 2), (NULL, 1)) AS f(s, w) "
+     "ON (s = site) GROUP BY w",
+     "SELECT w, COUNT(*) AS n FROM visits v JOIN (VALUES ('n', 2)) AS f(s, w) ON v.site = f.s GROUP BY w"),
+    ("SELECT f.rate, COUNT(*) AS n FROM places p JOIN visits v ON v.site = p.site JOIN (VALUES ('n', 2), ('s', 3), "
+     "('x', 4)) AS f(site, rate) ON p.site = f.site GROUP BY f.rate",
+     "SELECT CASE WHEN p.site = 'n' THEN 2 WHEN p.site = 's' THEN 3 WHEN p.site = 'x' THEN 4 END AS rate, COUNT(*) "
+     "AS n FROM places p JOIN visits v ON v.site = p.site WHERE p.site IN ('n', 's', 'x') GROUP BY 1"),
+    ("SELECT f.rate, COUNT(*) AS n FROM visits v JOIN places p ON v.site = p.site JOIN (VALUES (20, 4), (30, 5)) "
+     "AS f(age, rate) ON v.age > f.age AND p.rate < f.rate GROUP BY f.rate",
+     "SELECT f.r AS rate, COUNT(*) AS n FROM visits v JOIN places p ON v.site = p.site CROSS JOIN "
+     "(VALUES (20, 4), (30, 5)) AS f(k, r) WHERE v.age > f.k AND p.rate < f.r GROUP BY f.r"),
     ("SELECT G.K AS k, COUNT(*) AS n FROM visits v, (VALUES (20), (30)) AS g(k) WHERE v.age > G.k GROUP BY g.K",
      "SELECT g.k, COUNT(*) AS n FROM visits v, (VALUES (20), (30)) AS g(k) WHERE v.age > g.k GROUP BY g.k"),
 ]  # fmt: skip
@@ -77,6 +91,8 @@ def test_other_joins_of_lists_are_refused(text: str, pair: Pair) -> None:
     [
         ("SELECT SUM(age) FROM visits v JOIN (VALUES ('n', 1)) AS f(k, age) ON v.site = f.k", "ambiguous_column"),
         ("SELECT SUM(age) FROM visits v JOIN (VALUES ('n', 1), ('n', 2)) AS f(k, age) ON v.site = f.k",
+         "ambiguous_column"),
+        ("SELECT SUM(rate) FROM visits v JOIN places p USING (site) JOIN (VALUES (20, 4)) AS f(k, rate) ON v.age = f.k",
          "ambiguous_column"),
         (f"SELECT COUNT(*) FROM visits v LEFT JOIN {LIST} ON v.site = f.site WHERE site = 's'", "ambiguous_column"),
         ("SELECT COUNT(*) FROM visits v JOIN (VALUES (1e99999999999999999999)) AS f(k) ON v.age = f.k",

@@ -9,23 +9,25 @@ Any other condition is written as `visits AS v, (VALUES …) AS f WHERE …`: th
 A list that stands first is joined second: inner joins may be made in any order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, DecimalException
 from typing import Final
 
 from sqlglot import exp
 
+from lapwing.catalog.public import PublicTable
 from lapwing.catalog.table import Table
 from lapwing.errors import RefusalCause
-from lapwing.query.classify.kinds import Kinds, RelationKind, visible_in
+from lapwing.query.classify.kinds import Kinds, RelationKind, items_of, visible_in
 from lapwing.query.expressions.rows import is_column, is_star, same_name
 from lapwing.query.from_clause.comma_joins import is_inner, is_listed
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.listed_values import MOST_KEYS, MOST_LISTED, Row, has_only, list_of
-from lapwing.query.from_clause.scope import Scope, protected_table
+from lapwing.query.from_clause.scope import Scope, protected_table, public_table
 
 _NUMBERS: Final = ("integer", "decimal", "float")
+Tables = Mapping[str, Table | PublicTable]
 _COMPARED: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 """Comparisons that are NULL where a side is."""
 
@@ -52,6 +54,7 @@ def with_listed_joins(select: exp.Expression, within: Scope) -> exp.Expression |
     on = _condition(join, clause.this, alone=place == 0)
     if on is None or str(join.args.get("kind") or "").upper() not in ("", "INNER", "OUTER"):
         return None
+    on = _with_tables(on, select, join, within)
     _leave_out_nulls(join.this, on)
     lookup = _Lookup.of(join, on, select, within)
     if lookup is not None and lookup.names_are_clear(select):
@@ -73,22 +76,21 @@ def with_listed_joins(select: exp.Expression, within: Scope) -> exp.Expression |
 
 def _require_clear_names(select: exp.Select, join: exp.Expression, within: Scope) -> None:
     """Refuse a name without its table that a table and the list have both, unless USING makes one column of them."""
-    first, listed = select.args["from_"].this, list_of(join.this, nulls=True, most=MOST_KEYS)
-    table = protected_table(first.this, within) if isinstance(first, exp.Table) else None
-    if listed is None or table is None or any(same_name(first.this, other.alias) for other in visible_in(select)):
-        return
-    shared = {name.name.casefold() for name in join.args.get("using") or []}
-    both = {column.name.casefold() for column in table.columns}.intersection(map(str.casefold, listed[1])) - shared
+    listed, items = list_of(join.this, nulls=True, most=MOST_KEYS), items_of(select)
+    names = set() if listed is None else set(map(str.casefold, listed[1]))
+    names -= {name.name.casefold() for name in join.args.get("using") or []}
     renamed = {item.alias.casefold() for item in select.expressions if isinstance(item, exp.Alias)}
-    for clause in ("expressions", "where", "joins", "group", "having", "qualify", "order"):
-        unclear = both if clause in ("expressions", "where", "joins") else both - renamed
-        found = select.args.get(clause) or []
-        for node in (
-            node for part in (found if isinstance(found, list) else [found]) for node in part.find_all(exp.Column)
-        ):
-            if not node.table and node.name.casefold() in unclear and node.parent_select is select:
-                reason = f"'{node.name}' is a column of '{first.alias_or_name}' and of '{listed[0]}'"
-                raise within.nowhere.refusal(node, RefusalCause.AMBIGUOUS_COLUMN, reason, "Write table.column.")
+    for called, table in _tables_in(items, select, within).items():
+        both = names.intersection(column.name.casefold() for column in table.columns)
+        for clause in ("expressions", "where", "joins", "group", "having", "qualify", "order"):
+            unclear = both if clause in ("expressions", "where", "joins") else both - renamed
+            found = select.args.get(clause) or []
+            for node in (
+                node for part in (found if isinstance(found, list) else [found]) for node in part.find_all(exp.Column)
+            ):
+                if not node.table and node.name.casefold() in unclear and node.parent_select is select:
+                    reason = f"'{node.name}' is a column of '{called}' and of '{join.this.alias}'"
+                    raise within.nowhere.refusal(node, RefusalCause.AMBIGUOUS_COLUMN, reason, "Write table.column.")
 
 
 def _leave_out_nulls(item: exp.Expression, on: exp.Expression) -> None:
@@ -106,9 +108,9 @@ def _leave_out_nulls(item: exp.Expression, on: exp.Expression) -> None:
 
 def _with_names_of_its_own(select: exp.Select, item: exp.Expression, within: Scope) -> exp.Expression:
     """Return a list whose columns have no name of a column of the table before it; what names them is changed too."""
-    first, alias = select.args["from_"].this, item.args["alias"]
-    table = protected_table(first.this, within) if isinstance(first, exp.Table) else None
-    taken = {column.name.casefold() for column in table.columns} if table is not None else set()
+    alias = item.args["alias"]
+    tables = _tables_in(items_of(select), select, within)
+    taken = {column.name.casefold() for table in tables.values() for column in table.columns}
     for name in [column for column in alias.args.get("columns") or [] if column.name.casefold() in taken]:
         known, renamed = name.name.casefold(), exp.to_identifier(f"{name.name} of {alias.name}", quoted=True)
         for node in list(select.find_all(exp.Column)):
@@ -162,9 +164,8 @@ class _Lookup:
 
     @classmethod
     def of(cls, join: exp.Expression, on: exp.Expression, select: exp.Select, within: Scope) -> "_Lookup | None":
-        item, listed = select.args["from_"].this, list_of(join.this, nulls=True, most=MOST_KEYS)
-        table = protected_table(item.this, within) if isinstance(item, exp.Table) and item.alias_or_name else None
-        if listed is None or table is None or any(same_name(item.this, t.alias) for t in visible_in(select)):
+        listed, tables = list_of(join.this, nulls=True, most=MOST_KEYS), _tables_in(items_of(select), select, within)
+        if listed is None or not tables:
             return None
         called, names, rows = listed
         parts, outer = conjuncts(on), str(join.args.get("side") or "").upper() == "LEFT"
@@ -173,9 +174,10 @@ class _Lookup:
         for part in parts:
             if type(part) is not exp.EQ:
                 continue
-            for column, key in ((part.this, part.expression), (part.expression, part.this)):
+            left, right = part.this.unnest(), part.expression.unnest()
+            for column, key in ((left, right), (right, left)):
                 place = _key(key, called, names)
-                if place is not None and _differ([row[place] for row in rows], _type_of(column, item, table)):
+                if place is not None and _differ([row[place] for row in rows], _type_of(column, tables)):
                     rest = [other for other in parts if other is not part]
                     return cls(
                         called=called,
@@ -239,6 +241,35 @@ def _is_hidden(node: exp.Column, select: exp.Select) -> bool:
     return False
 
 
+def _tables_in(items: Sequence[exp.Expression], select: exp.Select, within: Scope) -> Tables:
+    """Return the tables of the catalog that FROM names, by their names there in lower case."""
+    found: dict[str, Table | PublicTable] = {}
+    named = [str(table.alias) for table in visible_in(select)]
+    for item in items:
+        if not isinstance(item, exp.Table) or any(same_name(item.this, name) for name in named):
+            continue
+        table = protected_table(item.this, within) or public_table(item.this, within)
+        if table is not None and item.alias_or_name:
+            found[item.alias_or_name.casefold()] = table
+    return found
+
+
+def _with_tables(on: exp.Expression, select: exp.Select, join: exp.Expression, within: Scope) -> exp.Expression:
+    """Return ON with the name of the table, or of the list, before each column that only one of them has."""
+    items = items_of(select)
+    tables, listed = _tables_in(items, select, within), list_of(join.this, nulls=True, most=MOST_KEYS)
+    if listed is None or len(tables) < len(items) - 1:
+        return on
+    columns = {name: [column.name for column in table.columns] for name, table in tables.items()}
+    columns[listed[0]] = list(listed[1])
+    clear = on.copy()
+    for node in clear.find_all(exp.Column):
+        owners = [name for name, named in columns.items() if any(same_name(node.this, one) for one in named)]
+        if not node.table and node.find_ancestor(exp.Query) is None and len(owners) == 1:
+            node.set("table", exp.to_identifier(owners[0], quoted=True))
+    return clear
+
+
 def _key(node: exp.Expression | None, called: str, names: Sequence[str]) -> int | None:
     """Return which column of the list a node is."""
     known = [name.casefold() for name in names]
@@ -247,11 +278,11 @@ def _key(node: exp.Expression | None, called: str, names: Sequence[str]) -> int 
     return known.index(node.name.casefold()) if node.name.casefold() in known else None
 
 
-def _type_of(node: exp.Expression, item: exp.Expression, table: Table) -> str:
+def _type_of(node: exp.Expression, tables: Tables) -> str:
     """Return the type of a column of a table; none if it is anything else."""
-    if not is_column(node) or node.text("table").casefold() != item.alias_or_name.casefold():
-        return ""
-    return next((column.type for column in table.columns if same_name(node.this, column.name)), "")
+    table = tables.get(node.text("table").casefold()) if is_column(node) else None
+    columns = () if table is None else table.columns
+    return next((column.type for column in columns if same_name(node.this, column.name)), "")
 
 
 def _differ(keys: Sequence[exp.Expression], kind: str) -> bool:
