@@ -15,7 +15,6 @@ from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.expressions.types import Real
 from lapwing.query.measures.measures import Key, declared_values
 from lapwing.query.relations.domains import listed_by, values_of
-from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.public_rows import PublicFacts
 from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 
@@ -78,10 +77,9 @@ def _key(node: exp.Expression, rows: RowScope, selection: FilteredRows, facts: P
     if domain is not None:
         return Key(expression=expression, values=domain.listed, other=domain.other)
     if isinstance(expression.type, Real):
-        remedy = f"Round them: FLOOR(x / 10), to at most {MAX_VALUES:,} whole numbers."
-        raise rows.refusal(
-            node, RefusalCause.INVALID_GROUP_KEY, "GROUP BY takes no fractions of unknown values", remedy
-        )
+        from lapwing.query.aggregates.scaled_keys import unscaled  # here: few keys are fractions
+
+        return _key(unscaled(node, rows), rows, selection, facts)
     return Key(expression=expression, values=None)
 
 
