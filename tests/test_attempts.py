@@ -53,7 +53,7 @@ ATTEMPTS = {
     ("from_clause/unit_joins.py", "_is_unit"): "whose unit a side names",
     ("from_clause/unit_windows.py", "_window"): READ,
     ("from_clause/unit_windows.py", "bind_windows"): READ,
-    ("normalise/public_constants.py", "public_values"): PUBLIC,
+    ("normalise/public_constants.py", "_public_column"): PUBLIC,
     ("normalise/public_numbers.py", "_rows"): PUBLIC,
     ("relations/row_numbers.py", "_may_hold"): "an expression may have no type of its own for one row number",
 }

@@ -8,6 +8,7 @@ from tests.support.query.ibis_world import World, same, world
 __all__ = ["world"]
 
 COUNT = "SELECT COUNT(*) AS n FROM visits AS v WHERE"
+NO_NUMBER, NO_TEXT = "(CASE WHEN FALSE THEN 0 END)", "(CASE WHEN FALSE THEN '' END)"
 BY_PLAN = "FROM codes AS c WHERE c.plan = v.plan"
 PAIRS = [
     (f"{COUNT} age > (SELECT AVG(factor) FROM codes)", f"{COUNT} age > (2.5)"),
@@ -36,6 +37,11 @@ PAIRS = [
         f"WITH gold AS (SELECT * FROM codes WHERE tier = 'gold') {COUNT} age > (SELECT AVG(factor) FROM gold)",
         f"{COUNT} age > (2.5)",
     ),
+    (f"{COUNT} age > (SELECT AVG(factor) FROM codes WHERE plan = 'z')", f"{COUNT} age > {NO_NUMBER}"),
+    (f"{COUNT} age > (SELECT 2 * MIN(floor) FROM codes WHERE plan = 'z')", f"{COUNT} age > {NO_NUMBER}"),
+    (f"{COUNT} plan = (SELECT MAX(tier) FROM codes WHERE plan = 'z')", f"{COUNT} plan = {NO_TEXT}"),
+    (f"{COUNT} plan = (SELECT tier FROM codes WHERE plan = 'z')", f"{COUNT} plan = {NO_TEXT}"),
+    (f"{COUNT} age > (SELECT AVG(c.factor) {BY_PLAN} AND c.plan = 'z')", f"{COUNT} age > {NO_NUMBER}"),
     (
         f"WITH codes AS (SELECT * FROM codes WHERE tier = 'gold') {COUNT} age > (SELECT COUNT(*) FROM codes)",
         f"{COUNT} age > (2)",
@@ -46,7 +52,6 @@ REFUSED = [
     f"{COUNT} age > (SELECT AVG(c.factor) {BY_PLAN} AND c.floor = v.floor)",
     f"{COUNT} age > (SELECT COALESCE(AVG(c.factor), 3) {BY_PLAN})",
     f"{COUNT} age > (SELECT AVG(factor) FROM codes GROUP BY plan)",
-    f"{COUNT} age > (SELECT AVG(factor) FROM codes WHERE plan = 'z')",
 ]
 
 

@@ -33,7 +33,7 @@ from lapwing.query.from_clause.listed_values import MOST_KEYS, has_only
 from lapwing.query.from_clause.scope import Scope, public_table
 from lapwing.query.plan.composition import plans_asked
 from lapwing.query.plan.plan import Plan
-from lapwing.query.text.literals import is_readable, literal
+from lapwing.query.text.literals import is_readable, literal, null_of
 from lapwing.query.text.parse import Parsed
 from lapwing.query.text.plain import of_query
 
@@ -238,16 +238,16 @@ class _PublicLists:
         if not any(query.args.get(name) for name in ("group", "limit")) and not any(o.find(*_COMPUTING) for o in below):
             return  # an aggregate of rows (`public_numbers`), or rows (`public_constants`)
         found = self._shown(query, visible)
-        if found is None or len(found[0].outputs) != 1 or not found[1]:
+        if found is None or len(found[0].outputs) != 1:
             return
-        rows = found[1]
+        plan, rows = found
         if len(rows) > 1:
             reason = f"A subquery in the place of a value has {len(rows):,} values"
             raise self._within.nowhere.refusal(
                 node, RefusalCause.SUBQUERY_NOT_ONE_ROW, reason, "Choose one with WHERE, or write IN."
             )
-        if rows[0][0] is not None:  # NULL is left to be refused
-            self._replace(node, literal(rows[0][0]))
+        value = rows[0][0] if rows else None
+        self._replace(node, null_of(plan.outputs[0].value.shape) if value is None else literal(value))
 
     def _as_member(self, node: exp.Expression, select: exp.Select) -> exp.In | None:
         """Return EXISTS with one equality as the IN that has the same values; None for any other."""

@@ -19,11 +19,12 @@ from lapwing.query.expressions.as_read import as_read
 from lapwing.query.expressions.attempts import NO_PUBLIC_ROWS
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.expressions.rows import attempted
+from lapwing.query.expressions.types import Plain, Type
 from lapwing.query.from_clause.common_tables import with_named
 from lapwing.query.from_clause.scope import PublicInput, Scope
 from lapwing.query.from_clause.subqueries import unnamed
 from lapwing.query.relations.public_rows import Combinations, JoinedRows
-from lapwing.query.text.literals import is_readable, literal
+from lapwing.query.text.literals import is_readable, literal, null_of
 
 MOST_VALUES: Final = 1_000
 """How many constants a subquery becomes at most."""
@@ -88,9 +89,12 @@ def _value(node: exp.Expression, within: Scope) -> exp.Expression | None:
     """Return (SELECT x …) in the place of a value as that value."""
     if isinstance(node.parent, exp.In | exp.Exists | exp.From | exp.Join | exp.SetOperation | exp.CTE | exp.Subquery):
         return None
-    values = public_values(node, visible_in(node), within)
-    if values is None or not values:  # NULL is left to be refused
+    found = _public_column(node, visible_in(node), within, joins=False)
+    if found is None:
         return None
+    values, kind = found
+    if not values:
+        return null_of(kind)
     if len(values) > 1:
         reason = f"A subquery in the place of a value has {len(values):,} values"
         raise within.nowhere.refusal(
@@ -108,9 +112,17 @@ def public_values(
         visible: The common table expressions that it may name.
         joins: Whether it can stay as it is, so that it is none if a value cannot be written.
     """
+    found = _public_column(query, visible, within, joins=joins)
+    return None if found is None else found[0]
+
+
+def _public_column(
+    query: exp.Expression, visible: Sequence[exp.Expression], within: Scope, *, joins: bool
+) -> tuple[Sequence[Constant], str] | None:
+    """Return these values, and what their type is called."""
     if isinstance(query, exp.Subquery):
         within.nowhere.only(query, "this")
-        return public_values(query.this, visible, within, joins=joins)
+        return _public_column(query.this, visible, within, joins=joins)
     if isinstance(query, exp.Select) and query.args.get("distinct") is not None:  # values are different anyway
         within.nowhere.only(query.args["distinct"])
         query = query.copy()
@@ -126,9 +138,14 @@ def public_values(
         return None
     values = [value for (value,) in combinations]
     if all(map(is_readable, values)):
-        return values
+        return values, type_name(shown.type)
     if joins:
         return None  # it stays a join, which needs no constants
     reason = f"A number of {found.rows.table.name} is infinite here, or its size is beyond 1e40 or below 1e-40"
     remedy = "Leave it out in the subquery: WHERE x < 1e30."
     raise within.nowhere.refusal(query, RefusalCause.UNUSABLE_VALUE, reason, remedy)
+
+
+def type_name(kind: Type) -> str:
+    """Return what a type is called that is no number."""
+    return kind.name if isinstance(kind, Plain) else "number"

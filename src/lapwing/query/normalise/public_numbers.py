@@ -28,8 +28,9 @@ from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.from_clause.scope import PublicInput, Scope
 from lapwing.query.from_clause.subqueries import unnamed
+from lapwing.query.normalise.public_constants import type_name
 from lapwing.query.relations.public_rows import Combinations, JoinedRows, as_stored
-from lapwing.query.text.literals import literal
+from lapwing.query.text.literals import literal, null_of
 
 MOST_ROWS: Final = 20_000
 """Rows of a public table that are aggregated here."""
@@ -97,23 +98,25 @@ def _written(node: exp.Subquery, outer: exp.Select, within: Scope, *, alike: boo
         return None
     kept = [each for each in conditions if not any(each is other for other, *_ in compared)]
     key = compared[0][1] if compared else exp.Literal.number(1)
-    rows = _rows(query, [key, *(aggregate.this for aggregate in aggregates)], kept, visible_in(node), within)
-    if rows is None:
+    found = _rows(query, [key, *(aggregate.this for aggregate in aggregates)], kept, visible_in(node), within)
+    if found is None:
         return None
+    rows, kinds = found
+    unknown = null_of(kinds[1] if type(item) in (exp.Min, exp.Max) else "number")
     groups: dict[Constant, list[tuple[Constant, ...]]] = {}
     for value, *values in rows:
         groups.setdefault(value, []).append(tuple(values))
     if not compared:
-        return _computed(item, aggregates, groups.get(Fraction(1), []))
+        return _computed(item, aggregates, groups.get(Fraction(1), [])) or unknown
     groups.pop(None, None)  # what is NULL equals nothing
     branches = {value: _computed(item, aggregates, groups[value]) for value in groups}
-    found = {value: other for value, other in branches.items() if other is not None}
+    known = {value: other for value, other in branches.items() if other is not None}
     nothing = _computed(item, aggregates, [])
-    if len(found) > MOST_VALUES or (not found and nothing is None):
+    if len(known) > MOST_VALUES:
         return None
-    if not found:
-        return nothing
-    ifs = [exp.If(this=literal(value), true=other) for value, other in found.items()]
+    if not known:
+        return nothing or unknown
+    ifs = [exp.If(this=literal(value), true=other) for value, other in known.items()]
     return exp.Case(this=compared[0][2].copy(), ifs=ifs, default=nothing)
 
 
@@ -145,8 +148,8 @@ def _rows(
     conditions: Sequence[exp.Expression],
     visible: Sequence[exp.Expression],
     within: Scope,
-) -> Rows | None:
-    """Return what the public rows of a subquery show; None if they are no public rows, or too many."""
+) -> tuple[Rows, Sequence[str]] | None:
+    """Return what public rows of a subquery show, with the names of the types; None if there are none, or too many."""
     other = query.copy()
     items = [exp.Literal.number(1) if isinstance(node, exp.Star) else node for node in shown]
     named = [exp.alias_(node.copy(), f"value{place}", quoted=True) for place, node in enumerate(items)]
@@ -161,7 +164,9 @@ def _rows(
     every = replace(found.rows, columns=(*found.rows.columns, *floats.values()))
     joined = JoinedRows(rows=every, variables=every.columns)
     rows = within.facts.rows(Combinations(tables=(joined,), lists=(), conditions=(), shown=values), MOST_ROWS)
-    return None if rows is None or any(is_far(value) for row in rows for value in row) else rows
+    if rows is None or any(is_far(value) for row in rows for value in row):
+        return None
+    return rows, [type_name(value.type) for value in values]
 
 
 # ---- the aggregates --------------------------------------------------------------------------------------------------

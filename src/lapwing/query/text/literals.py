@@ -24,6 +24,16 @@ def literal(value: object) -> exp.Expression:
     return exp.Neg(this=number) if exact < 0 else number
 
 
+def null_of(kind: str) -> exp.Expression:
+    """Return NULL as a value of a type: by itself it has none, and is compared with nothing.
+
+    Args:
+        kind: boolean, text, date or timestamp; anything else is a number.
+    """
+    example = {"boolean": False, "text": "", "date": date(1970, 1, 1), "timestamp": datetime(1970, 1, 1)}.get(kind, 0)
+    return exp.Paren(this=exp.Case(ifs=[exp.If(this=exp.Boolean(this=False), true=literal(example))]))
+
+
 def is_readable(value: object) -> bool:
     """Tell whether a value that is written as a constant can be read again: a number needs a size of constants."""
     return isinstance(value, str | date | bool) or has_size_of_constants(_decimal(value))
