@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import lapwing as lw
-from lapwing.cli import figures, options
+from lapwing.cli import figures, options, release_rehearsal
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
 from lapwing.errors import InvalidParameter
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 EXAMPLE: Final = options.examples(
     "lapwing release plan release.toml",
+    "lapwing release rehearse release.toml --data public.csv",
     "lapwing release run release.toml --output published",
     "lapwing release verify published/manifest.json",
 )
@@ -49,6 +50,11 @@ def plan(
     show(*as_page(planned))
     for said in notes_on(planned):
         note("note", said)
+
+
+app.command("rehearse", epilog=release_rehearsal.EXAMPLE, short_help="Try a release on public data, for free.")(
+    release_rehearsal.command
+)
 
 
 @app.command("run", epilog=EXAMPLE, short_help="Buy all tables of a release, and write them to files.")

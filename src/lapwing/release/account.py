@@ -3,6 +3,7 @@
 import getpass
 import os
 from collections.abc import Callable
+from dataclasses import replace
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines import digests, open_engine
@@ -78,6 +79,25 @@ def open_access(
         entropy=entropy or SystemEntropy(),
         principal=principal(),
     )
+
+
+def with_new_ledger(access: Access, catalog: Catalog) -> Access:
+    """Return the same data with the ledger that a catalog names, which is new; the engine stays the one that it was.
+
+    Guarantee:
+        None for the data: the other ledger does not count what the new one charges. So call it for stand-ins only, and
+        never for protected data.
+    """
+    owners = owners_of(catalog)
+    ledger = open_ledger(
+        catalog.ledger, catalog.folder, registration(catalog), parts=Parts.of_catalog(catalog), owners=owners
+    )
+    try:
+        ledger.accept(access.ledger.state().digests, access.principal, owners)
+    except BaseException:
+        ledger.close()
+        raise
+    return replace(access, catalog=catalog, ledger=ledger)
 
 
 def close_access(access: Access) -> None:

@@ -8,16 +8,19 @@ with lw.connect("lapwing.toml") as session:
     lw.tabulation.run_release(session, release).write("published")  # charged, once
 """
 
+from lapwing.tabulation.cell_errors import CellErrors
 from lapwing.tabulation.declaration import FileFormat, Objective, ReleaseTable, TableRelease, UnreliableCells
 from lapwing.tabulation.method_report import method_report
 from lapwing.tabulation.period_comparison import CellChange, NumberChanges, changes_between
 from lapwing.tabulation.planning import PlanAlternative, PlannedNumber, PlannedTable, ReleasePlan, plan_release
 from lapwing.tabulation.published import PublishedFigure, PublishedNumber, PublishedRelease
+from lapwing.tabulation.rehearsal import Rehearsal, RehearsedNumber, rehearse_release
 from lapwing.tabulation.running import ReleasedTable, ReleasedTables, require_new, run_release
 from lapwing.tabulation.signing import SigningKey, faults_of
 
 __all__ = [
     "CellChange",
+    "CellErrors",
     "FileFormat",
     "NumberChanges",
     "Objective",
@@ -27,6 +30,8 @@ __all__ = [
     "PublishedFigure",
     "PublishedNumber",
     "PublishedRelease",
+    "Rehearsal",
+    "RehearsedNumber",
     "ReleasePlan",
     "ReleaseTable",
     "ReleasedTable",
@@ -38,6 +43,7 @@ __all__ = [
     "faults_of",
     "method_report",
     "plan_release",
+    "rehearse_release",
     "require_new",
     "run_release",
 ]

@@ -25,6 +25,7 @@ from lapwing.mechanisms.combined_noise import CombinedNoise
 from lapwing.mechanisms.merged_gaussian import MergedGaussian
 from lapwing.privacy.amounts import exact, written
 from lapwing.privacy.measures import Loss
+from lapwing.query.plan.plan import Plan
 from lapwing.release.answering import answer_all
 from lapwing.release.request import Request
 from lapwing.session import access_of
@@ -32,6 +33,7 @@ from lapwing.tabulation.adjusted_columns import AdjustedTable, adjusted_tables
 from lapwing.tabulation.csvw import METADATA, release_metadata
 from lapwing.tabulation.declaration import FileFormat, TableRelease, UnreliableCells
 from lapwing.tabulation.method_report import method_report
+from lapwing.tabulation.offer import Offer
 from lapwing.tabulation.planning import UNRELIABLE, PlannedTable, ReleasePlan, offered
 from lapwing.tabulation.published import PublishedRelease
 from lapwing.tabulation.rounding import rounded
@@ -169,7 +171,13 @@ def run_release(session: "Session", release: TableRelease) -> ReleasedTables:
     Raises:
         LapwingError: As `plan_release`, and as `Session.batch`. If it raises before the charge, nothing is charged.
     """
-    plan, plans, offer = offered(session, release)
+    return bought(session, release, *offered(session, release))
+
+
+def bought(
+    session: "Session", release: TableRelease, plan: ReleasePlan, plans: Sequence[Plan], offer: Offer
+) -> ReleasedTables:
+    """Buy all tables of a release that is planned; as `run_release`."""
     requests = [
         Request(text=table.query, parameters=(), plan=bound, priced=quote, label=_label(release, table.name))
         for table, bound, quote in zip(release.tables, plans, offer.quotes, strict=True)

@@ -1,0 +1,136 @@
+"""Stand-in data: files of the same shape as protected ones, on which a release is rehearsed.
+
+Theory of operation. A stand-in has the protected catalog, with other files and a ledger of its own. That ledger lives
+in a scratch folder, and its budget is unlimited. So everything that happens to the protected data happens to the
+stand-in, too: types, bounds, row limits, noise. Nothing of it is charged to anybody.
+
+Guarantee:
+    No protected row is read. A rehearsal shows errors, from which one learns the data. So on protected data it would be
+    a release that nobody paid. Lapwing refuses the files of the data set, and files whose digest the ledger knows from
+    any version. Nothing else can be known without reading protected rows: a copy in another format, a part, or
+    a sample of them is not noticed. The curator must not give one; `lapwing release rehearse` says so.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, final
+
+from lapwing.catalog.file_columns import found_text
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.patterns import files_of
+from lapwing.catalog.several_files import named
+from lapwing.catalog.source_address import is_address
+from lapwing.errors import InvalidParameter
+from lapwing.release.account import close_access, open_access, registration, with_new_ledger
+from lapwing.release.request import Access
+from lapwing.session import Session, access_of
+
+FILES: Final = "duckdb"
+"""The engine that reads the files of a stand-in."""
+UNLIMITED: Final = Fraction(10**9)
+"""The budget of a rehearsal, as epsilon."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandIn:
+    """A data set that stands in for a protected one.
+
+    Args:
+        access: To its data, with a ledger in which nothing is bought.
+        folder: A scratch folder for ledgers.
+    """
+
+    access: Access
+    folder: Path
+
+    @contextmanager
+    def session(self, name: str) -> Iterator[Session]:
+        """Open a session with a new ledger of this name, in which nothing was bought."""
+        catalog = _with_ledger(self.access.catalog, self.folder / name)
+        own = with_new_ledger(self.access, catalog)
+        with closing(own.ledger):
+            yield Session(catalog, own.engine, own.ledger, own.entropy, own.principal, own.public)
+
+
+@contextmanager
+def stand_in(session: Session, files: Mapping[str, str | Path]) -> Iterator[StandIn]:
+    """Open files in the place of the protected tables of a session.
+
+    Args:
+        files: A file, a folder or a pattern for each protected table, by its name.
+
+    Raises:
+        InvalidParameter: If a table has no file, or a file is known to be protected data.
+        DataFault: If a file cannot be read.
+    """
+    catalog = _in_place(session.catalog, files)
+    _require_other_files(session.catalog, catalog)
+    with TemporaryDirectory(prefix="lapwing-rehearsal-") as folder:
+        catalog = _with_ledger(catalog, Path(folder) / "data")
+        access = open_access(catalog, registration(catalog))
+        try:
+            _require_other_data(session, access.ledger.state().digests)
+            yield StandIn(access=access, folder=Path(folder))
+        finally:
+            close_access(access)
+
+
+def _with_ledger(catalog: Catalog, file: Path) -> Catalog:
+    return replace(catalog, ledger=f"sqlite:{file}.db")
+
+
+def _in_place(catalog: Catalog, files: Mapping[str, str | Path]) -> Catalog:
+    """Return the catalog with other files in the place of its protected tables."""
+    names = [table.name for table in catalog.tables]
+    if unknown := next((name for name in files if name not in names), None):
+        raise InvalidParameter(f"The catalog has no protected table {unknown!r}; it has {', '.join(names)}.")
+    if missing := [name for name in names if name not in files]:
+        raise InvalidParameter(f"No data for {', '.join(missing)}. Give a file of the same columns for each table.")
+    for name in names:
+        if is_address(str(files[name])):
+            raise InvalidParameter(f"The data for {name!r} are at an address. Give a file on this machine.")
+    budget = replace(catalog.budget, epsilon=UNLIMITED)
+    catalog = replace(catalog, budget=budget, engine=FILES, cluster=None, graphs=(), monitors=(), file=None)
+    for name in names:
+        (table,) = (table for table in catalog.tables if table.name == name)
+        source = named(Path(files[name]).absolute())
+        catalog = catalog.with_table(replace(table, source=str(source), text=found_text(source), where=()))
+    return catalog
+
+
+def _require_other_files(protected: Catalog, catalog: Catalog) -> None:
+    """Refuse a file of the protected tables, by whatever path or link."""
+    known = [
+        file
+        for table in protected.tables
+        if not is_address(table.source)
+        for file in files_of(protected.source_path(table))
+        if file.exists()
+    ]
+    for table in catalog.tables:
+        for file in files_of(Path(table.source)):
+            if file.exists() and any(file.samefile(other) for other in known):
+                raise _protected(table.name)
+
+
+def _require_other_data(session: Session, own: Mapping[str, str]) -> None:
+    """Refuse data whose digest is that of any table in any version that the ledger knows."""
+    entries = access_of(session).ledger.entries()
+    versions = (json.loads(entry.body) for entry in entries if entry.kind == "data")
+    known = {digest for version in versions for digest in version["digests"].values()}
+    for name, digest in own.items():
+        if digest in known:
+            raise _protected(name)
+
+
+def _protected(table: str) -> InvalidParameter:
+    return InvalidParameter(
+        f"The data for {table!r} are protected data of this data set. A plan that is tuned on them would be a release "
+        "that nobody paid. Give public or synthetic data, or an earlier release."
+    )
