@@ -25,6 +25,8 @@ from lapwing.cli.answer_formats import as_markdown, as_table
 from lapwing.cli.console import rendered
 from lapwing.cli.figures import gauge, left, loss
 from lapwing.cli.options import above_zero, number, part_of_one
+from lapwing.documents.answer_table import cells_of
+from lapwing.documents.charts.answer_chart import chart_of
 from lapwing.errors import InvalidParameter
 from lapwing.privacy import figures
 from lapwing.privacy.amount_texts import short
@@ -32,8 +34,6 @@ from lapwing.privacy.figures import delta, epsilon, margin, noisy, plain, real, 
 from lapwing.privacy.measures import PureDP
 from lapwing.server.console import templates
 from lapwing.server.console.acting import decimal_of
-from lapwing.server.console.answer_table import cells_of
-from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import rest
 from tests.support.effort import examples

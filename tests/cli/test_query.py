@@ -233,7 +233,7 @@ def test_a_full_disk_is_a_fault_that_says_what_to_do(visits: Path) -> None:
 def test_an_ending_that_names_no_format_costs_nothing(visits: Path, run: Run, name: str) -> None:
     outcome = run("query", COUNT, "--epsilon", "1", "-o", name)
     assert outcome.status == 2
-    assert ".csv, .json, .arrow, .parquet, .md or .xlsx, or give --format" in outcome.err
+    assert ".csv, .json, .arrow, .parquet, .md, .xlsx or .html, or give --format" in outcome.err
     assert not (visits / name).exists()
     with lw.connect() as session:
         assert session.budget().spent.amount == 0
@@ -360,3 +360,21 @@ def test_without_the_extra_nothing_is_charged_for_a_workbook(
     assert (refused.status, "pip install 'lapwing-dp[xlsx]'" in refused.err) == (2, True)
     with lw.connect() as session:
         assert session.budget().history == (), visits
+
+
+def test_a_page_is_one_file_with_the_result(visits: Path, run: Run) -> None:
+    assert run("query", BY_PLAN, "--epsilon", "1", "--label", "A & <b>", "-o", "page.html").status == 0
+    page = (visits / "page.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "<title>A &amp; &lt;b&gt;</title>" in page
+    assert "ε = 1" in page.replace("ε = 0.99", "ε = 1")
+    assert run("query", BY_PLAN, "--epsilon", "1", "--label", "A & <b>", "--format", "html").out == page
+
+
+@pytest.mark.parametrize("options", [["--population"], ["--server", "http://127.0.0.1:9"]])
+def test_a_page_that_cannot_be_made_costs_nothing(visits: Path, run: Run, options: list[str]) -> None:
+    outcome = run("query", BY_PLAN, "--epsilon", "1", "-o", "page.html", *options)
+    assert outcome.status == 2
+    assert not (visits / "page.html").exists()
+    with lw.connect() as session:
+        assert session.budget().spent.amount == 0

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
+from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
@@ -14,12 +15,13 @@ from typing import Any, Final
 import pytest
 
 from lapwing.catalog.dictionary import Dictionary, Texts
+from lapwing.cli.result_page import as_page
+from lapwing.documents.published import page as public
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.charged_queries import in_all
 from lapwing.ledger.reading import HistoryRow
 from lapwing.privacy.measures import from_record
 from lapwing.server import public_pages
-from lapwing.server.console.published import public
 from lapwing.server.published_pages import PublishedPages, checked_origins
 from lapwing.server.sqlite_store import SqliteStore
 from tests.support.server.world import QUESTION, Reply, World, on_both, service_in, serving
@@ -212,6 +214,20 @@ def test_a_result_that_refines_an_earlier_one_says_what_both_cost(world: World, 
         text = read(world, publish(world, answers=[answer]).document).content.decode()
         (epsilon,) = set(re.findall("ε = ([0-9.]+)", text))
         assert 0.5 <= float(epsilon) < 0.53  # the second charge alone is 0.29
+
+
+@pytest.mark.parametrize("before", [(), ("0.4",)])
+def test_a_page_of_the_command_line_has_the_bytes_of_a_published_one(world: World, before: tuple[str, ...]) -> None:
+    allow(world)
+    for epsilon in before:
+        bought(world, epsilon=epsilon)
+    answer = bought(world, label="By <plan>")
+    page = publish(world, answers=[answer], title="By <plan>").document
+    session = world.service.datasets.session_of("open")
+    here = session.sql(str(QUESTION["sql"]), epsilon=0.5)
+    assert here.stored
+    exported = world.ask("GET", f"/v1/published/{page['id']}/page", "alice").content
+    assert as_page(here, session, "By <plan>", Fraction(95, 100)).encode() == exported
 
 
 def test_the_charges_of_a_result_are_those_of_its_query_and_data_up_to_its_own() -> None:

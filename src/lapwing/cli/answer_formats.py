@@ -36,6 +36,7 @@ class Format(StrEnum):
     parquet = "parquet"
     markdown = "markdown"
     xlsx = "xlsx"
+    html = "html"
 
 
 BINARY: Final = (Format.arrow, Format.parquet, Format.xlsx)
@@ -43,6 +44,7 @@ BY_SUFFIX: Final = {
     ".arrow": Format.arrow,
     ".arrows": Format.arrow,
     ".csv": Format.csv,
+    ".html": Format.html,
     ".json": Format.json,
     ".md": Format.markdown,
     ".parquet": Format.parquet,

@@ -104,8 +104,8 @@ def format_of(output: Path) -> Format:
     suffix = output.suffix.lower()
     if suffix and suffix not in BY_SUFFIX:
         raise InvalidParameter(
-            f"{output} ends in {suffix!r}, which is not a known format; end it in .csv, .json, .arrow, .parquet, .md "
-            f"or .xlsx, or give --format. Nothing was charged."
+            f"{output} ends in {suffix!r}, which is not a known format; end it in .csv, .json, .arrow, .parquet, .md, "
+            f".xlsx or .html, or give --format. Nothing was charged."
         )
     return BY_SUFFIX.get(suffix, Format.csv)
 
@@ -131,7 +131,11 @@ def _is_needed(target: Path, catalog: "Catalog") -> bool:
 
 def write(answer: "AnswerShown", form: Format, level: Fraction, output: Path | None) -> None:
     """Write an answer to standard output, or to a file."""
-    content = _content(answer, form, level, sys.stdout if output is None else io.StringIO())
+    put(_content(answer, form, level, sys.stdout if output is None else io.StringIO()), output)
+
+
+def put(content: str | bytes, output: Path | None) -> None:
+    """Write a text or bytes to standard output, or to a file."""
     if output is not None:
         output.write_bytes(content if isinstance(content, bytes) else content.encode())
     elif isinstance(content, bytes):
@@ -156,6 +160,8 @@ def _content(answer: "AnswerShown", form: Format, level: Fraction, page: TextIO)
             return answer_formats.as_markdown(answer, level)
         case Format.xlsx:
             return answer_formats.as_xlsx(answer, level)
+        case Format.html:  # which takes the catalog and the ledger, too (`cli.result_page`)
+            raise TypeError
 
 
 def say(

@@ -15,6 +15,7 @@ from lapwing.cli.answer_formats import Format
 from lapwing.cli.asking import USUAL_CONFIDENCE, format_of, price_of, write
 from lapwing.cli.charts import make_chart
 from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, print_text, show, text
+from lapwing.cli.result_page import require_page
 from lapwing.documents.chart_options import ChartOptions
 from lapwing.errors import InvalidParameter
 
@@ -222,6 +223,8 @@ def answer_sql(
     found = question_of(question, graphs) if graphs else None
     if found is None:
         return False
+    if form is Format.html:
+        require_page(graph=True)
     if epsilon is None:
         raise InvalidParameter("A statistic of a graph has a cost: give --epsilon.")
     with connect(catalog, found.graph) as session:

@@ -17,6 +17,7 @@ from lapwing.cli.asking import (
     confirm_doubtful,
     format_of,
     paid_for,
+    put,
     require_writable,
     say,
     write,
@@ -26,6 +27,7 @@ from lapwing.cli.console import note, on_terminal
 from lapwing.cli.described import described
 from lapwing.cli.first_contact import FileProtectionOptions, PricedText, open_asked, question_of, split_asked
 from lapwing.cli.question import Stopped, ignore_interrupts, require_at_most_one
+from lapwing.cli.result_page import as_page, require_page
 from lapwing.documents.chart_options import ChartOptions
 from lapwing.errors import Fault, InvalidParameter
 
@@ -123,8 +125,13 @@ class ResultFormatOptions:
             return format_of(self.output)
         return Format.table if on_terminal() else Format.csv
 
-    def require_possible(self, form: Format) -> None:
+    def require_possible(self, form: Format, *, server: bool, population: bool) -> None:
         """Refuse, before anything is charged, what cannot be written.
+
+        Args:
+            form: The format.
+            server: As of `require_page`.
+            population: As of `require_page`.
 
         Raises:
             InvalidParameter: If a value is not allowed.
@@ -133,6 +140,8 @@ class ResultFormatOptions:
             raise InvalidParameter(f"{form.title()} is binary, and this is a terminal; add -o FILE or pipe it.")
         if form is Format.xlsx:
             require_xlsx()
+        if form is Format.html:
+            require_page(server=server, population=population)
         require_chart(self.plot, here=True)
         self.choices()
 
@@ -169,7 +178,7 @@ def command(
         with open_asked(data, protection, place, question) as session:
             return explain.show_preview(session, question, verbose=writing.verbose)
     try:
-        writing.require_possible(form)
+        writing.require_possible(form, server=place.server is not None, population=intervals.population)
     except InvalidParameter as wrong:
         raise InvalidParameter(f"{wrong} Nothing was charged.") from None
     if place.server is None and data is None and drawn is None and not protection.said and _has_graphs(place.catalog):
@@ -191,7 +200,7 @@ def command(
 
         shown = confirm_doubtful(session, question)
         answer = ask(session, question.text, asked)
-        _write(answer, session, writing, form, level or USUAL_CONFIDENCE, drawn, shown)
+        _write(answer, session, writing, form, level or USUAL_CONFIDENCE, drawn, shown, label)
     return None
 
 
@@ -203,19 +212,24 @@ def _write(
     level: Fraction,
     drawn: "Callable[[Answer | RemoteAnswer], AnswerShown] | None",
     known: "Sequence[Note]",
+    label: str | None,
 ) -> None:
     """Write an answer, and say what it cost; if that fails, say that it is paid for.
 
     Args:
         drawn: As of `_drawn`.
         known: Notes that were shown before the charge.
+        label: Of the query.
     """
     try:
         shown = answer if drawn is None else drawn(answer)
         told = described(answer, session, labels=writing.labels, shown=shown)
         if writing.labels and (told is None or not told.has_labels):
             note("note", "the catalog has no labels for the columns of this result.")
-        write(told or shown, form, level, writing.output)
+        if form is Format.html:
+            put(as_page(answer, session, label, level), writing.output)
+        else:
+            write(told or shown, form, level, writing.output)
         if writing.plot is not None:
             make_chart(answer, writing.plot, level, told, writing.choices())
         say(shown, session, besides(shown.notes, known), writing.output, verbose=writing.verbose)

@@ -8,7 +8,6 @@ it is not too long, and a few times; then it raises the error. Ctrl-C ends the w
 """
 
 import http.client
-import ipaddress
 import json
 import re
 import ssl
@@ -28,6 +27,7 @@ from lapwing.errors import (
     RefusalCause,
     ServiceFault,
 )
+from lapwing.machine.one_address import is_this_machine
 from lapwing.privacy.amounts import read
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
@@ -260,14 +260,6 @@ def _known_error(code: str, detail: str, document: Mapping[str, Any]) -> Lapwing
     if kind is None:
         return (ServiceFault if document["status"] >= 500 else InvalidParameter)(detail)
     return cast(Callable[[str], LapwingError], kind)(detail)
-
-
-def is_this_machine(host: str) -> bool:
-    """Tell whether a host is this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def chosen_dataset(connection: ServerConnection, dataset: str | None) -> str:

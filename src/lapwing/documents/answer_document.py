@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lapwing.answer.consistent import ConsistentAnswer
+    from lapwing.graphs.answer import GraphAnswer
 
 JsonValue = bool | int | float | str | None
 Record = dict[str, str]
@@ -159,6 +160,16 @@ def description_document(answer: Answer, columns: Sequence[ColumnFacts]) -> Desc
         "key_columns": {name: {"table": table, "column": column} for name, (table, column) in declared.items()},
         "facts": [facts_document(column) for column in columns],
     }
+
+
+def result_document(answer: "Answer | GraphAnswer", confidence: Fraction) -> dict[str, Any]:
+    """Return the document of a result, with what is public about its columns."""
+    columns = answer.describe()
+    if isinstance(answer, Answer):
+        more: Mapping[str, Any] = description_document(answer, columns)
+    else:
+        more = {"keys": list(answer.keys), "facts": [facts_document(column) for column in columns]}
+    return {**answer_document(answer, confidence, columns), "types": answer.types, **more}
 
 
 def facts_document(column: ColumnFacts) -> dict[str, Any]:

@@ -1,5 +1,9 @@
-"""Requests that stay with the address that they are sent to: an answer that would send them on is an error."""
+"""Requests that stay with the address that they are sent to: an answer that would send them on is an error.
 
+And which address is of this machine.
+"""
+
+import ipaddress
 import urllib.request
 from http.client import HTTPResponse
 from typing import Any, cast
@@ -27,3 +31,11 @@ def opened(request: urllib.request.Request, seconds: float) -> HTTPResponse:
         ValueError: If it fails.
     """
     return cast(HTTPResponse, urllib.request.build_opener(_NoRedirects).open(request, timeout=seconds))
+
+
+def is_this_machine(host: str) -> bool:
+    """Tell whether a host is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

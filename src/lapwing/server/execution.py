@@ -32,7 +32,7 @@ import asyncio
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -47,8 +47,7 @@ from lapwing.documents.answer_document import (
     answer_document,
     arrow_stream,
     consistent_document,
-    description_document,
-    facts_document,
+    result_document,
 )
 from lapwing.ledger.allowances import Remaining
 from lapwing.privacy.amounts import probability
@@ -72,7 +71,7 @@ from lapwing.server.store import StoreConnection
 from lapwing.session import Session
 
 if TYPE_CHECKING:
-    from lapwing.graphs import GraphAnswer
+    pass
 
 T = TypeVar("T")
 
@@ -555,7 +554,7 @@ class QuestionExecutor:
         new = [
             NewAnswer(
                 request=request,
-                document=_document(answer, confidence),
+                document=result_document(answer, confidence),
                 arrow=arrow_stream(answer.to_arrow(confidence)),
             )
             for request, answer in zip(requests, answers, strict=True)
@@ -626,7 +625,7 @@ def _reopened(
 ) -> AnswerRecord:
     answer = _again(served, record)
     bought = {name: record.document[name] for name in ("cost", "stored", "facts") if name in record.document}
-    document = {**_document(answer, confidence), **bought}
+    document = {**result_document(answer, confidence), **bought}
     if drawn is None:
         return replace(record, document=document, arrow=arrow_stream(answer.to_arrow(confidence)))
     shown = PopulationShown(answer, drawn.sampling)
@@ -639,12 +638,3 @@ def _made_consistent(served: ServedDataset, record: AnswerRecord) -> AnswerRecor
     view = answer.consistent()
     document = {**consistent_document(view), "types": answer.types}
     return replace(record, document=document, arrow=arrow_stream(view.to_arrow()))
-
-
-def _document(answer: "Answer | GraphAnswer", confidence: Fraction) -> dict[str, Any]:
-    columns = answer.describe()
-    if isinstance(answer, Answer):
-        more: Mapping[str, Any] = description_document(answer, columns)
-    else:
-        more = {"keys": list(answer.keys), "facts": [facts_document(column) for column in columns]}
-    return {**answer_document(answer, confidence, columns), "types": answer.types, **more}

@@ -78,7 +78,7 @@ def _missing() -> Response:
 
 
 def _shown(page: ReadablePage) -> Response:
-    from lapwing.server.console.published.public import page_of, policy  # here: few services publish
+    from lapwing.documents.published.page import page_of, policy  # here: few services publish
 
     ancestors = " ".join(page.origins) or "'none'"
     headers = {

@@ -10,7 +10,9 @@ from pydantic import Field, StrictBool
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.spelling import is_seen
 from lapwing.documents.chart_options import NAMES, ChartOptions
+from lapwing.documents.published.snapshots import FULL, ResultToShow, TextToShow, snapshot_of
 from lapwing.documents.published_document import PublishedDocument, PublishingDocument
+from lapwing.documents.tile_text import lines_of
 from lapwing.errors import AnswerDropped, InvalidParameter, NotAuthorised
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.authentication import require_right
@@ -22,14 +24,13 @@ from lapwing.server.listing import PageOf, cut
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.published_pages import NOT_ALLOWED, PAGE, PublishedPage, PublishingRule
+from lapwing.server.recorded_results import asked_of, label_of
 from lapwing.server.responses import HTML, described_by
 from lapwing.server.result_costs import cost_in_all
 from lapwing.server.routing import ASKER, CURATOR, READER, OfService, new_router
 from lapwing.server.saved_routes import LONGEST_TITLE, MOST_TILES, USUAL_WIDTH
 from lapwing.server.service import Service
-from lapwing.server.snapshots import FULL, ResultToShow, TextToShow, label_of, snapshot_of
 from lapwing.server.store import time_or_none, time_text
-from lapwing.server.tile_text import lines_of
 
 Id = Annotated[Text, Field(min_length=1, max_length=64)]
 Title = Annotated[Text, Field(min_length=1, max_length=LONGEST_TITLE)]
@@ -104,14 +105,13 @@ def publish(service: OfService, dataset: str, body: PublishBody, caller: Caller 
     served = service.datasets.visible(caller, dataset)
     _require_allowed(service, served.name)
     tiles, left_out = _tiles(service, caller, served.name, body)
-    shown = [_shown(service, caller, tile) for tile in tiles]
+    shown = [_shown(service, caller, tile, query=body.show_query) for tile in tiles]
     catalogs = _catalogs(service, caller, served, shown)
     content = snapshot_of(
         catalogs,
         shown,
         title=_title(body.title),
         author=_line(body.author or "") or None,
-        show_query=body.show_query,
     )
     last, made = service.published.publish(
         list(catalogs), caller.name, content["title"], content, name=body.name and body.name.strip()
@@ -128,7 +128,7 @@ def show(service: OfService, page_id: str, caller: Caller = READER) -> Published
 @router.get("/published/{page_id}/page", responses=described_by(str, "The page.", HTML))
 def export(service: OfService, page_id: str, caller: Caller = READER) -> Response:
     """Return a published page as one HTML file, which needs nothing else."""
-    from lapwing.server.console.published.public import page_of  # here: few services publish
+    from lapwing.documents.published.page import page_of  # here: few services publish
 
     found, content = _of_caller(service, caller, page_id)
     if content is None:
@@ -170,7 +170,7 @@ def _catalogs(
         NotAuthorised: If results of one may not be published, or who asks may not ask it.
         NotFound: If who asks may not see one, or no result is of the page's data set.
     """
-    names = dict.fromkeys(one.record.dataset for one in shown if isinstance(one, ResultToShow))
+    names = dict.fromkeys(one.dataset for one in shown if isinstance(one, ResultToShow))
     if served.name not in names:
         raise missing("answer")
     catalogs = {served.name: served.session.catalog}
@@ -201,14 +201,14 @@ def _tiles(
     return tiles, len(every) - len(tiles)
 
 
-def _shown(service: Service, caller: Caller, tile: Mapping[str, Any]) -> ResultToShow | TextToShow:
+def _shown(service: Service, caller: Caller, tile: Mapping[str, Any], *, query: bool) -> ResultToShow | TextToShow:
     if tile.get("text"):
         lines, width = lines_of(tile["text"]), tile.get("width", USUAL_WIDTH)
         return TextToShow(title=_line(tile.get("title") or ""), lines=lines, width=width)
-    return _result(service, caller, tile)
+    return _result(service, caller, tile, query=query)
 
 
-def _result(service: Service, caller: Caller, tile: Mapping[str, Any]) -> ResultToShow:
+def _result(service: Service, caller: Caller, tile: Mapping[str, Any], *, query: bool) -> ResultToShow:
     """Return a result that somebody may open: it was released, or it would not be in the store.
 
     Raises:
@@ -225,7 +225,10 @@ def _result(service: Service, caller: Caller, tile: Mapping[str, Any]) -> Result
     title = _line(tile.get("title") or label_of(record) or "")
     chosen = ChartOptions.from_texts({name: tile[name] for name in NAMES if name in tile and name not in _OWN})
     return ResultToShow(
-        record=record,
+        dataset=record.dataset,
+        document=record.document,
+        released=record.created[:10],
+        query=asked_of(record).get("sql") if query else None,
         cost=cost_in_all(service, record),
         title=title,
         column=tile.get("column"),

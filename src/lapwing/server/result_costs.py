@@ -16,8 +16,8 @@ from lapwing.ledger.charged_queries import in_all
 from lapwing.ledger.reading import HistoryRow
 from lapwing.privacy.measures import from_record
 from lapwing.server.answer_store import AnswerRecord
+from lapwing.server.recorded_results import asked_of, same_release
 from lapwing.server.service import Service
-from lapwing.server.snapshots import asked_of, same_release
 
 _UNKNOWN: Final = "so its cost is unknown. Use another one."
 

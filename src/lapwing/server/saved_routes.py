@@ -7,6 +7,7 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt
 from typing_extensions import TypedDict
 
 from lapwing.documents.chart_options import ChartOptions
+from lapwing.documents.tile_text import lines_of
 from lapwing.errors import InvalidParameter
 from lapwing.server.bodies import MOST_SQL, Amount, Body, Name, Text
 from lapwing.server.listing import PageOf, cut
@@ -17,7 +18,6 @@ from lapwing.server.responses import described_by, json_response
 from lapwing.server.routing import ASKER, READER, OfService, new_router
 from lapwing.server.saved import SavedItem
 from lapwing.server.service import Service
-from lapwing.server.tile_text import lines_of
 
 MOST_TILES: Final = 40
 LONGEST_TITLE: Final = 120

@@ -10,15 +10,15 @@ from xml.etree import ElementTree
 import pytest
 
 from lapwing.answer.key_texts import labels_in, texts_of
+from lapwing.documents.answer_table import cells_of, ordered
 from lapwing.documents.chart_options import ChartOptions
+from lapwing.documents.charts.answer_chart import chart_of, columns_of
+from lapwing.documents.charts.chart import NARROW
+from lapwing.documents.charts.drawings import MOST_BARS
+from lapwing.documents.charts.scales import log_scale_of, scale_of
 from lapwing.errors import InvalidParameter
 from lapwing.server.console import templates
-from lapwing.server.console.answer_table import cells_of, ordered
 from lapwing.server.console.budget.spending import by_day, projection
-from lapwing.server.console.charts.answer_chart import chart_of, columns_of
-from lapwing.server.console.charts.chart import NARROW
-from lapwing.server.console.charts.drawings import MOST_BARS
-from lapwing.server.console.charts.scales import log_scale_of, scale_of
 from lapwing.server.console.templates import all_templates
 
 

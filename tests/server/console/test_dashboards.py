@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lapwing.documents.chart_options import ChartOptions
+from lapwing.documents.charts.answer_chart import chart_of
 from lapwing.server.console import inside
-from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.dashboards import refreshing
 from lapwing.server.console.dashboards.changing import DashboardChange, change_in
 from lapwing.server.console.dashboards.filtering import choices_of, filters_of, only, wanted_in

@@ -463,7 +463,10 @@ WORDS: Final = (
     "lapwing.documents.answer_document", "lapwing.privacy.measures",  # what a stored document says
     "lapwing.documents.chart_options",  # the choices of a chart
     "lapwing.answer.key_texts", "lapwing.documents.tables_with_texts",  # titles and labels of what was sent
-    "lapwing.server.tile_text", "lapwing.server.saved_routes", "lapwing.server.snapshots",  # texts and widths of tiles
+    "lapwing.documents.tile_text", "lapwing.server.saved_routes",  # texts and widths of tiles
+    "lapwing.documents.answer_table", "lapwing.documents.templates", "lapwing.documents.charts.answer_chart",
+    "lapwing.documents.charts.chart",  # how a document of a result is drawn
+    "lapwing.catalog",
     "lapwing.answer.notes", "lapwing.catalog.suggestions",  # codes of notes, and how a name is written: constants
 )  # fmt: skip
 INSIDE_THE_DOOR: Final = {
@@ -484,14 +487,15 @@ NARROW: Final = {
     "lapwing.documents.budget_document": {"history_of"},
     "lapwing.documents.audit_words": {"CONSOLE", "act_in_words", "details_in_words"},
     "lapwing.ledger.charged_queries": {"refining"},
+    "lapwing.catalog": {"spelling"},
     "lapwing.catalog.dictionary": {"OF_COLUMN"},
     "lapwing.server.simulation_routes": {"MOST_ROWS"},
     "lapwing.server.dismissed_monitors": {"ENDED"},
     "lapwing.documents.answer_document": {"codes_of", "notes_in"},
     "lapwing.privacy.measures": {"from_record"},
-    "lapwing.server.tile_text": {"TextBlock", "blocks_of"},
+    "lapwing.documents.tile_text": {"TextBlock", "blocks_of"},
     "lapwing.server.saved_routes": {"LONGEST_TITLE", "USUAL_WIDTH"},
-    "lapwing.server.snapshots": {"FULL"},
+    "lapwing.documents.published.snapshots": {"FULL"},
     "lapwing.server.people": {"Caller"},
     "lapwing.server.audit_log": {"first_broken"},
     "lapwing.ledger": {"exporting", "reading"},

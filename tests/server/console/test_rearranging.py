@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lapwing.answer.notes import CHOSEN_KEYS
-from lapwing.server.console.charts.answer_chart import adds_up, chart_of
+from lapwing.documents.charts.answer_chart import adds_up, chart_of
 from lapwing.server.console.difference import subtracted
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.rearranged import rows

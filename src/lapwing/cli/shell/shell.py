@@ -14,6 +14,7 @@ from lapwing.cli.charts import chart_of, draw_chart
 from lapwing.cli.console import WIDEST, WIDTH, labelled, note, show, text
 from lapwing.cli.described import described
 from lapwing.cli.first_contact import PricedText
+from lapwing.cli.result_page import as_page, require_page
 from lapwing.cli.shell.settings import MODES, SHOWN, ShellSettings
 from lapwing.cli.shell.statements import WORDS, is_command, numbered
 from lapwing.errors import Fault, InvalidParameter, LapwingError
@@ -271,7 +272,11 @@ class Shell:
         if form is Format.xlsx:
             require_xlsx()
         asking.require_writable(file, self.session)
-        asking.write(self._told(answer) or answer, form, self.settings.confidence, file)
+        if form is Format.html:
+            require_page()
+            asking.put(as_page(answer, self.session, None, self.settings.confidence), file)
+        else:
+            asking.write(self._told(answer) or answer, form, self.settings.confidence, file)
         note("written", str(file))
 
     def labels(self, text: str) -> None:
@@ -322,7 +327,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ".budget": Command("[N]", "Show what is spent, what is left, and the last N queries.", Shell.budget),
     ".history": Command("[N]", "Show the last N queries that were charged.", Shell.history),
     ".plot": Command("[FILE]", "Draw the last result here, or write .svg, .png, .html or .json.", Shell.plot),
-    ".save": Command("FILE", "Write the last result: .csv, .json, .md, .arrow, .parquet or .xlsx.", Shell.save),
+    ".save": Command("FILE", "Write the last result: .csv, .json, .md, .html, .arrow, .parquet or .xlsx.", Shell.save),
     ".mode": Command(" | ".join(MODES), "Set how results are written.", Shell.mode),
     ".labels": Command("on | off", "Show the labels of the catalog in place of codes.", Shell.labels),
     ".width": Command("100 | auto", "Set how many characters a line has.", Shell.width),

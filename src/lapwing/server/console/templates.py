@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any, Final, final
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from lapwing import __version__
+from lapwing.documents.templates import new_environment
 from lapwing.errors import AllowanceExhausted, BudgetExhausted, charge_in_words
 from lapwing.privacy import figures
 from lapwing.privacy.figures import NOTHING
 
 FOLDER: Final = Path(__file__).parent
 STATIC: Final = FOLDER / "static"
-LONGEST: Final = 160
 TOO_EXPENSIVE: Final = (BudgetExhausted.code, AllowanceExhausted.code)
 """Codes of refusals that a lower cost would avoid."""
 
@@ -32,23 +30,15 @@ class Templates:
     """All templates of the console."""
 
     def __init__(self) -> None:
-        self._environment = Environment(
-            loader=FileSystemLoader(FOLDER),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        self._environment = new_environment(FOLDER)
         self._environment.filters.update(
             charge_in_words=charge_in_words,
-            clip=clip,
             epsilon=epsilon,
             delta=delta,
             margin=margin,
             size=size,
             percent=percent,
             typed_share=typed_share,
-            level=figures.level,
             amount=amount,
             rest=rest,
             segment=segment,
@@ -78,16 +68,6 @@ class Templates:
 def all_templates() -> Templates:
     """Return the templates, which each process reads once: none holds anything of a service."""
     return Templates()
-
-
-def clip(value: object, longest: int = LONGEST) -> str:
-    """Return a text, shortened if it is long.
-
-    >>> clip("visits"), clip("x" * 500, 3)
-    ('visits', 'xxx… (500 characters)')
-    """
-    text = NOTHING if value is None else str(value)
-    return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
 
 
 def epsilon(value: float | str | None) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Final, final, get_args
 from urllib.parse import urlsplit
 
-from lapwing.client.transport import is_this_machine
 from lapwing.documents.people_document import Role
 from lapwing.errors import InvalidParameter
+from lapwing.machine.one_address import is_this_machine
 
 ROLES: Final[tuple[Role, ...]] = ("curator", "auditor", "analyst")
 """The first of these that a group of somebody has is theirs."""

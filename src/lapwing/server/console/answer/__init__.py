@@ -12,7 +12,10 @@ from starlette.responses import Response
 
 from lapwing.answer.notes import REFINED
 from lapwing.documents.answer_document import codes_of, notes_in
+from lapwing.documents.answer_table import cells_of, numeric_columns, ordered
 from lapwing.documents.chart_options import KINDS, NAMES, ORDERS, ChartOptions
+from lapwing.documents.charts.answer_chart import chart_of, columns_of
+from lapwing.documents.charts.chart import Chart
 from lapwing.documents.tables_with_texts import with_labels_for_codes, with_texts
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import read
@@ -25,10 +28,7 @@ from lapwing.server.console.answer.files import (
     table_of,
 )
 from lapwing.server.console.answer.workbook import KIND, can_write, workbook_of
-from lapwing.server.console.answer_table import cells_of, numeric_columns, ordered
 from lapwing.server.console.ask.question import question_of, single
-from lapwing.server.console.charts.answer_chart import chart_of, columns_of
-from lapwing.server.console.charts.chart import Chart
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
 from lapwing.server.console.visits import ConsolePage, PageRequest

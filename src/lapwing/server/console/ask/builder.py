@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from lapwing.documents.templates import clip
 from lapwing.server.console.ask.choices import (
     EMPTY,
     PERIODS,
@@ -26,7 +27,6 @@ from lapwing.server.console.ask.choices import (
 )
 from lapwing.server.console.ask.reading import choices_of
 from lapwing.server.console.data.columns import NUMBERS, ColumnText, TableText
-from lapwing.server.console.templates import clip
 
 MOST: Final[Mapping[str, int]] = {"m": 3, "k": 3, "w": 5}
 """Rows of measures, keys and conditions."""

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from lapwing.documents.charts.answer_chart import chart_of
 from lapwing.server.console.acting import act, default_cost_of
 from lapwing.server.console.budget.spending import LEAST_DAYS, TeamSpending, by_day, by_team, projection
-from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.standing import left_for, state_at
 from lapwing.server.console.templates import ratio, segment

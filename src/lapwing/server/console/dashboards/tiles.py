@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, final
 
+from lapwing.documents.answer_table import CellText, cells_of
 from lapwing.documents.chart_options import ChartOptions
+from lapwing.documents.charts.answer_chart import chart_of
+from lapwing.documents.charts.chart import Chart
+from lapwing.documents.tile_text import TextBlock, blocks_of
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.figures import level
-from lapwing.server.console.answer_table import CellText, cells_of
 from lapwing.server.console.ask.question import single
-from lapwing.server.console.charts.answer_chart import chart_of
-from lapwing.server.console.charts.chart import Chart
 from lapwing.server.console.dashboards.filtering import Choices, Wanted, choices_of, only
 from lapwing.server.console.dashboards.monitors import MonitorShown, monitor_shown
 from lapwing.server.console.dashboards.over_time import TIME, over_time
@@ -22,7 +23,6 @@ from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
 from lapwing.server.console.visits import PageRequest
 from lapwing.server.saved_routes import USUAL_WIDTH
-from lapwing.server.tile_text import TextBlock, blocks_of
 
 TICKS: Final = 60
 """Of a monitor, in a line over time: the latest."""

@@ -8,7 +8,7 @@ from typing import Any, Final, final
 
 from lapwing.catalog.dictionary import OF_COLUMN
 from lapwing.catalog.suggestions import name_in_sql
-from lapwing.server.console.templates import clip
+from lapwing.documents.templates import clip
 
 SHOWN: Final = 12
 """Listed values that are shown, of more."""

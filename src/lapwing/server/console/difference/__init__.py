@@ -12,9 +12,9 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.answer.key_texts import LABELS
-from lapwing.server.console.answer_table import NUMERIC, CellText, cells_of
+from lapwing.documents.answer_table import NUMERIC, CellText, cells_of
+from lapwing.documents.charts.answer_chart import chart_of
 from lapwing.server.console.ask.question import question_of, single
-from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
 from lapwing.server.console.visits import ConsolePage, PageRequest

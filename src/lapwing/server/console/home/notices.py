@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, final
 
+from lapwing.documents.templates import clip
 from lapwing.server.console.dashboards.monitors import TROUBLED, MonitorShown
 from lapwing.server.console.standing import DatasetState
-from lapwing.server.console.templates import clip, percent, segment
+from lapwing.server.console.templates import percent, segment
 
 NEARLY: Final = 0.8
 """The spent share of a budget at which a notice appears."""

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from lapwing.documents.answer_table import NUMERIC, cells_of, numeric_columns, ordered
+from lapwing.documents.charts.answer_chart import chart_of
 from lapwing.server.console.acting import decimal_of
-from lapwing.server.console.answer_table import NUMERIC, cells_of, numeric_columns, ordered
 from lapwing.server.console.ask.question import single
-from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
 from lapwing.server.console.rearranged.rows import Arrangement, rearranged

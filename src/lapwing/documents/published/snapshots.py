@@ -1,8 +1,8 @@
 """The snapshot of a published page: what of released results everybody may see, as one JSON document.
 
 Guarantee:
-    A snapshot is a function of results that were released and recorded (`AnswerRecord`), of the catalog, which is
-    public, and of what its publisher typed. That is titles, texts, and choices for charts. So publishing it is
+    A snapshot is a function of documents of released results (`result_document`), of the catalog, which is public, and
+    of what its publisher typed. That is titles, texts, and choices for charts. So publishing it is
     post-processing and costs nothing. Every part is copied by name (`_SHOWN`): what a later version adds to an answer's
     document is not in it. It has no budget, no text of a query unless the publisher wants that, and nobody's name but
     the author that the publisher typed.
@@ -12,7 +12,6 @@ implies (ε, δ) at the δ that the catalog has beside the δ for private keys. 
 private keys together take no more than their part of that.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,7 +27,6 @@ from lapwing.guarantee.sections import WONDERED
 from lapwing.privacy import figures
 from lapwing.privacy.additive import Loss
 from lapwing.privacy.additive_loss import from_record
-from lapwing.server.answer_store import AnswerRecord
 
 FORMAT: Final = 3
 """From 2 on a page has `parts`: its results and texts in their order. An older one has only results. From 3 on it has
@@ -53,16 +51,23 @@ class ResultToShow:
     """A result of a page.
 
     Args:
-        cost: The record of all that was charged for it (`server.result_costs`).
+        dataset: Its name among the catalogs of the page.
+        document: That of the result, with what is public about its columns (`result_document`).
+        released: The date, as ISO 8601 has it.
+        query: Its text; None if the page does not show it.
+        cost: The record of all that was charged for it.
         title: Given by people; never the text of the query.
         column: That is drawn, the first unless given.
         chart: The choices of its chart, as `ChartOptions.texts` has them.
         width: Of the page that it takes, as on a dashboard.
     """
 
-    record: AnswerRecord
+    dataset: str
+    document: Mapping[str, Any]
+    released: str
     cost: Mapping[str, str]
     title: str
+    query: str | None = None
     column: str | None = None
     chart: Mapping[str, str] = field(default_factory=dict)
     width: str = FULL
@@ -84,7 +89,6 @@ def snapshot_of(
     *,
     title: str,
     author: str | None,
-    show_query: bool,
     now: datetime | None = None,
 ) -> dict[str, Any]:
     """Return what a page shows of released results.
@@ -96,7 +100,7 @@ def snapshot_of(
         InvalidParameter: If they have too many rows.
     """
     results = [one for one in shown if isinstance(one, ResultToShow)]
-    rows = sum(len(one.record.document["rows"]) for one in results)
+    rows = sum(len(one.document["rows"]) for one in results)
     if rows > MOST_ROWS:
         raise InvalidParameter(f"The results have {rows:,} rows. A page shows at most {MOST_ROWS:,}.")
     return {
@@ -108,7 +112,7 @@ def snapshot_of(
             _dataset(catalogs[name], name, results, "this page" if len(catalogs) == 1 else "this data set")
             for name in catalogs
         ],
-        "results": [_result(catalogs[one.record.dataset], one, show_query=show_query) for one in results],
+        "results": [_result(catalogs[one.dataset], one) for one in results],
         "parts": _parts(shown),
     }
 
@@ -119,7 +123,7 @@ def _dataset(catalog: Catalog, name: str, shown: Sequence[ResultToShow], of: str
     Losses of one data set alone are added up. Its ledger charged them for the same people, by one measure.
     """
     facts = catalog.dictionary.dataset.facts
-    losses = [from_record(one.cost) for one in shown if one.record.dataset == name]
+    losses = [from_record(one.cost) for one in shown if one.dataset == name]
     return {
         "name": catalog.name,
         **{key: facts[key] for key in _PUBLIC if key in facts},
@@ -140,12 +144,12 @@ def _parts(shown: Sequence[ResultToShow | TextToShow]) -> list[dict[str, Any]]:
     return parts
 
 
-def _result(catalog: Catalog, one: ResultToShow, *, show_query: bool) -> dict[str, Any]:
-    document = one.record.document
+def _result(catalog: Catalog, one: ResultToShow) -> dict[str, Any]:
+    document = one.document
     return {
         "dataset": catalog.name,
         "title": one.title,
-        "released": one.record.created[:10],
+        "released": one.released,
         **{name: document[name] for name in _SHOWN},
         "facts": _facts(document),
         "labels": _labels(catalog, document),
@@ -153,21 +157,8 @@ def _result(catalog: Catalog, one: ResultToShow, *, show_query: bool) -> dict[st
         "chart": {name: text for name, text in one.chart.items() if name not in _AXES or text in document["keys"]},
         "noise": _noise(document),
         "meaning": meaning(catalog.budget, from_record(one.cost), 1),
-        "query": asked_of(one.record).get("sql") if show_query else None,
+        "query": one.query,
     }
-
-
-def asked_of(record: AnswerRecord) -> Mapping[str, Any]:
-    """Return the query of a result: of several that were asked together, its own."""
-    request = record.request
-    queries: Sequence[Mapping[str, Any]] | None = request.get("questions")
-    return request if queries is None else queries[request["place"]]
-
-
-def label_of(record: AnswerRecord) -> str | None:
-    """Return the label that its owner gave a result."""
-    label: str | None = asked_of(record).get("label")
-    return label
 
 
 def _labels(catalog: Catalog, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,25 +226,3 @@ def meaning(budget: Budget, loss: Loss, count: int, of: str = "this page") -> di
     if chance:
         words = f"{words[:-1]}, except with a probability of less than {figures.delta(chance)}."
     return {"epsilon": figures.epsilon(epsilon), "delta": figures.delta(delta), "words": words}
-
-
-def same_release(one: AnswerRecord, other: AnswerRecord) -> bool:
-    """Tell whether two answers show the same released numbers with the same noise; without numbers, the same query.
-
-    >>> def answer(scale):
-    ...     fact = {"name": "n", "measures": [{"mechanism": "Laplace", "scale": scale, "price_share": 1.0}]}
-    ...     document = {"columns": ["n"], "rows": [{"n": 4}], "facts": [fact]}
-    ...     return AnswerRecord(id="1", person="", dataset="", created="", request={}, document=document,
-    ...                         arrow=b"", dropped=False)
-    >>> same_release(answer(2.0), answer(2.0)), same_release(answer(2.0), answer(3.0))
-    (True, False)
-    """
-    if not (one.document["rows"] or asked_of(one).get("sql") == asked_of(other).get("sql")):
-        return False
-    return _released(one.document) == _released(other.document)
-
-
-def _released(document: Mapping[str, Any]) -> str:
-    """Return what was released, whatever its columns are named."""
-    noise = [[(one["mechanism"], one["scale"]) for one in fact["measures"]] for fact in document.get("facts", ())]
-    return json.dumps([[list(row.values()) for row in document["rows"]], noise])

@@ -13,11 +13,10 @@ from itertools import pairwise
 from typing import Any, Final
 
 from lapwing.answer.key_texts import LABELS, TEXTS, label_of, titles_in
+from lapwing.documents.answer_table import NUMERIC, column_of
 from lapwing.documents.chart_options import ChartOptions, in_order
-from lapwing.privacy.figures import level, plain
-from lapwing.server.console.answer_table import NUMERIC, column_of
-from lapwing.server.console.charts.chart import NARROW, WIDE, Chart, LegendEntry, Point, Shown, Size
-from lapwing.server.console.charts.drawings import (
+from lapwing.documents.charts.chart import NARROW, WIDE, Chart, LegendEntry, Point, Shown, Size
+from lapwing.documents.charts.drawings import (
     CHARACTER,
     MOST_BINS,
     TIMES,
@@ -27,6 +26,7 @@ from lapwing.server.console.charts.drawings import (
     histogram,
     line,
 )
+from lapwing.privacy.figures import level, plain
 
 USUAL: Final = ChartOptions()
 FEWEST_POINTS: Final = 7

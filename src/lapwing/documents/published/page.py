@@ -10,14 +10,15 @@ from functools import cache, lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
+from jinja2 import Template
 from markupsafe import Markup
 
+from lapwing.documents.answer_table import cells_of, numeric_columns
 from lapwing.documents.chart_options import ChartOptions
-from lapwing.server.console.answer_table import cells_of, numeric_columns
-from lapwing.server.console.charts.answer_chart import chart_of
-from lapwing.server.console.templates import FOLDER, all_templates
-from lapwing.server.snapshots import FULL
-from lapwing.server.tile_text import blocks_of
+from lapwing.documents.charts.answer_chart import chart_of
+from lapwing.documents.published.snapshots import FULL
+from lapwing.documents.templates import FOLDER, new_environment
+from lapwing.documents.tile_text import blocks_of
 
 KEPT: Final = 32
 """Pages that a process remembers."""
@@ -26,7 +27,7 @@ KEPT: Final = 32
 @cache
 def style() -> str:
     """Return the style of every page."""
-    return (FOLDER / "published" / "public.css").read_text("utf-8")
+    return (FOLDER / "published" / "page.css").read_text("utf-8")
 
 
 @cache
@@ -34,6 +35,11 @@ def policy() -> str:
     """Return what browsers let a page do: have its own style, and nothing else."""
     digest = base64.b64encode(sha256(style().encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+@cache
+def _template() -> Template:
+    return new_environment().get_template("published/page.html")
 
 
 @lru_cache(maxsize=KEPT)
@@ -53,7 +59,7 @@ def page_of(content: str) -> str:
         "style": Markup(style()),  # noqa: S704
         "alone": False,
     }
-    return all_templates().render("published/public.html", **facts)
+    return _template().render(facts)
 
 
 def _datasets(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:

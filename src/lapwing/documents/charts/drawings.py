@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Final, final
 
+from lapwing.documents.answer_table import NUMERIC
+from lapwing.documents.charts.chart import NARROW, Chart, ChartMark, Point, Shown, Size
+from lapwing.documents.charts.scales import AxisTick, Scale, log_scale_of, scale_of
 from lapwing.privacy.figures import plain, separated
-from lapwing.server.console.answer_table import NUMERIC
-from lapwing.server.console.charts.chart import NARROW, Chart, ChartMark, Point, Shown, Size
-from lapwing.server.console.charts.scales import AxisTick, Scale, log_scale_of, scale_of
 
 CHARACTER, GAP, RIGHT = 7.0, 10.0, 16.0
 """How wide a character is, and what is left free next to labels and at the end."""
