@@ -4,7 +4,7 @@ The data are a stand-in of the same shape (`stand_in`), or an earlier release, w
 truth. Each repetition has noise of its own from the operating system.
 
 Guarantee:
-    No protected row is read, so it is free. What a rehearsal shows is of the stand-in, or of what was published.
+    No protected row is read, so it is free. A rehearsal shows facts of the stand-in, or of what was published.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
