@@ -29,6 +29,7 @@ MAY_DRAW = (
     "local/simulation/drawn_counts.py",
     "local/simulation/roads.py",
     "tabulation/coverage.py",
+    "tabulation/rehearsal.py",
 )
 """Experiments, simulations, made-up data, which release nothing; what releases may import none (import-linter)."""
 
