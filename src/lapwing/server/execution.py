@@ -377,7 +377,7 @@ class QuestionExecutor:
         if self._rehearsals is not None:
             self._rehearsals.rounds.start()
         if self._admission is not None:
-            log("calibrating", detail="a process measures how fast this machine is, and reads the data")
+            log("calibrating", detail="a process measures this machine and reads the data; then the service listens")
             self._admission.start()
             log("calibrated")
         if self._rehearsals is not None:

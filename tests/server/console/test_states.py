@@ -52,7 +52,7 @@ def test_replaced_data_are_told_to_each_reader_until_they_are_accepted(
     assert told(alice.go("/console")) == []
     bought = alice.submit(priced(alice), "/ask/answer").path
     replace_data(place)
-    for path in ("/console", f"{OPEN}/ask", f"{OPEN}/budget"):
+    for path in ("/console", OPEN, f"{OPEN}/ask", f"{OPEN}/budget"):
         assert told(alice.go(path)) == ["changed"]
         assert f"{OPEN}/versions" not in alice.go(path).page.links
         assert f"{OPEN}/versions" in carol.go(path).page.links

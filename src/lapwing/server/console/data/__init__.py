@@ -5,6 +5,7 @@ from typing import Final
 from starlette.responses import Response
 
 from lapwing.server.console.data.columns import background_of, tables_of
+from lapwing.server.console.standing import state_at
 from lapwing.server.console.visits import ConsolePage, PageRequest
 
 
@@ -16,6 +17,7 @@ async def show(visit: PageRequest) -> Response:
         "data/page.html",
         dataset=dataset,
         budget=document["budget"],
+        standing=await state_at(visit.api, visit.caller, dataset, await visit.api.get("datasets", dataset, "budget")),
         tables=tables_of(document),
         title=document.get("title", ""),
         description=document.get("description", ""),
