@@ -43,6 +43,7 @@ def test_access_is_asked_for_and_approved(place: World) -> None:
 def test_an_approval_shows_a_newer_limit_and_asks(place: World) -> None:
     alice, carol = visitor(place, "alice"), visitor(place, "carol")
     alice.submit(alice.go(HERE), HERE, share="50 %", reason="All of it.")
+    assert "Ask a curator for a larger limit." in alice.go(HERE).text
     page, approving = carol.go(HERE), action(carol, "approve")
     assert "replace" not in page.form(approving).fields
     place.ask("PUT", "/v1/datasets/open/grants/alice", "carol", {"share": "1/8"})
