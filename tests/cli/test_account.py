@@ -39,7 +39,7 @@ def test_a_pipe_gets_csv(run: Run) -> None:
     assert rows["zCDP"]["adaptive"] == "true"
     assert rows["zCDP"]["lower"] == ""
     assert {row["delta"] for row in rows.values()} == {"1e-06"}
-    assert "one unit added or removed" in outcome.err
+    assert "one person, added or removed" in outcome.err
 
 
 def test_a_terminal_gets_a_table(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +82,7 @@ def test_the_relation_is_asked_for(run: Run) -> None:
     assert "make the list one for replace_one" in run(*responses).err
     replaced = run(*responses, "--neighbouring", "replace_one")
     assert replaced.status == 0
-    assert "replaced by another" in replaced.err
+    assert "whose rows are replaced" in replaced.err
 
 
 @pytest.mark.long

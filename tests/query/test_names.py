@@ -30,7 +30,7 @@ RACE = "contribution_bounds_per_group => RACE"
         ),
         (
             "SUM(age) FILTER (WHERE member) / SUM(age) AS q, COUNT(DISTINCT town) + COUNT(DISTINCT person) AS b",
-            {"sum of age", "sum of age (2)", "count of distinct town", "count of units"},
+            {"sum of age", "sum of age (2)", "count of distinct town", "count of distinct person"},
         ),
         ("COUNT(*) AS n, COUNT_IF(member) / COUNT(*) AS q", {"n", "count of rows"}),
         ("MEDIAN(age) AS m, 2 * MEDIAN(cost) AS n", {"ranks of m", "ranks of cost"}),
@@ -46,6 +46,6 @@ def test_every_measure_has_a_name_of_its_own(aggregates: str, names: set[str], t
 def test_the_levels_of_a_race_are_told_apart(tmp_path: Path) -> None:
     plan = bind(f"SELECT SUM(age, {RACE}) AS s FROM visits", clean.catalog_in(tmp_path))
     names = list(measure_names(plan).values())
-    assert "sum of age, 0 to 330 a unit" in names
-    assert "sum of age, 0 to 165 a unit" in names
+    assert "sum of age, 0 to 330 for each person" in names
+    assert "sum of age, 0 to 165 for each person" in names
     assert len(names) == len(set(names))

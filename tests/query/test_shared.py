@@ -125,20 +125,20 @@ QUESTIONS = {
 REFUSED = {
     "SELECT COUNT(*) FROM orders o JOIN shops s ON o.shop = s.shop": "contribution_bounds_per_group => AUTO",
     "SELECT COUNT(*) FROM visits a JOIN visits b ON a.place = b.place": "contribution_bounds_per_group => AUTO",
-    "SELECT COUNT(*, !), AVG(paid) FROM orders o JOIN shops s ON o.shop = s.shop": "counted and summed, and each",
-    "SELECT COUNT(*, !), COUNT(*) FROM orders o JOIN shops s ON o.shop = s.shop": "counted and summed, and each",
-    "SELECT COUNT(*, !), COUNT(DISTINCT owner) FROM orders o JOIN shops s ON o.shop = s.shop": "counted and summed",
+    "SELECT COUNT(*, !), AVG(paid) FROM orders o JOIN shops s ON o.shop = s.shop": "only counted and summed",
+    "SELECT COUNT(*, !), COUNT(*) FROM orders o JOIN shops s ON o.shop = s.shop": "only counted and summed",
+    "SELECT COUNT(*, !), COUNT(DISTINCT owner) FROM orders o JOIN shops s ON o.shop = s.shop": "only counted",
     "SELECT COUNT(*, !), MAX(paid) FROM orders o JOIN shops s ON o.shop = s.shop": "",
-    "SELECT SUM(change, !) FROM orders o JOIN shops s ON o.shop = s.shop": "not negative",
+    "SELECT SUM(change, !) FROM orders o JOIN shops s ON o.shop = s.shop": "no negative",
     "SELECT COUNT(*, contribution_bounds_per_group => (1, 5)) FROM orders o JOIN shops s ON o.shop = s.shop": "from 0",
     "SELECT COUNT(*, contribution_bounds_per_group => (0, 0)) FROM orders o JOIN shops s ON o.shop = s.shop": "from 0",
     "SELECT COUNT(*, !) FROM orders o LEFT JOIN shops s ON o.shop = s.shop": "not joined",
     "SELECT COUNT(*, !) FROM orders o WHERE NOT EXISTS (SELECT 1 FROM shops s WHERE o.shop = s.shop)": "not joined",
     "SELECT COUNT(*, !) FROM orders o WHERE shop IN (SELECT shop FROM shops)": "",
-    "SELECT COUNT(*, !) FROM orders o, shops s": "Rows of different units meet on an equality",
-    "SELECT COUNT(*, !) FROM orders o JOIN shops s ON o.shop < s.shop": "Rows of different units meet on an equality",
+    "SELECT COUNT(*, !) FROM orders o, shops s": "Rows of several people are joined on",
+    "SELECT COUNT(*, !) FROM orders o JOIN shops s ON o.shop < s.shop": "Rows of several people are joined on",
     "SELECT COUNT(*, !) FROM orders o JOIN shops s USING (shop)": "",
-    "SELECT COUNT(*, !) FROM orders o JOIN alone s ON o.shop = s.shop": "privacy units themselves",
+    "SELECT COUNT(*, !) FROM orders o JOIN alone s ON o.shop = s.shop": "each row by itself",
     "SELECT COUNT(*, !) FROM (SELECT DISTINCT o.buyer, s.town FROM orders o JOIN shops s ON o.shop = s.shop)": "",
     "SELECT COUNT(*, !) FROM (SELECT o.buyer, COUNT(*) AS n FROM orders o JOIN shops s ON o.shop = s.shop "
     "GROUP BY o.buyer)": "",
@@ -151,13 +151,13 @@ REFUSED = {
     "SELECT kind, COUNT(*, !) FROM orders o JOIN shops s ON o.shop = s.shop GROUP BY ROLLUP (kind)": "one grouping",
     "SELECT SUM(paid, !, contribution_bounds_per_row => AUTO) FROM orders o JOIN shops s ON o.shop = s.shop": "",
     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 2) COUNT(*, !) FROM orders o "
-    "JOIN shops s ON o.shop = s.shop": "different units meet",
+    "JOIN shops s ON o.shop = s.shop": "belong to several people",
     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 1) kind, COUNT(*, !) FROM orders o "
-    "JOIN shops s ON o.shop = s.shop GROUP BY kind": "different units meet",
+    "JOIN shops s ON o.shop = s.shop GROUP BY kind": "belong to several people",
     "SELECT COUNT(*, !) FROM orders o JOIN shops s ON o.shop = s.shop WHERE EXISTS "
     "(SELECT 1 FROM orders p WHERE p.buyer = o.buyer AND p.number > s.town)": "",
     "SELECT COUNT(*, !) FROM visits a, visits b, visits c, visits d, visits e "
-    "WHERE a.place = b.place AND b.place = c.place AND c.place = d.place AND d.place = e.place": "more than 4 units",
+    "WHERE a.place = b.place AND b.place = c.place AND c.place = d.place AND d.place = e.place": "more than 4 people",
 }
 AUTO = "contribution_bounds_per_group => AUTO"
 RACE = "contribution_bounds_per_group => RACE"

@@ -192,7 +192,7 @@ def test_a_preview_says_which_way_and_how_near_before_anything_is_paid(tmp_path:
     with opened(tmp_path, CROWD) as session:
         preview = session.explain(MOST_PEOPLE, epsilon=1)
         (measure,) = preview.measures
-        assert (measure.measure, measure.mechanism) == ("count of units", "choice of the largest")
+        assert (measure.measure, measure.mechanism) == ("count of distinct person", "choice of the largest")
         assert measure.half_width == bought(tmp_path, MOST_PEOPLE, BUDGETS["gdp"], 1).half_width(CONFIDENCE)
         assert preview.columns[0].selected
         answer = session.sql(MOST_PEOPLE, epsilon=1)

@@ -74,7 +74,7 @@ def test_the_note_on_a_limit_names_it(session: lw.Session) -> None:
     with session:
         said = [note for note in session.explain(text, epsilon=1).notes if code_of(note) == SHARED_ROWS]
     assert "far larger" in said[0]
-    assert said[1].startswith("n: one unit adds at most 5 ")
+    assert said[1].startswith("n: one person adds at most 5 ")
 
 
 @pytest.mark.parametrize(("epsilon", "is_empty"), [(10**4, False), (1e-4, True)])

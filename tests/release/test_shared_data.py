@@ -93,7 +93,7 @@ def test_explain_says_whom_it_protects_and_how(market: Path) -> None:
         assert preview.bound == "at most 4 rows of each buyer in orders; at most 9 rows of each owner in shops"
         assert len(preview.measures) == 11
         assert {measure.sensitivity for measure in preview.measures} == {float(4**n) for n in range(11)}
-        assert all("2 units share" in measure.reason for measure in preview.measures)
+        assert all("2 people" in measure.reason for measure in preview.measures)
         assert any(note.startswith("n is a race of 11 limits from 1 to 1,048,576, for ") for note in preview.notes)
         assert RACE in map(code_of, preview.notes)
         assert preview.columns[0].half_width is None

@@ -17,6 +17,8 @@ NEIGHBOURS: Final = {
     "replace_one": "replaced by any other with all its rows",
 }
 """The change of one unit that results hide, by the neighbouring relation."""
+NOT_THE_SAME_PEOPLE: Final = "the catalog does not say that they protect the same people"
+"""Why rows of two tables are neither joined nor united."""
 
 
 def unit_in_words(name: str | None) -> Phrase:
@@ -51,6 +53,17 @@ def _bound_of(tables: "Sequence[Table]", kinds: int) -> str:
     return ", ".join(
         (f"{bound} in {first.name}", *(f"{other.max_rows_per_unit:,} in {other.name}" for other in others))
     )
+
+
+def noun_of(tables: "Sequence[Table]") -> str:
+    """Name whom tables protect with a noun: "person_id", or "row"."""
+    return " or ".join(dict.fromkeys(name_of(table) or "row" for table in tables))
+
+
+def rows_of_several(tables: "Sequence[Table]") -> str:
+    """Say that rows are of more than one of those whom tables protect: "rows of more than one person_id"."""
+    noun = noun_of(tables)
+    return "several rows, each protected by itself" if noun == "row" else f"rows of more than one {noun}"
 
 
 def name_of(table: "Table") -> str | None:

@@ -213,6 +213,6 @@ def as_document(parts: Sequence["Listed"], statements: Sequence["Statement"], ne
 
 
 NEIGHBOURS: Final = {
-    NeighbouringOption.add_remove: "data sets that differ by one unit added or removed",
-    NeighbouringOption.replace_one: "data sets that differ by one unit replaced by another",
+    NeighbouringOption.add_remove: "data sets that differ by one person, added or removed with all rows",
+    NeighbouringOption.replace_one: "data sets that differ by one person, whose rows are replaced",
 }

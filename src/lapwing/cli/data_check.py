@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from lapwing.catalog.condition import in_words
+from lapwing.catalog.protection import noun_of
 from lapwing.cli.console import Fitted, labelled, new_table, text
 from lapwing.cli.figures import share
 from lapwing.documents.check_document import PRIVATE, counted, findings
@@ -26,7 +27,7 @@ def as_page(checks: "Sequence[TableCheck]", warnings: Sequence[str] = ()) -> "li
         if said:
             parts += [labelled(*said), Text()]
         if check.units is not None and check.units.units:
-            parts += [Fitted(_limits(check.units, check.rows)), Text()]
+            parts += [Fitted(_limits(check, check.units)), Text()]
     if warnings:
         parts += [labelled(*(("warning", warning) for warning in warnings)), Text()]
     return [*parts, labelled(("private", PRIVATE))]
@@ -38,9 +39,12 @@ def _headline(check: "TableCheck") -> str:
     if check.units is None:
         return f"{rows}, each protected by itself"
     units, most = check.units, f"at most {counted(check.units.greatest, 'row')} each"
-    if units.column is None:
-        return f"{rows}, {counted(units.units, 'unit')}, {most}"
-    return f"{rows}, {counted(units.units, 'different value')} of {units.column}, {most}"
+    return f"{rows}, {counted(units.units, 'different value')} of {_whose(check, units)}, {most}"
+
+
+def _whose(check: "TableCheck", units: "UnitCheck") -> str:
+    """Name the column that says whose row it is, which a linked table has from another one."""
+    return units.column or noun_of([check.table])
 
 
 def _columns(check: "TableCheck") -> "Table":
@@ -60,12 +64,11 @@ def _range(column: "ColumnCheck") -> str:
     return "" if column.least is None else f"{column.least} to {column.greatest}"
 
 
-def _limits(units: "UnitCheck", rows: int) -> "Table":
-    whose = "units" if units.column is None else f"values of {units.column}"
-    numbers = ("max_rows_per_unit", "rows left out", f"{whose} that lose rows")
+def _limits(check: "TableCheck", units: "UnitCheck") -> "Table":
+    numbers = ("max_rows_per_unit", "rows left out", f"values of {_whose(check, units)} that lose rows")
     table = new_table(*numbers, "", numbers=numbers)
     for most in units.choices():
         left_out, cut = units.beyond(most)
         note = "as declared" if most == units.most else ""
-        table.add_row(*map(text, (f"{most:,}", f"{left_out:,} ({share(left_out / rows)})", f"{cut:,}", note)))
+        table.add_row(*map(text, (f"{most:,}", f"{left_out:,} ({share(left_out / check.rows)})", f"{cut:,}", note)))
     return table

@@ -194,8 +194,8 @@ def _measures(preview: "Preview") -> RenderableType:
         table.add_row(text(m.measure), text(m.mechanism), *map(text, noise), text(m.reason))
     if (s := preview.selection) is not None:
         scale = NOTHING if s.scale is None else size(s.scale)
-        what = "weight above" if s.price_share else "count of units from"
-        reason = "chances grow with its units" if s.threshold is None else f"{what} {s.threshold:,.5g} is shown"
+        what = "weight above" if s.price_share else "count from"
+        reason = "the larger the group, the likelier" if s.threshold is None else f"{what} {s.threshold:,.5g} is shown"
         figures = (NOTHING if s.scale is None or not s.price_share else "1", scale)
         table.add_row(text(_chosen(s)), text(s.mechanism), *map(text, figures), text(NOTHING), text(reason))
     return Fitted(table)
@@ -203,7 +203,7 @@ def _measures(preview: "Preview") -> RenderableType:
 
 def _share_of_choice(selection: "SelectionPreview") -> str:
     if not selection.price_share:
-        return f"nothing for the {_chosen(selection)}: the noisy count of units makes it"
+        return f"nothing for the {_chosen(selection)}: the noisy count makes it"
     return f"{share(selection.price_share)} for the {_chosen(selection)}"
 
 

@@ -196,8 +196,8 @@ class NeighbouringOption(StrEnum):
 
 
 NEIGHBOURING_HELP: Final = (
-    "The promise compares two versions of the data: with and without one unit (add_remove), or with other rows for "
-    "one unit (replace_one). Keep the default unless the number of units is public."
+    "The promise compares two versions of the data: with and without one person (add_remove), or with other rows "
+    "for one person (replace_one). Keep the default unless the number of people is public."
 )
 
 

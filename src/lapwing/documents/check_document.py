@@ -72,13 +72,14 @@ def findings(check: "TableCheck") -> Iterator[tuple[str, str]]:
         for said in _said(column, declared[column.name], check.rows):
             yield column.name, said
     for key, values in check.repeated:
-        said = f"in several rows, so that whose a row is that leads there is not clear: {counted(values, 'value')}"
+        said = f"in several rows, so it is not clear whose the rows are that link to them: {counted(values, 'value')}"
         yield ", ".join(key), said
     yield from ((check.table.name, said) for said in _codes(check))
     units = check.units
     if units is not None and units.without:
-        why = "whose key leads nowhere" if units.column is None else "without a unit that can be read"
-        yield check.table.name, f"{why}, and so for no question: {counted(units.without, 'row')}"
+        parent = None if check.table.link is None else check.table.link.parent.name
+        why = f"no row of {parent} has their key" if parent else f"{units.column} is NULL or cannot be read"
+        yield check.table.name, f"left out of every query, because {why}: {counted(units.without, 'row')}"
 
 
 def _said(column: "ColumnCheck", declared: "Column", rows: int) -> Iterator[str]:

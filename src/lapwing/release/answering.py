@@ -139,7 +139,7 @@ def notes_of(request: Request, access: Access) -> tuple[str, ...]:
         *(rare_notes.notes_on_joins(plan) if relation.sources else ()),
         *(rare_notes.notes_on_shared(plan, priced) if question.units_of_row > 1 else ()),
         *(rare_notes.notes_on_races(plan) if plan.price_request.weights else ()),
-        *(rare_notes.notes_on_selection(priced.key_selection) if priced.key_selection is not None else ()),
+        *(rare_notes.notes_on_selection(priced) if priced.key_selection is not None else ()),
         *(rare_notes.notes_on_ranks(plan, priced) if question.distributions else ()),
         *(rare_notes.notes_on_choices(priced) if any(term.noisy_alternative for term in priced.terms) else ()),
         *(verdicts(plan, priced) if much or (question.cells or 0) >= MANY or reads(relation) else ()),

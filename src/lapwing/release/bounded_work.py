@@ -9,6 +9,7 @@ served to everybody: nothing is computed for it.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lapwing.catalog.protection import noun_of
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.plan.plan import Plan
 from lapwing.query.plan.work import MULTIPLE, Work, work_of
@@ -36,12 +37,13 @@ def _measured(request: Request) -> Plan:
 
 
 def _refusal(requests: Sequence[Request]) -> QueryRefused | None:
+    noun = noun_of([table for request in requests for table in request.plan.question.lineage])
     if any(request.plan.question.units_of_row > 1 for request in requests):
         return QueryRefused(
-            "The time of a join of different units depends on the data, and only people whom the curator trusts with "
-            "time may see it",
+            "The time of a join of several people's rows depends on the data, and only people whom the curator trusts "
+            "with time may see it",
             cause=RefusalCause.TIME_DEPENDS_ON_DATA,
-            remedy="Join on the privacy unit too.",
+            remedy=f"Join on {noun} too.",
             curator_remedy="give you a grant that trusts you with time",
         )
     each = [work_of(_measured(request)) for request in requests]
@@ -49,11 +51,11 @@ def _refusal(requests: Sequence[Request]) -> QueryRefused | None:
     if not work.excessive:
         return None
     return QueryRefused(
-        f"One unit can make this take {work.ratio:,.0f} times as long as it takes to read its own rows, which could be "
-        f"read off the clock. To people whom the curator does not trust with time, {MULTIPLE} times are answered, or "
-        "1 ms if that is more",
+        f"One {noun} can make this take {work.ratio:,.0f} times as long as it takes to read its own rows, which could "
+        f"be read off the clock. To people whom the curator does not trust with time, {MULTIPLE} times are answered, "
+        "or 1 ms if that is more",
         cause=RefusalCause.TIME_DEPENDS_ON_DATA,
-        remedy="Join a unit's rows with fewer copies of themselves, or pad and repeat texts less. Use patterns with "
-        "fewer repetitions, or fewer windows, grouping sets and queries at a time.",
-        curator_remedy="give you a grant that trusts you with time, or declare fewer rows per unit or shorter texts",
+        remedy=f"Join the rows of one {noun} with fewer copies of themselves, or pad and repeat texts less. Use "
+        "patterns with fewer repetitions, or fewer windows, grouping sets and queries at a time.",
+        curator_remedy=f"give you a grant that trusts you with time, or declare fewer rows per {noun} or shorter texts",
     )

@@ -31,6 +31,7 @@ from lapwing.answer.notes import (
 )
 from lapwing.catalog.model import Column
 from lapwing.catalog.protection import bound_of as bound_of
+from lapwing.catalog.protection import noun_of, units_of
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.additive import CHOICES, NoiseLaw
 from lapwing.mechanisms.combined_noise import CombinedNoise, NoNoise, noises_of
@@ -64,7 +65,7 @@ from lapwing.query.relations.identity import origin
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.public_join import PublicJoin
-from lapwing.query.relations.relation import table_of
+from lapwing.query.relations.relation import table_of, tables_of
 from lapwing.query.relations.shared_join import SharedJoin
 from lapwing.query.relations.unit_join import UnitJoin
 from lapwing.release.request import Release, Request
@@ -248,10 +249,10 @@ def _is_equality(condition: Expression) -> bool:
 
 def notes_on_limits(relation: FirstGroups | FirstRows) -> tuple[str, ...]:
     """Say to how many groups and rows of a unit a question limits itself."""
-    notes, limited = list[str](), cast(Relation, relation)
+    notes, limited, whose = list[str](), cast(Relation, relation), units_of(tables_of(relation))
     while isinstance(limited, FirstGroups | FirstRows):  # groups of rows, where both are limited
         what = f"{'group' if isinstance(limited, FirstGroups) else 'row'}{'' if limited.most == 1 else 's'}"
-        notes.append(Note(f"this query uses at most {limited.most} {what} of each unit", LIMITED))
+        notes.append(Note(f"this query uses at most {limited.most} {what} of {whose}", LIMITED))
         limited = limited.source.relation
     return tuple(notes)
 
@@ -348,17 +349,17 @@ def _within(relation: Relation) -> Iterator[Relation]:
 
 def notes_on_shared(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say how rows that several units share are truncated, at which levels, and for what part of the price."""
-    units = plan.question.units_of_row
+    people, noun = plan.question.units_of_row, noun_of(plan.question.lineage)
     notes = [
-        f"a row of this join can belong to {units} units ({_units_named(plan)}). Lapwing limits what each unit adds to "
-        "a group and leaves out the rest. The true number may be far larger, and the ± does not cover that"
+        f"a row of this join can belong to {people} people, each with their own {noun}. Lapwing limits what one {noun} "
+        "adds to a group and leaves out the rest. The true number may be far larger, and the ± does not cover that"
     ]
     terms = {term.measure: term for term in priced.terms}
     for output in plan.outputs:
         levels = measures_of(output.value)
         ends = [float(m.clamp[1] * m.step) for m in levels if m.clamp is not None]
         if len(ends) == 1 and not plan.searches:  # a limit that is found has a note of its own
-            notes.append(f"{output.name}: one unit adds at most {ends[0]:,.10g} to a group; more is left out")
+            notes.append(f"{output.name}: one {noun} adds at most {ends[0]:,.10g} to a group; more is left out")
         spent = sum((terms[measure].loss(priced.loss.kind).amount for measure in levels), Fraction(0))
         part = f"{share(spent / priced.loss.amount)} of the cost"
         if len(ends) > 1:
@@ -367,30 +368,30 @@ def notes_on_shared(plan: Plan, priced: Quote) -> tuple[str, ...]:
     return tuple(Note(text, SHARED_ROWS) for text in notes)
 
 
-def _units_named(plan: Plan) -> str:
-    tables = [table for table in plan.question.lineage if table.root is table]
-    return ", ".join(dict.fromkeys("rows" if table.unit_is_row else table.unit_name for table in tables))
-
-
 def notes_on_races(plan: Plan) -> tuple[str, ...]:
     """Say which columns are found by a race to the top, and that they err to one side."""
     raced = [
         output.name for output in plan.outputs if set(measures_of(output.value)) & plan.price_request.weights.keys()
     ]
-    text = "is at most the true value with 95 % probability: what a unit adds beyond a limit is left out"
+    noun = noun_of(plan.question.lineage)
+    text = f"is at most the true value with 95 % probability: what one {noun} adds beyond a limit is left out"
     return tuple(Note(f"{name} {text}", RACE) for name in raced)
 
 
-def notes_on_selection(selecting: KeySelectionQuote) -> tuple[str, ...]:
+def notes_on_selection(priced: Quote) -> tuple[str, ...]:
     """Say which private keys the answer has."""
+    noun, selecting = noun_of(priced.question.lineage), cast(KeySelectionQuote, priced.key_selection)
+    different = "rows" if noun == "row" else f"different values of {noun}"
     units = units_needed(selecting)
     if units is None:
-        text = "groups that billions of units are in may still be missing; give a larger epsilon or delta"
+        text = f"groups with billions of {different} may still be missing; give a larger epsilon or delta"
         return (Note(text, CHOSEN_KEYS),)
     fewest, most = units
     many = f", or {most:,} if each of them is in {selecting.mechanism.max_keys} groups" if most > fewest else ""
-    appear = f"a group appears with 95 % probability if it has at least {fewest:,} units{many}. Smaller ones seldom do"
-    return (Note(appear, CHOSEN_KEYS), *_note_on_counts(selecting))
+    appear = (
+        f"a group appears with 95 % probability if it has at least {fewest:,} {different}{many}. Smaller ones seldom do"
+    )
+    return (Note(appear, CHOSEN_KEYS), *_note_on_counts(selecting, different))
 
 
 def as_released(notes: Sequence[str], request: Request, numbers: Release) -> tuple[str, ...]:
@@ -417,7 +418,7 @@ def _as_selected(notes: Sequence[str], priced: Quote, selection: KeySelection) -
         return tuple(notes)
     first = [code_of(note) for note in notes].index(CHOSEN_KEYS)
     others = [note for note in notes if code_of(note) != CHOSEN_KEYS]
-    return (*others[:first], *notes_on_selection(before.key_selection), *others[first:])
+    return (*others[:first], *notes_on_selection(before), *others[first:])
 
 
 def note_on_clock(moment: datetime) -> Note:
@@ -426,12 +427,12 @@ def note_on_clock(moment: datetime) -> Note:
     return Note(f"the query looks at the clock, which says {shown} UTC: asking again is free until it changes", CLOCK)
 
 
-def _note_on_counts(selecting: KeySelectionQuote) -> tuple[str, ...]:
+def _note_on_counts(selecting: KeySelectionQuote, different: str) -> tuple[str, ...]:
     """Say what intervals of a count that selects its own keys mean."""
     if selecting.counting is None:
         return ()
     shown = (
-        "the noisy count of units decides which groups are shown: those with a count of at least "
+        f"the noisy count of {different} decides which groups are shown: those with a count of at least "
         f"{selecting.counting.threshold:,}. Intervals hold for the groups shown. Near the limit they reach far down"
     )
     computed = "intervals of numbers that are computed from that count do not allow for this choice"

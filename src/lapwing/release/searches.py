@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from lapwing.answer import Answer, Note
 from lapwing.answer.notes import BOUNDS_FOUND, CONSTANT_FOUND
+from lapwing.catalog.protection import noun_of
 from lapwing.errors import EngineFault, Interrupted, LapwingError, QueryRefused
 from lapwing.ledger.ledger import Ledger
 from lapwing.privacy.figures import margin, separated, share
@@ -158,22 +159,25 @@ def _note_of_values(search: Search, finding: ApproximateBounds) -> str:
     )
 
 
+def _said_of_most(search: Search, finding: ApproximateBounds) -> str:
+    noun = noun_of(search.question.lineage)
+    return f"{search.name}: Lapwing chose {_plain(finding.bounds[1])} as the most that one {noun} adds to a group"
+
+
 def _note_of_totals(search: Search, finding: ApproximateBounds) -> str:
-    most = _plain(finding.bounds[1])
-    said = f"{search.name}: Lapwing chose {most} as the most that one unit adds to a group"
+    said = _said_of_most(search, finding)
     if finding.bounds == search.magnitudes.widest:
         return f"{said}, the largest limit that there is"
     if finding.clear:
         return (
-            f"{said}, and more counts as that. With 95 % probability, units add between that and its double at most "
-            f"{finding.beyond:,} times, and as often in each further doubling"
+            f"{said}, and more counts as that. With 95 % probability, more than that, up to its double, is added at "
+            f"most {finding.beyond:,} times, and as often in each further doubling"
         )
     return f"{said}. That is a guess: no size stands out from the noise. Give a larger epsilon, or write a bound"
 
 
 def _note_of_level(search: Search, finding: ApproximateBounds) -> str:
-    most = _plain(finding.bounds[1])
-    said = f"{search.name}: Lapwing chose {most} as the most that one unit adds to a group"
+    said = _said_of_most(search, finding)
     if not finding.clear or search.total is None:
         return f"{said}, the largest limit that Lapwing tries. More is left out"
     lacking = _plain(finding.beyond * search.total.step)

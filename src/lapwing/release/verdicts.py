@@ -28,6 +28,7 @@ from lapwing.answer.notes import (
     TOO_NOISY,
     TOO_WIDE,
 )
+from lapwing.catalog.protection import noun_of, units_of
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionValue
@@ -379,7 +380,7 @@ def _on_noise(plan: Plan, priced: Quote) -> tuple[str, ...]:
         if width >= most:
             notes.append(
                 f"too noisy to use: ± of {output.name} is more than {what}. Ask with a larger epsilon, or for fewer "
-                "rows of a unit, as by max_rows_contributed"
+                f"rows of {units_of(plan.question.lineage)}, as by max_rows_contributed"
             )
     return tuple(Note(text, TOO_NOISY) for text in notes)
 
@@ -416,11 +417,11 @@ def _on_rows(plan: Plan) -> tuple[str, ...]:
     rows = question.selection.rows_per_unit if question.units_of_row == 1 else 0
     if rows < MANY_ROWS or not any(isinstance(m, Count | Sum) and m.clamp is None for m in question.measures):
         return ()
-    fewer = rows // 10
+    fewer, noun = rows // 10, noun_of(question.lineage)
     text = (
-        f"the noise is for {rows:,} rows of one unit, each at its bound. If units with so many are rare, SELECT WITH "
-        f"DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = {fewer}) … makes it a tenth and leaves out their other "
-        "rows; or say what a unit adds to a group at most: SUM(x, contribution_bounds_per_group => (0, 40))"
+        f"the noise is for {rows:,} rows of one {noun}, each at its bound. If so many are rare, SELECT WITH "
+        f"DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = {fewer}) … makes it a tenth and leaves out further "
+        f"rows; or say the most that one {noun} adds to a group: SUM(x, contribution_bounds_per_group => (0, 40))"
     )
     return (Note(text, NOISE_FOR_MANY),)
 
@@ -470,7 +471,7 @@ def notes_on_rows(plan: Plan, asked: Iterable[Plan]) -> tuple[str, ...]:
     listed = any(one.question.keys and not one.question.private_keys for one in asked)
     if not listed or not any(window.function in _OF_ALL_ROWS for window in windows):
         return ()
-    text = "COUNT, AVG, MIN and quantiles over a result take all its rows, even rows of keys that nobody has"
+    text = "COUNT, AVG, MIN and quantiles over a result also take in its rows for groups that nobody belongs to"
     return (Note(text, ROWS_OF_RESULT),)
 
 

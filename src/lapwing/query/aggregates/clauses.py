@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from lapwing.catalog.protection import unit_in_words
 from lapwing.errors import RefusalCause
 from lapwing.query.aggregates.group_by import Sets
 from lapwing.query.aggregates.outputs import bind_output
@@ -36,8 +37,8 @@ def bind_qualify(clause: exp.Expression, scope: SelectScope, requests: Requests)
     """Bind QUALIFY: which rows of the answer are shown, after the functions over its rows."""
     scope.rows.only(clause, "this")
     if any(scope.rows.is_unit(part) for part in clause.find_all(exp.Column)):
-        reason = "QUALIFY here is over the rows of the result, which has none of a single unit"
-        remedy = "Choose rows of a unit in a subquery: FROM (SELECT * FROM … QUALIFY …)."
+        reason = f"QUALIFY here is over the rows of the result, and none of them is of one {scope.rows.unit}"
+        remedy = f"Choose rows of {unit_in_words(scope.rows.unit)} in a subquery: FROM (SELECT * FROM … QUALIFY …)."
         raise scope.rows.refusal(clause.this, RefusalCause.CLAUSE_NOT_SUPPORTED, reason, remedy)
     return _boolean(bind_output(clause.this, scope, requests), "QUALIFY", clause, scope)
 

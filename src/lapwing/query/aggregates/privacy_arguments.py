@@ -56,7 +56,7 @@ def check_mixture(measures: Sequence[Measure]) -> None:
     """Refuse what no one pass over the rows computes: clamped parts of units beside values that several units share."""
     clamped = any(measure.clamp is not None for measure in measures)
     if clamped and any(not isinstance(measure, Count | Sum | CountUnits) for measure in measures):
-        reason = "contribution_bounds_per_group stands beside an aggregate that is not a sum over units"
+        reason = "contribution_bounds_per_group goes only with COUNT and SUM, and another aggregate is in the query"
         raise QueryRefused(reason, cause=RefusalCause.INAPPLICABLE_OPTION, remedy="Ask for each by itself.")
 
 

@@ -52,7 +52,7 @@ def truncated(measure: Count | Sum, named: NamedArguments, requests: Requests) -
     """
     if measure.row_range[0] < 0:
         raise QueryRefused(
-            "Rows in which different units meet are summed only of numbers that are not negative",
+            "SUM over rows that belong to several people takes no negative numbers",
             cause=RefusalCause.NEEDS_NONNEGATIVE,
             remedy="Write SUM(GREATEST(x, 0), …) - SUM(GREATEST(-x, 0), …), or contribution_bounds_per_row => (0, …).",
         )
@@ -61,7 +61,7 @@ def truncated(measure: Count | Sum, named: NamedArguments, requests: Requests) -
         threshold = floor(bounds[1] / measure.step)
         if bounds[0] > 0 or threshold < 1:
             raise QueryRefused(
-                "The limits for a unit's part of shared rows go from 0 to at least one step",
+                "The limits of what one person adds to shared rows go from 0 to at least one step",
                 cause=RefusalCause.INVALID_BOUNDS,
                 remedy=f"Write (0, 100), or {AUTO}.",
             )
@@ -89,7 +89,7 @@ def check_shared(sets: Sequence[Sequence[Key]], measures: Sequence[Measure], req
     """Refuse what is not proven of rows that several units share."""
     if len(sets) > 1:
         raise QueryRefused(
-            "Rows in which different units meet have one grouping",
+            "Rows that belong to several people have one grouping",
             cause=RefusalCause.SHARED_ROWS_NOT_SUPPORTED,
             remedy="Ask for each by itself.",
         )
@@ -97,20 +97,20 @@ def check_shared(sets: Sequence[Sequence[Key]], measures: Sequence[Measure], req
     if any(key.private for key in keys):
         names = ", ".join(key.name for key in keys if key.private)
         raise QueryRefused(
-            f"The values of {names} are not public, and rows in which different units meet can have only public groups",
+            f"The values of {names} are not public, and rows that belong to several people have only public groups",
             cause=RefusalCause.VALUES_NOT_PUBLIC,
             remedy="Join a public table that has the values.",
             curator_remedy="declare the values in the catalog, if they are public",
         )
     if requests.value_searches:
         raise QueryRefused(
-            "Bounds of the values are not found in rows in which different units meet",
+            "Lapwing searches no bounds of values in rows that belong to several people",
             cause=RefusalCause.BOUNDS_NOT_SEARCHABLE,
             remedy="Write contribution_bounds_per_row => (0, 100).",
         )
     if any(not isinstance(measure, Count | Sum) or measure.clamp is None for measure in measures):
         raise QueryRefused(
-            "Rows in which different units meet are counted and summed, and each aggregate limits what a unit adds",
+            "Rows that belong to several people are only counted and summed, with a limit on what one person adds",
             cause=RefusalCause.SHARED_ROWS_NOT_SUPPORTED,
             remedy=f"Write COUNT(*, {AUTO}) or SUM(x, {AUTO}), and nothing else beside them.",
         )

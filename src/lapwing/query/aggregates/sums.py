@@ -73,7 +73,7 @@ def _distinct(node: exp.Expression, distinct: exp.Distinct, scope: SelectScope) 
             node, RefusalCause.WRONG_ARGUMENT_COUNT, "SUM(DISTINCT …) takes one expression", "Sum each by itself."
         )
     if named is not None and named.contribution_bounds_per_group is not None:
-        reason = "A unit adds no single number to a group where values of several units count once"
+        reason = "a value that several people have counts once, so no number belongs to one of them"
         raise rows.refusal(
             node, RefusalCause.INAPPLICABLE_OPTION, f"SUM(DISTINCT …): {reason}", "Give contribution_bounds_per_row."
         )

@@ -175,10 +175,9 @@ def _plan_of_number(
     rows.only(node, "this")
     number = _number(node, select, within)
     if kinds.of(number.query) is RelationKind.PROTECTED:
-        reason = "A subquery is not supported here that has a number for each unit"
-        raise rows.refusal(
-            node, RefusalCause.MIXES_UNITS, reason, "Join a subquery that groups by the unit, and compare the columns."
-        )
+        reason = "A subquery that has a number for each person is not supported here"
+        remedy = "Join a subquery that groups by the column that says whose row it is, and compare the columns."
+        raise rows.refusal(node, RefusalCause.MIXES_UNITS, reason, remedy)
     plan = asked(number.query)
     require_possible(plan, node, rows)
     if number.narrower is not None and _groups(plan) is None:

@@ -13,6 +13,7 @@ from typing import TypeVar, cast
 from sqlglot import exp
 
 from lapwing.catalog.model import Catalog
+from lapwing.catalog.protection import noun_of, rows_of_several
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import conversion
 from lapwing.query.expressions.attempts import FORMS, NOT_THEIRS, VALUES
@@ -26,7 +27,7 @@ from lapwing.query.from_clause.unit_aggregates import AGGREGATES, UnitCall, bind
 from lapwing.query.relations.fresh_columns import fresh, with_read
 from lapwing.query.relations.identity import names_unit, origin
 from lapwing.query.relations.per_unit import PASSING, PerUnit, UnitAggregate, UnitFunction
-from lapwing.query.relations.relation import FilteredRows
+from lapwing.query.relations.relation import FilteredRows, tables_of
 from lapwing.query.relations.size import MOST_COLUMNS
 from lapwing.query.relations.windowed import Window
 
@@ -108,13 +109,15 @@ def _groups(select: exp.Select, selection: FilteredRows, rows: RowScope, catalog
     nodes = _nodes(select, rows)
     groups = tuple(sorted(dict.fromkeys(_group(node, rows) for node in nodes if not rows.is_unit(node)), key=str))
     if not _is_settled(nodes, lambda: groups, selection, rows, catalog):
-        unit = rows.unit
+        tables = tables_of(selection.relation)
+        unit, noun = rows.unit, rows.unit or noun_of(tables)
+        each = f"group by it too: GROUP BY {unit}." if unit else "group by a key that the catalog links."
         raise rows.refusal(
             select.args.get("group") or select,
             RefusalCause.MIXES_UNITS,
-            f"A subquery that aggregates over the rows of more than one {unit or 'privacy unit'} is not supported",
-            f"Ask for it by itself, and write what it shows into this query. For one number per {unit or 'unit'}, "
-            + (f"group by it too: GROUP BY {unit}." if unit else "group by a key that the catalog links."),
+            f"A subquery that aggregates over {rows_of_several(tables)} is not supported",
+            "Ask for it by itself, and write what it shows into this query."
+            + (f" For one number per {noun}, {each}" if noun != "row" else ""),
         )
     return groups
 
@@ -234,7 +237,7 @@ def _aggregate(node: exp.Expression, selection: FilteredRows, rows: RowScope) ->
         raise rows.refusal(
             node,
             RefusalCause.FUNCTION_NOT_SUPPORTED,
-            f"{name_of(node)} is not supported over the rows of a unit",
+            f"{name_of(node)} is not supported over the rows of one {noun_of(tables_of(selection.relation))}",
             "Use COUNT, SUM, AVG, MIN, MAX, BOOL_AND, BOOL_OR.",
         )
     if isinstance(node, exp.Sum | exp.Avg) and isinstance(node.this, exp.Distinct):

@@ -11,6 +11,7 @@ from typing import Literal as Choice
 
 from sqlglot import exp
 
+from lapwing.catalog.protection import noun_of
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.as_read import as_read
 from lapwing.query.expressions.attempts import NOT_THEIRS
@@ -21,6 +22,7 @@ from lapwing.query.from_clause.equalities import equal
 from lapwing.query.from_clause.public_joins import check_name, equalities, joined, split
 from lapwing.query.from_clause.scope import Binder, Input, PublicInput, RowsBinder, Scope, rows_of
 from lapwing.query.from_clause.unit_joins import bind_unit_join, check_units, is_linked, marked, paired, unlinked
+from lapwing.query.relations.relation import tables_of
 from lapwing.query.relations.size import require_bounded_size
 
 
@@ -146,11 +148,11 @@ def _in_units(node: exp.Expression, denied: bool, input_: Input, other: Input, s
         check_units(node, input_, other, rows)
         return paired("anti" if denied else "semi", input_, other, [], [], scope)
     if len(shown) != 1 or denied:
+        unit = rows.unit or noun_of(tables_of(input_.selection.relation))
         what = "NOT IN takes" if denied else "IN takes"
-        reason = f"{what} a subquery over a public table, or one that shows only the privacy unit"
+        reason = f"{what} a subquery over a public table, or one that shows only {unit}"
         if not denied:
             reason = "IN takes a subquery with one column"
-        unit = rows.unit or "the unit"
         raise rows.refusal(
             node,
             RefusalCause.SUBQUERY_NOT_ONE_COLUMN,

@@ -121,7 +121,7 @@ def kept(table: Table, name: str, scope: Scope) -> Input:
     """Return the rows of a protected table that exist, under a name."""
     if table.unit_day is not None:
         raise QueryRefused(
-            f"The units of {table.name} are persons and days",
+            f"Queries do not support {table.name}, whose privacy unit is {table.unit_name}",
             cause=RefusalCause.TABLE_NOT_QUERIED,
             remedy="Watch it with a monitor.",
         )

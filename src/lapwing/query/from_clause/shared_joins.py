@@ -52,7 +52,7 @@ def bind_shared_join(
     apart = {id(part): place for part in conditions if (place := place_apart(part, bound, other, scope)) is not None}
     pairs, rest = separated([part for part in conditions if id(part) not in apart], rows, theirs)
     if not pairs:
-        reason = "Rows of different units meet on an equality of their columns"
+        reason = "Rows of several people are joined on an equality of their columns"
         raise rows.refusal(
             node,
             RefusalCause.JOIN_CONDITION_NOT_SUPPORTED,
@@ -89,7 +89,8 @@ def _check_units(node: exp.Expression, bound: Input, other: Input, scope: Scope)
     rows = rows_of(bound, scope)
     tables = (*tables_of(bound.selection.relation), *tables_of(other.selection.relation))
     if any(table.unit_is_row for table in tables):
-        reason = "Rows that are privacy units themselves are not joined with rows of other units"
+        name = next(table.name for table in tables if table.unit_is_row)
+        reason = f"{name} protects each row by itself, so its rows are not joined with other rows"
         raise rows.refusal(
             node,
             RefusalCause.ROWS_ARE_UNITS,
@@ -98,14 +99,17 @@ def _check_units(node: exp.Expression, bound: Input, other: Input, scope: Scope)
             "declare in the catalog whose rows they are",
         )
     if any(table.part is not None for table in scope.catalog.tables):
-        reason = "Where units are divided into parts, rows of different units do not meet"
+        reason = "The catalog divides the people into parts, so rows of several people are not joined"
         raise rows.refusal(node, RefusalCause.SHARED_ROWS_NOT_SUPPORTED, reason, "Ask about each table by itself.")
     if units_of_row(bound.selection.relation) >= MOST_UNITS:
         raise rows.refusal(
-            node, RefusalCause.TOO_MANY_TABLES, f"Rows of more than {MOST_UNITS} units meet", "Join fewer tables."
+            node,
+            RefusalCause.TOO_MANY_TABLES,
+            f"A join brings together the rows of more than {MOST_UNITS} people",
+            "Join fewer tables.",
         )
     if units_of_row(other.selection.relation) > 1:
-        reason = "A subquery in which units meet stands on the right of a join"
+        reason = "A subquery that joins rows of several people stands on the right of a join"
         raise rows.refusal(
             node, RefusalCause.SHARED_ROWS_NOT_SUPPORTED, reason, "Write it first, and join the other tables to it."
         )

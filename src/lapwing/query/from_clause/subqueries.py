@@ -11,6 +11,7 @@ from typing import Final, cast
 
 from sqlglot import exp
 
+from lapwing.catalog.protection import noun_of, rows_of_several, units_of
 from lapwing.catalog.public import PublicTable
 from lapwing.catalog.suggestions import meant
 from lapwing.errors import QueryRefused, RefusalCause
@@ -45,7 +46,7 @@ from lapwing.query.relations.fresh_columns import fresh, with_read
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.once_a_unit import once_a_unit
 from lapwing.query.relations.public_rows import PublicRows
-from lapwing.query.relations.relation import FilteredRows, units_of_row
+from lapwing.query.relations.relation import FilteredRows, tables_of, units_of_row
 from lapwing.query.relations.set_operations import DistinctRows
 from lapwing.query.relations.size import MOST_NESTED, MOST_VIEWS, require_bounded_size
 from lapwing.query.text.parse import parse
@@ -257,7 +258,7 @@ def _with_names(
     old = list(source.columns)
     if isinstance(input_, Input) and source.unit is not None and source.unit not in source.columns:
         if input_.unit_place is None:
-            reason = "The subquery shows all columns, the privacy unit somewhere among them"
+            reason = f"The subquery shows all columns, {source.unit} somewhere among them"
             raise scope.nowhere.refusal(
                 node, RefusalCause.STAR_NOT_SUPPORTED, reason, "Name the columns in its SELECT list."
             )
@@ -363,16 +364,9 @@ def _select_inside(node: exp.Expression, name: str, scope: Scope) -> Input | Pub
         raise scope.nowhere.refusal(
             node, RefusalCause.CLAUSE_NOT_SUPPORTED, f"{what} is not supported", "Write (SELECT … FROM …)."
         )
-    for clause in ("order", "limit", "offset"):
-        if node.args.get(clause) is not None:
-            raise scope.nowhere.refusal(
-                node.args[clause],
-                RefusalCause.MIXES_UNITS,
-                f"{clause.upper()} in a subquery would choose among the rows of more than one privacy unit",
-                "Leave it out, or rank the rows of each unit: ROW_NUMBER() OVER (PARTITION BY its column ORDER BY …).",
-            )
-    scope.nowhere.only(node, *_CLAUSES)
     first, inner = _first(node, scope)
+    _refuse_order(node, first, scope)
+    scope.nowhere.only(node, *_CLAUSES)
     if isinstance(first, PublicInput) and not node.args.get("joins"):
         return _public_subquery(node, first, name, inner)
     return _protected_subquery(node, first, name, inner)
@@ -448,16 +442,33 @@ def _protected_subquery(node: exp.Select, first: Input | PublicInput, name: str,
     return Input(selection=input_.selection, sources=(source,), unit_place=shown.unit_place)
 
 
+def _refuse_order(node: exp.Select, first: Input | PublicInput, scope: Scope) -> None:
+    """Refuse ORDER BY, LIMIT and OFFSET over protected rows, which would choose among those of several people."""
+    tables = tables_of(first.selection.relation) if isinstance(first, Input) else ()
+    several, noun = rows_of_several(tables) if tables else "rows of several people", noun_of(tables)
+    ranked = f", or rank the rows of {units_of(tables)}: ROW_NUMBER() OVER (PARTITION BY {noun} ORDER BY …)"
+    for clause, named in (("order", "ORDER BY"), ("limit", "LIMIT"), ("offset", "OFFSET")):
+        if node.args.get(clause) is not None:
+            raise scope.nowhere.refusal(
+                node.args[clause],
+                RefusalCause.MIXES_UNITS,
+                f"{named} in a subquery would choose among {several}",
+                f"Leave it out{ranked if noun not in ('', 'row') else ''}.",
+            )
+
+
 def _distinct(
     node: exp.Expression, input_: Input, shown: SelectList, rows: RowScope, name: str = "DISTINCT"
 ) -> tuple[Input, SelectList]:
     if shown.unit is None:
-        whose = rows.unit or "the privacy unit"
-        reason = f"{name} without {whose} would merge the rows of more than one {rows.unit or 'unit'}"
-        remedy = f"Add {whose} to the SELECT list, or ask for COUNT(DISTINCT x)."
+        tables = tables_of(input_.selection.relation)
+        whose = rows.unit or noun_of(tables)
+        reason = f"{name} here would merge {rows_of_several(tables)}"
+        add = f"Add {whose} to the SELECT list, or ask" if whose != "row" else "Ask"
+        remedy = f"{add} for COUNT(DISTINCT x)."
         if any(join.args.get("side") == "LEFT" for join in node.args.get("joins") or ()):
             first = node.args["from_"].this.alias_or_name
-            remedy = f"Show the unit of '{first}', which a LEFT JOIN leaves as it is, or ask for COUNT(DISTINCT x)."
+            remedy = f"Add {first}.{whose} to the SELECT list, which a LEFT JOIN keeps, or ask for COUNT(DISTINCT x)."
         raise rows.refusal(node, RefusalCause.MIXES_UNITS, reason, remedy)
     expressions = tuple(sorted(dict.fromkeys(shown.columns.values()), key=str))
     named = fresh("d", [expression.type for expression in expressions], input_.selection.relation)

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from lapwing.catalog.protection import NOT_THE_SAME_PEOPLE, noun_of, rows_of_several
+from lapwing.catalog.table import Table
 from lapwing.errors import RefusalCause
 from lapwing.query.expressions import logic
 from lapwing.query.expressions.as_read import as_read
@@ -46,17 +48,28 @@ def aligned(node: exp.Expression, parts: Sequence[Input | PublicInput], scope: S
     """Return the two sides of INTERSECT or EXCEPT, whose columns have one type; both show the unit, in one place."""
     inputs = tuple(part for part in parts if isinstance(part, Input))
     what = type(node).__name__.upper()
-    if len(inputs) < len(parts) or any(part.sources[0].unit is None for part in inputs):
-        reason = f"{what} without the privacy unit compares the rows of different units"
-        raise scope.nowhere.refusal(
-            node, RefusalCause.MIXES_UNITS, reason, "Show the privacy unit in both, or write UNION ALL."
+    if len(inputs) < len(parts):
+        reason, remedy = (
+            f"{what} does not compare protected rows with public ones",
+            "Write WHERE x IN (SELECT x FROM …).",
         )
+        raise scope.nowhere.refusal(node, RefusalCause.MIXES_UNITS, reason, remedy)
+    if any(part.sources[0].unit is None for part in inputs):
+        tables = tables_of_all(inputs)
+        reason, noun = f"{what} here would compare {rows_of_several(tables)}", noun_of(tables)
+        remedy = f"Add {noun} to the SELECT list of both sides." if noun != "row" else "Write conditions in WHERE."
+        raise scope.nowhere.refusal(node, RefusalCause.MIXES_UNITS, reason, remedy)
     sources = [part.sources[0] for part in inputs]
     rows = _column_by_column(node, f"The sides of {what}", inputs, scope)
     return tuple(
         replace(part, sources=(replace(source, columns=dict(zip(sources[0].columns, column, strict=True))),))
         for part, source, column in zip(inputs, sources, zip(*rows, strict=True) if rows else [(), ()], strict=True)
     )
+
+
+def tables_of_all(inputs: Sequence[Input]) -> tuple[Table, ...]:
+    """Return the protected tables that subqueries begin with."""
+    return tuple(table_of(part.selection.relation) for part in inputs)
 
 
 def _column_by_column(
@@ -71,7 +84,8 @@ def _column_by_column(
     units = {part.sources[0].unit is None for part in inputs}
     places = {part.unit_place for part in inputs if part.unit_place is not None}
     if len({len(columns) for columns in shown}) > 1 or len(units) > 1 or len(places) > 1:
-        reason = f"{what} have different columns, or the privacy unit among them in different places"
+        noun = noun_of(tables_of_all(inputs))
+        reason = f"{what} have different columns" + (f", or {noun} in different places" if noun != "row" else "")
         raise scope.nowhere.refusal(
             node, RefusalCause.SET_OPERATION_MISMATCH, reason, "List the same columns in the same order."
         )
@@ -108,13 +122,14 @@ def hull_of(column: ColumnReference, values: Sequence[Expression]) -> tuple[Colu
 def united(node: exp.Expression, parts: Sequence[Input | PublicInput], name: str, scope: Scope) -> Input:
     """Unite rows: column by column in their order, the unit with the unit."""
     inputs = [part for part in parts if isinstance(part, Input)]
-    if len(inputs) < len(parts) or len({table_of(part.selection.relation).units for part in inputs}) > 1:
-        raise scope.nowhere.refusal(
-            node,
-            RefusalCause.DIFFERENT_UNITS,
-            "UNION ALL takes rows of the same privacy units",
-            "Ask for each by itself.",
-        )
+    if len(inputs) < len(parts):
+        reason = "UNION ALL does not unite protected rows with public ones"
+        raise scope.nowhere.refusal(node, RefusalCause.DIFFERENT_UNITS, reason, "Ask for each by itself.")
+    kinds = {table.units: table for table in tables_of_all(inputs)}
+    if len(kinds) > 1:
+        names = " and ".join(table.name for table in kinds.values())
+        reason = f"UNION ALL does not unite {names}, because {NOT_THE_SAME_PEOPLE}"
+        raise scope.nowhere.refusal(node, RefusalCause.DIFFERENT_UNITS, reason, "Ask for each by itself.")
     first = inputs[0].sources[0]
     rows = _column_by_column(node, "The parts of UNION ALL", inputs, scope)
     with scope.nowhere.pointing(node):

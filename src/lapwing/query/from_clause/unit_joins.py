@@ -14,6 +14,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from lapwing.catalog.protection import NOT_THE_SAME_PEOPLE, noun_of
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import logic
 from lapwing.query.expressions.as_read import as_read
@@ -120,7 +121,12 @@ def unlinked(input_: Input, other: Input, scope: Scope) -> tuple[str, str]:
     )
     ways = list(dict.fromkeys([*by_unit, *islice(linking, MOST_NAMED)]))
     if not ways:
-        return reason, f"Select and compare {whose} on both sides, or a key that the catalog links."
+        left, right = (side.sources[0].name for side in (input_, other))
+        how = f"join ON {left}.{whose} = {right}.{whose}" if right else f"write {whose} IN (SELECT {whose} FROM …)"
+        return (
+            reason,
+            f"Add {whose} to the SELECT list of each subquery, and {how}. Keys that the catalog links do, too.",
+        )
     return reason, f"Join ON {' or ON '.join(ways[:MOST_NAMED])}, and add other conditions with AND."
 
 
@@ -164,8 +170,9 @@ def join_using(
     pairs = [equal(as_read(rows.column(column)), as_read(theirs.column(column))) for column in shared]
     if len(shared) == len(columns) and not is_linked(pairs, input_, other, scope):
         _, remedy = unlinked(input_, other, scope)
+        table = table_of(input_.selection.relation)
         raise rows.refusal(
-            node, RefusalCause.UNLINKED_TABLES, "USING names neither the privacy unit nor a linked key", remedy
+            node, RefusalCause.UNLINKED_TABLES, f"USING names neither {noun_of([table])} nor a linked key", remedy
         )
     result, _ = _joined(kind, input_, other, pairs, scope)
     gone = {name.name.casefold() for name in names}
@@ -202,12 +209,12 @@ def check_units(node: exp.Expression, input_: Input, other: Input, rows: RowScop
     """Refuse to join rows that are not of the same units, or are units themselves."""
     table, second = (table_of(side.selection.relation) for side in (input_, other))
     if table.units != second.units:
-        reason = f"{table.name} and {second.name} are not joined, because they have different units"
-        link = "link the tables in the catalog, if the units are the same"
+        reason = f"{table.name} and {second.name} are not joined, because {NOT_THE_SAME_PEOPLE}"
+        link = "link the tables in the catalog, if they do"
         raise rows.refusal(node, RefusalCause.DIFFERENT_UNITS, reason, f"Ask about each by itself.{further}", link)
     if table.unit_is_row:
         raise rows.refusal(
-            node, RefusalCause.ROWS_ARE_UNITS, "Rows that are privacy units themselves are not joined with one another"
+            node, RefusalCause.ROWS_ARE_UNITS, f"{table.name} protects each row by itself, so its rows are not joined"
         )
     check_names(node, input_, other, rows)
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from lapwing.catalog.protection import noun_of, rows_of_several
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.attempts import VALUES
 from lapwing.query.expressions.calls import bind_expression, looked_at, ordered_by
@@ -23,7 +24,7 @@ from lapwing.query.from_clause.unit_aggregates import UnitCall, bind_call
 from lapwing.query.from_clause.window_frames import bind_frame, settled
 from lapwing.query.from_clause.window_functions import WINDOW_FUNCTIONS, function_of, name_in_plan
 from lapwing.query.relations.fresh_columns import fresh
-from lapwing.query.relations.relation import FilteredRows
+from lapwing.query.relations.relation import FilteredRows, tables_of
 from lapwing.query.relations.windowed import PASSING, SortTerm, Window, Windowed
 
 Definitions = Mapping[str, "WindowText"]
@@ -57,7 +58,7 @@ def bind_windows(
     Args:
         definitions: The windows of the WINDOW clause by name.
     """
-    bound = [_window(node, _written(node, definitions, rows), selection.rows_per_unit, rows) for node in nodes]
+    bound = [_window(node, _written(node, definitions, rows), selection, rows) for node in nodes]
     parts = [part for w in bound for part in (*w.arguments, *w.partition, *(term.value for term in w.order))]
     with rows.pointing(nodes[0]):
         require_few(parts)
@@ -67,7 +68,7 @@ def bind_windows(
     for node, window in zip(nodes, bound, strict=True):
         if window.function in PASSING:
             written = _written(node, definitions, rows)
-            same = attempted(VALUES, _window, node, written, selection.rows_per_unit, rows.seen("read"))
+            same = attempted(VALUES, _window, node, written, selection, rows.seen("read"))
             read |= {} if isinstance(same, QueryRefused) or same == window else {window: same}
     added, further = read_too(added, windows, read)
     places = dict(zip(windows, added, strict=True))
@@ -127,10 +128,29 @@ def _written(node: exp.Window, definitions: Definitions, rows: RowScope) -> Wind
     return WindowText(partition=base.partition, order=own.order or base.order, spec=own.spec or base.spec)
 
 
+def _require_one_unit(node: exp.Window, written: WindowText, selection: FilteredRows, rows: RowScope) -> None:
+    """Refuse a window whose rows are not of one unit."""
+    if any(rows.is_unit(part) for part in written.partition):
+        return
+    tables = tables_of(selection.relation)
+    several, unit = rows_of_several(tables), rows.unit
+    if isinstance(node.this, exp.Ntile):
+        reason = f"NTILE would compare {several}"
+        remedy = "Ask for APPROX_QUANTILES(x, 4) first, then count by CASE WHEN x < … THEN 1 …."
+        raise rows.refusal(node, RefusalCause.MIXES_UNITS, reason, remedy)
+    hidden = "Leave it out." if noun_of(tables) == "row" else f"Select {noun_of(tables)} in the subquery, too."
+    raise rows.refusal(
+        node,
+        RefusalCause.MIXES_UNITS,
+        f"A window over {several} is not supported",
+        f"Write OVER (PARTITION BY {unit} …)." if unit else hidden,
+    )
+
+
 # ---- a window -------------------------------------------------------------------------------------------------------
 
 
-def _window(node: exp.Window, written: WindowText, most: int, rows: RowScope) -> Window:
+def _window(node: exp.Window, written: WindowText, selection: FilteredRows, rows: RowScope) -> Window:
     rows.only(node, "this", "partition_by", "order", "over", "spec", "alias")
     if node.args.get("over") not in (None, "OVER"):
         raise rows.refusal(
@@ -139,18 +159,8 @@ def _window(node: exp.Window, written: WindowText, most: int, rows: RowScope) ->
             f"{node.args['over']} is not supported here",
             "Write OVER (PARTITION BY …).",
         )
-    if not any(rows.is_unit(part) for part in written.partition):
-        unit = rows.unit
-        if isinstance(node.this, exp.Ntile):
-            reason = f"NTILE would compare the rows of more than one {unit or 'privacy unit'}"
-            remedy = "Ask for APPROX_QUANTILES(x, 4) first, then count by CASE WHEN x < … THEN 1 …."
-            raise rows.refusal(node, RefusalCause.MIXES_UNITS, reason, remedy)
-        raise rows.refusal(
-            node,
-            RefusalCause.MIXES_UNITS,
-            f"A window over the rows of more than one {unit or 'privacy unit'} is not supported",
-            f"Write OVER (PARTITION BY {unit} …)." if unit else "Select the privacy unit in the subquery, too.",
-        )
+    _require_one_unit(node, written, selection, rows)
+    most = selection.rows_per_unit
     plain = replace(rows, mode="value")
     groups = {looked_at(part, rows) for part in written.partition if not rows.is_unit(part)}
     called, where, ignores_nulls = function_of(node, rows)

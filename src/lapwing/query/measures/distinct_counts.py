@@ -23,7 +23,7 @@ class CountUnits:
 
     def label(self, columns: str, factors: str) -> str:
         """Name it for people, by the columns of its argument."""
-        return "count of units"
+        return f"count of distinct {columns}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Names of measures for people."""
 
+from lapwing.catalog.protection import noun_of, units_of
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import MeasureValue, measures_of
 from lapwing.query.derivation.known_mean import KnownMean
@@ -24,21 +25,23 @@ def measure_names(plan: Plan) -> dict[Measure, str]:
             case OrderStatistic(distribution=distribution):
                 names.setdefault(distribution, f"ranks of {output.name}")
     shown = [measure for output in plan.outputs for measure in measures_of(output.value)]
+    noun, whose = noun_of(plan.question.lineage), units_of(plan.question.lineage)
     for measure in (*shown, *plan.question.measures):  # those that only sort or filter come last
         if measure not in names:
-            names[measure] = _free(_described(measure), set(names.values()))
+            names[measure] = _free(_described(measure, noun, whose), set(names.values()))
     return names
 
 
-def _described(measure: Measure) -> str:
-    """Say what is counted or summed, by the columns of the value."""
+def _described(measure: Measure, noun: str, whose: str) -> str:
+    """Say what is counted or summed, by the columns of the value, or by whom the tables protect if it has none."""
     argument = argument_of(measure)
     value = None if argument is None else _value(argument)
-    name = measure.label(" and ".join(sorted(written_in(value))), _factors(value))
+    columns = noun if argument is None else " and ".join(sorted(written_in(value)))
+    name = measure.label(columns, _factors(value))
     if measure.clamp is None:
         return name
     low, high = (float(end * measure.step) for end in measure.clamp)
-    return f"{name}, {low:,.10g} to {high:,.10g} a unit"
+    return f"{name}, {low:,.10g} to {high:,.10g} for {whose}"
 
 
 def _value(argument: Expression) -> Expression:

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Final
 
 from lapwing.catalog.model import Budget
+from lapwing.catalog.protection import noun_of
 from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.mechanisms.additive import CellMechanism
 from lapwing.mechanisms.generalised import GeneralisedExponential
@@ -110,7 +111,7 @@ def delta_for_keys(question: Question, budget: Budget, delta: Number | None) -> 
         )
     if question.keys_per_unit > MOST_KEYS:
         raise QueryRefused(
-            f"One unit may hold {question.keys_per_unit:,} keys, more than {MOST_KEYS:,}",
+            f"One {noun_of(question.lineage)} may be in {question.keys_per_unit:,} groups, more than {MOST_KEYS:,}",
             cause=RefusalCause.NEEDS_MAX_GROUPS,
             remedy="Give max_groups_contributed.",
         )

@@ -68,7 +68,7 @@ def with_limits(selection: FilteredRows, keys: Sequence[Key], options: PrivacyOp
 
 def _require_marked(selection: FilteredRows, options: PrivacyOptions, name: str) -> None:
     if table_of(selection.relation).unit_is_row:
-        reason = "The privacy unit is the row, and what a join or a union makes of one row bears no mark of it"
+        reason = "Each row is protected by itself, and Lapwing cannot tell which rows of a join or union come from one"
         raise _refused(options, name, RefusalCause.INAPPLICABLE_OPTION, reason, "Leave it out, or join and unite less.")
 
 
@@ -83,7 +83,7 @@ def check_options(options: PrivacyOptions, keys: Sequence[Key], rows: RowScope) 
             remedy = (
                 f"It is {rows.unit}; leave the option out."
                 if rows.unit
-                else "It is the row, or a subquery hides it; leave the option out."
+                else "Each row is protected by itself, or a subquery hides the column; leave the option out."
             )
             raise _refused(options, "privacy_unit_column", RefusalCause.INVALID_OPTION, reason, remedy)
     private = [key for key in keys if key.private]
@@ -102,8 +102,8 @@ def check_options(options: PrivacyOptions, keys: Sequence[Key], rows: RowScope) 
             options,
             "min_privacy_units_per_group",
             RefusalCause.INAPPLICABLE_OPTION,
-            "Every group of public keys is shown, of any size",
-            "Use HAVING COUNT(DISTINCT unit) >= n on the released count.",
+            "A result with public keys shows every group, of any size",
+            f"Use HAVING {f'COUNT(DISTINCT {rows.unit})' if rows.unit else 'COUNT(*)'} >= 10 on the released count.",
         )
     if options.group_selection_epsilon is not None and not private:
         raise _refused(
@@ -160,7 +160,7 @@ def require_units(selection: FilteredRows) -> None:
     """Refuse to bound what a unit adds in all where rows are units: what a join makes of one bears no mark of it."""
     if table_of(selection.relation).unit_is_row:
         raise QueryRefused(
-            "The privacy unit is the row, which adds one value to one group",
+            "Each row is protected by itself, and adds one value to one group",
             cause=RefusalCause.INAPPLICABLE_OPTION,
             remedy="Write contribution_bounds_per_row.",
         )

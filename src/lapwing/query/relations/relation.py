@@ -146,9 +146,9 @@ def require_one_unit(relation: Relation) -> None:
 def of_several_units() -> QueryRefused:
     """Return the refusal to do more with rows that several units share than goes row by row."""
     return QueryRefused(
-        "Rows in which different units meet are filtered, joined to public tables, counted and summed, and no more",
+        "Rows that belong to several people are only filtered, joined to public tables, counted and summed",
         cause=RefusalCause.SHARED_ROWS_NOT_SUPPORTED,
-        remedy="Do this in a subquery over the rows of one unit, before they meet others.",
+        remedy="Do this in a subquery over the rows of each person, before the join.",
     )
 
 

@@ -10,6 +10,7 @@ from itertools import accumulate
 
 from sqlglot import exp
 
+from lapwing.catalog.protection import noun_of
 from lapwing.errors import RefusalCause
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.weight import require_small, weight
@@ -47,7 +48,7 @@ def require_bounded_size(selection: FilteredRows, node: exp.Expression, rows: Ro
     if units_of_row(relation) > 1:  # no bound to be kept
         return
     if selection.rows_per_unit > max(MOST_ROWS_PER_UNIT, *(table.max_rows_per_unit for table in tables_of(relation))):
-        reason = f"Joins and unions multiply the rows of a unit beyond {MOST_ROWS_PER_UNIT:,}"
+        reason = f"Joins and unions make more than {MOST_ROWS_PER_UNIT:,} rows of one {noun_of(tables_of(relation))}"
         raise rows.refusal(
             node, RefusalCause.QUERY_TOO_COMPLEX, reason, "Join on columns whose values are rarer, or fewer tables."
         )

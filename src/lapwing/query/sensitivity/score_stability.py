@@ -18,6 +18,7 @@ The least of them is taken. Scores that are multiplied by −1, to find the smal
 
 from dataclasses import dataclass
 
+from lapwing.catalog.protection import noun_of
 from lapwing.query.measures.measures import NumberMeasure
 from lapwing.query.plan.plan import Question
 from lapwing.query.sensitivity.stability import of_question, sensitivity_bounds
@@ -41,7 +42,9 @@ def score_bound(question: Question, measure: NumberMeasure, neighbouring: str) -
         groups=question.groups_per_unit,
     )
     most = min(int(bound.sensitivity.l1) for bound in alone)
-    reason = f"one unit moves the number of a group by at most {float(most * measure.step):,.10g}"
+    reason = (
+        f"one {noun_of(question.lineage)} moves the number of a group by at most {float(most * measure.step):,.10g}"
+    )
     if neighbouring == "add_remove" and direction(measure):
         compared = ScoreBound(range=most, reason=f"{reason}, all in one direction")
     else:

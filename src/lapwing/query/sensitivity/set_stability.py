@@ -15,10 +15,11 @@ If both show the same of one table's rows, of which a unit has k, a row may be i
 and A ∪ B; for A ∖ B k under add_remove and 2k under replace_one. ∎
 """
 
+from lapwing.catalog.protection import noun_of
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.normal_forms import FALSE
 from lapwing.query.measures.set_counts import CountOfSets
-from lapwing.query.relations.relation import FilteredRows
+from lapwing.query.relations.relation import FilteredRows, tables_of
 from lapwing.query.relations.set_operations import Union
 
 
@@ -46,5 +47,6 @@ def of_sets(measure: CountOfSets, selection: FilteredRows, *, replace_one: bool)
     """Return how far one unit moves the one cell of a count, and why."""
     lowered, raised = moved(measure, selection)
     most = lowered + raised if replace_one else max(lowered, raised)
-    what = f"the rows of a unit bring at most {raised} values in, and keep at most {lowered} out"
-    return most, f"{what}, one unit for another" if replace_one else what
+    noun = noun_of(tables_of(selection.relation))
+    what = f"the rows of one {noun} bring at most {raised} values in, and keep at most {lowered} out"
+    return most, f"{what}, one {noun} for another" if replace_one else what

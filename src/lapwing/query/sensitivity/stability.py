@@ -175,7 +175,9 @@ def _packed(question: Question, measure: Measure) -> SensitivityBound:
     level, shared = measure.clamp[1], question.units_of_row
     moved, cells = level + slack(level, shared), question.cells
     where = "" if cells == 1 else f" to each of {cells} cells"
-    reason = f"of rows that {shared} units share, each adds at most {float(level * measure.step):,.10g}{where}"
+    reason = (
+        f"each row belongs to {shared} people, of whom each adds at most {float(level * measure.step):,.10g}{where}"
+    )
     return _candidate(cells * moved, cells * moved**2, reason)
 
 
