@@ -82,6 +82,23 @@ def test_cells_that_are_left_out_have_no_number(tmp_path: Path) -> None:
     assert "left out" in method_report(release)
 
 
+def test_adjusted_numbers_and_their_coverage_are_in_the_page(tmp_path: Path) -> None:
+    manifest = published(tmp_path / "a", replace(RELEASE, adjusted=True))
+    release = PublishedRelease.from_file(manifest)
+    page = manifest.with_name("method.html").read_text()
+    assert page == method_report(release)
+    assert [number.name for number in release.numbers] == ["n", "n", "n", "s", "m"]  # released ones: no other is a key
+    assert all("adjusted" not in "".join(number.key_names) for number in release.numbers)
+    for table in release.manifest["tables"][:3]:
+        effect = table["adjusted"]["columns"]["n_adjusted"]
+        shown = f"{table['name']}: n_adjusted".replace("<b>", "&lt;b&gt;")
+        (near, error) = re.search(rf">{shown}</td><td[^>]*>(.*?) %</td><td[^>]*>(.*?) %", page).groups()  # type: ignore[union-attr]
+        assert float(near) == pytest.approx(100 * effect["average_coverage"], abs=0.6)
+        assert float(error) == pytest.approx(100 * effect["error_relative_to_released"], abs=0.6)
+    assert "Numbers that add up" in page
+    assert "Numbers that add up" not in published(tmp_path / "b").with_name("method.html").read_text()
+
+
 def test_periods_are_compared(tmp_path: Path) -> None:
     before = PublishedRelease.from_file(published(tmp_path / "a"))
     manifest = published(tmp_path / "b", previous=before, rows=30)
@@ -97,7 +114,7 @@ def test_periods_are_compared(tmp_path: Path) -> None:
 
 
 def number_with(values: np.ndarray, half_width: float) -> PublishedRelease:
-    figures = {
+    figures: dict[tuple[object, ...], PublishedFigure] = {
         (str(place),): PublishedFigure(
             value=value, low=value - half_width, high=value + half_width, is_unreliable=False
         )

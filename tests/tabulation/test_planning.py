@@ -52,6 +52,19 @@ def test_it_reads_no_row_and_costs_nothing(tmp_path: Path) -> None:
     assert plan.tables[2].numbers[0].relative is None
 
 
+def test_delta_of_private_keys_must_fit_too(tmp_path: Path) -> None:
+    keys = ReleaseTable(name="codes", query="SELECT code, COUNT(*) AS n FROM visits GROUP BY code")
+    release = release_of(keys, delta=3e-4)
+    with opened(tmp_path, ROWS) as session:  # which has 5e-4 of it
+        assert plan_release(session, release).fits
+        run_release(session, release)
+        more = replace(release, tables=(replace(keys, query=f"{keys.query} HAVING COUNT(*) > 1"),), epsilon=2)
+        plan = plan_release(session, more)
+        assert plan.cost.amount < session.budget().remaining.amount
+        assert plan.delta_keys > session.budget().delta_room()
+        assert not plan.fits
+
+
 def test_twice_the_cost_is_about_half_the_error(tmp_path: Path) -> None:
     plan = planned(tmp_path, release_of(epsilon=0.05))
     less, more = plan.other_costs

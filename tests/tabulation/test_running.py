@@ -27,6 +27,7 @@ from lapwing.tabulation import (
     UnreliableCells,
     faults_of,
     run_release,
+    unlisted_files,
 )
 from tests.support.cli.command import Run
 from tests.support.effort import one_in
@@ -244,6 +245,20 @@ def test_files_can_be_checked(small: Session, tmp_path: Path) -> None:
             faults_of(public)
 
 
+def test_files_that_nobody_signed_are_named(small: Session, tmp_path: Path) -> None:
+    private, public = keys(tmp_path, "mine")
+    released = run_release(small, replace(RELEASE, tables=(SUMS,)))
+    manifest = released.write(tmp_path / "out", signing_key=SigningKey.from_file(private))
+    assert unlisted_files(manifest) == []
+    beside = manifest.with_name("mine.pub")
+    beside.write_bytes(public.read_bytes())
+    (tmp_path / "out" / "more").mkdir()
+    (tmp_path / "out" / "02-s.csv").write_text("s\n7\n")
+    assert unlisted_files(manifest) == ["02-s.csv", "mine.pub", "more"]
+    assert unlisted_files(manifest, beside) == ["02-s.csv", "more"]
+    assert faults_of(manifest, beside) == []  # which looks at what is listed
+
+
 FILE = """
 title = "Visits"
 epsilon = 0.5
@@ -273,5 +288,9 @@ def test_the_command(run: Run) -> None:
     refused = run(*arguments)
     assert refused.status == 2
     assert "Nothing was charged" in refused.err
+    Path("again/note.txt").write_text("a note")
+    stray = run("release", "verify", "again/manifest.json")
+    assert stray.status == 2
+    assert "note.txt" in stray.err
     Path("out/01-visits-in-all.csv").write_text("n\n7\n")
     assert run("release", "verify", "out/manifest.json").status == 2

@@ -102,8 +102,14 @@ def verify(
         typer.Option(metavar="FILE", help="The publisher's public key in PEM.", show_default=False),
     ] = None,
 ) -> None:
-    """Compare the files of a release with the hashes in its manifest, and the manifest with its signature."""
-    if faults := lw.tabulation.faults_of(manifest, public_key):
+    """Compare the files of a release with the hashes in its manifest, and the manifest with its signature.
+
+    A file in the folder that the manifest does not list is an error.
+    """
+    faults = lw.tabulation.faults_of(manifest, public_key)
+    if unlisted := lw.tabulation.unlisted_files(manifest, public_key):
+        faults.append(f"the manifest does not list {_names(unlisted)}, so move such files to another folder")
+    if faults:
         raise InvalidParameter(f"{manifest}: {'; '.join(faults)}.")
     signed = "" if public_key is None else ", and the signature matches"
     print_text(f"{manifest}: all files are as published{signed}.\n")

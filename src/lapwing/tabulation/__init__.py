@@ -16,7 +16,7 @@ from lapwing.tabulation.planning import PlanAlternative, PlannedNumber, PlannedT
 from lapwing.tabulation.published import PublishedFigure, PublishedNumber, PublishedRelease
 from lapwing.tabulation.rehearsal import Rehearsal, RehearsedNumber, rehearse_release
 from lapwing.tabulation.running import ReleasedTable, ReleasedTables, require_new, run_release
-from lapwing.tabulation.signing import SigningKey, faults_of
+from lapwing.tabulation.signing import SigningKey, faults_of, unlisted_files
 
 __all__ = [
     "CellChange",
@@ -46,4 +46,5 @@ __all__ = [
     "rehearse_release",
     "require_new",
     "run_release",
+    "unlisted_files",
 ]

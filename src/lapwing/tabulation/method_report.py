@@ -37,7 +37,7 @@ AVOID: Final = (
     "Do not divide by an unreliable figure. The quotient can be any number.",
     "Do not read the ± as the whole error. It covers the noise that was added, and not errors of the data themselves, "
     "such as missing answers.",
-    "Do not expect tables to add up to each other exactly, unless a note below says that they do.",
+    "Do not expect tables to add up to each other exactly, unless this page says that they do.",
 )
 
 
@@ -54,6 +54,8 @@ def method_report(release: PublishedRelease, previous: PublishedRelease | None =
         html_section(_reading(release), _chart(numbers)),
         html_section(PageSection(title="Mistakes to avoid", paragraphs=_avoid(numbers))),
     ]
+    if adjusted := _adjusted(manifest):
+        sections.append(html_section(adjusted))
     if previous is not None:
         sections.append(html_section(_compared(previous, release)))
     sections += [html_section(_noise(manifest)), html_section(_queries(manifest)), html_section(_check(manifest))]
@@ -242,6 +244,25 @@ def _avoid(numbers: Sequence[PublishedNumber]) -> tuple[str, ...]:
     below = any(figure.value is not None and figure.value < 0 for one in numbers for figure in one.figures.values())
     more = "Do not take a figure below 0 for an error. Noise can move a small number below 0; read it as close to 0."
     return (*AVOID, more) if below else AVOID
+
+
+def _adjusted(manifest: Mapping[str, Any]) -> PageSection | None:
+    """Return what adjusted numbers are, and the part of them that is near the truth: None without such numbers."""
+    rows: list[Row] = [("Column", "Within the ± of the released number", "Error, where released numbers have 100 %")]
+    for table in manifest["tables"]:
+        for name, effect in table.get("adjusted", {}).get("columns", {}).items():
+            error = _percent(effect["error_relative_to_released"])
+            rows.append((_named(table["name"], name), _percent(effect["average_coverage"]), error))
+    if len(rows) == 1:
+        return None
+    paragraphs = (
+        "Released numbers have noise of their own, so tables of them do not add up. The columns in this table have "
+        "adjusted numbers. They add up exactly through all tables of the same rows and measure.",
+        "The interval in the files is of the released number, and has a guarantee. An adjusted number has no interval.",
+        "The parts below are averages over the cells of a table. No proof gives them: Lapwing simulated them from the "
+        "adjusted numbers.",
+    )
+    return PageSection(title="Numbers that add up", paragraphs=paragraphs, table=tuple(rows))
 
 
 def _compared(before: PublishedRelease, now: PublishedRelease) -> PageSection:

@@ -107,7 +107,7 @@ class ReleasePlan:
     Args:
         delta_keys: The part of delta that choosing private keys takes, in addition to `delta`.
         cost: The charge, once for all tables.
-        fits: Whether the budget still bears it.
+        fits: Whether the budget still bears it, with its delta for private keys.
         is_optimal: Whether the division is proven to be the best for the objective, within 0.2 %.
         epsilon_needed: About the least cost at which all wanted errors are met; None where none are wanted.
         other_costs: The same tables at half and at twice the cost.
@@ -158,6 +158,7 @@ def offered(session: "Session", release: TableRelease) -> tuple[ReleasePlan, lis
     offer = problem.offer(shares)
     alone = [quote.terms for quote in offer.quotes]
     cost = offer.quotes[0].loss.from_amount(sum((quote.loss.amount for quote in offer.quotes), Fraction(0)))
+    delta_keys = sum((quote.delta for quote in offer.quotes), Fraction(0))
     tables = tuple(
         _planned(release, place, plan, offer, alone[place], shares[place] / sum(shares))
         for place, plan in enumerate(plans)
@@ -168,12 +169,12 @@ def offered(session: "Session", release: TableRelease) -> tuple[ReleasePlan, lis
         objective=release.objective.value,
         epsilon=float(release.epsilon),
         delta=float(budget.delta - budget.delta_keys),
-        delta_keys=sum((quote.delta for quote in offer.quotes), Fraction(0)),
+        delta_keys=delta_keys,
         measure=budget.measure,
         unit=units_of(session.catalog.tables),
         cost=cost,
         share_of_budget=float(cost.amount / view.total.amount),
-        fits=cost.amount <= view.remaining.amount,
+        fits=bool(view.fits(cost, delta=delta_keys)),
         is_optimal=offer.is_linear
         and all(number.standard_error is not None for table in tables for number in table.numbers)
         and budget.measure != PureDP.kind

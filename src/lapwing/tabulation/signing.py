@@ -56,13 +56,7 @@ def faults_of(manifest: str | Path, public_key: str | Path | None = None) -> lis
         InvalidParameter: If the manifest or the key cannot be read.
     """
     file = Path(manifest)
-    try:
-        content = file.read_bytes()
-        document = json.loads(content)
-        parts = [*document["tables"], {"files": document.get("files", [])}]
-        listed = [(Path(entry["file"]).name, entry["sha256"]) for part in parts for entry in part["files"]]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise InvalidParameter(f"{file} is not the manifest of a release; give its manifest.json.") from None
+    content, listed = _content_of(file)
     faults = [] if public_key is None else _faults_of_signature(file, content, public_key)
     for name, expected in listed:
         one = file.parent / name
@@ -71,6 +65,32 @@ def faults_of(manifest: str | Path, public_key: str | Path | None = None) -> lis
         elif sha256(one.read_bytes()).hexdigest() != expected:
             faults.append(f"{name} is not the file that was published")
     return faults
+
+
+def unlisted_files(manifest: str | Path, public_key: str | Path | None = None) -> list[str]:
+    """Return the names in the folder of a release that its manifest does not list, in order.
+
+    Nobody signed such a file, and readers may take it for a part of the release. The manifest, its signature and the
+    public key count as listed.
+
+    Raises:
+        InvalidParameter: If the manifest cannot be read.
+    """
+    file = Path(manifest)
+    known = {file.name, file.name + ENDING, *(name for name, _ in _content_of(file)[1])}
+    key = None if public_key is None else Path(public_key).resolve()
+    return sorted(one.name for one in file.parent.iterdir() if one.name not in known and one.resolve() != key)
+
+
+def _content_of(manifest: Path) -> tuple[bytes, list[tuple[str, str]]]:
+    """Return the bytes of a manifest, and the names and hashes of the files that it lists."""
+    try:
+        content = manifest.read_bytes()
+        document = json.loads(content)
+        parts = [*document["tables"], {"files": document.get("files", [])}]
+        return content, [(Path(entry["file"]).name, entry["sha256"]) for part in parts for entry in part["files"]]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise InvalidParameter(f"{manifest} is not the manifest of a release; give its manifest.json.") from None
 
 
 def _faults_of_signature(manifest: Path, content: bytes, public_key: str | Path) -> list[str]:
