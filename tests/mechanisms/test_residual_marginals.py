@@ -191,6 +191,30 @@ def test_answers_agree_with_each_other() -> None:
     assert int(told[()]) == int(told[(0,)].sum())
 
 
+def of_digits(digits: tuple[int, ...] = (2, 1)) -> ResidualMarginals:
+    """Regions, districts inside them, and something else."""
+    wanted = ((), (0,), (0, 1), (0, 2), (0, 1, 2))
+    return ResidualMarginals.for_loss(
+        GaussianDP(1), sizes=(3, 4, 2), marginals=wanted, unit=RowsOfUnit(), digits=digits
+    )
+
+
+def test_digits_of_one_fact_agree_with_two_roundings_each() -> None:
+    full = np.arange(24).reshape(3, 4, 2)
+    mechanism = of_digits()
+    tables = mechanism.release(tables_of(full, mechanism.marginals))
+    told = dict(zip(mechanism.marginals, tables, strict=True))
+    assert told[0, 1, 2].sum(axis=1).tolist() == told[0, 2].tolist()
+    assert told[0, 1, 2].sum(axis=2).tolist() == told[0, 1].tolist()
+    assert told[0, 1].sum(axis=1).tolist() == told[0, 2].sum(axis=1).tolist() == told[(0,)].tolist()
+    apart = of_digits(())
+    assert mechanism.precisions == apart.precisions  # so the loss and the variances are the same
+    assert mechanism.noise((0, 1, 2)).slack == apart.noise((0, 1, 2)).slack - 2
+    for digits in ((3, 1), (1, 2), (0, 3)):  # too many, a marginal without the first digit, a fact without any
+        with pytest.raises(InvalidParameter, match="digits"):
+            of_digits(digits)
+
+
 @pytest.mark.parametrize(("size", "share"), [(2, 0.0953), (5, 0.3805), (10, 0.613)])
 def test_up_to_three_of_eight_columns(size: int, share: float) -> None:
     marginals = up_to(3, 8)

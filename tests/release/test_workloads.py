@@ -66,8 +66,8 @@ def test_the_measurements_lose_no_more_than_is_charged(
     found: list[tuple[Any, Any]] = []
     right = workloads.workloads_of
 
-    def watched(buying: Any, kind: str) -> Any:
-        found.append((buying, right(buying, kind)))
+    def watched(buying: Any, *rest: Any) -> Any:
+        found.append((buying, right(buying, *rest)))
         return found[-1][1]
 
     monkeypatch.setattr(workloads, "workloads_of", watched)

@@ -12,9 +12,18 @@ import pytest
 from scipy.optimize import minimize
 
 from lapwing.session import Session
-from lapwing.tabulation import Objective, ReleasePlan, ReleaseTable, TableRelease, allocation, plan_release
+from lapwing.tabulation import (
+    Hierarchy,
+    Objective,
+    ReleasePlan,
+    ReleaseTable,
+    TableRelease,
+    allocation,
+    plan_release,
+)
 from tests.support.effort import one_in
 from tests.support.release.small import GDP, PURE, ZCDP, opened, row
+from tests.tabulation.test_hierarchies import opened as towns
 
 Floats = Any
 SIZES = {"plan": 2, "size": 3, "age": 5}
@@ -149,3 +158,70 @@ def test_optimality_is_not_claimed_elsewhere(tmp_path: Path, budget: str) -> Non
 def test_shares_hold_on_machines_whose_floats_differ() -> None:
     assert allocation._rounded(0.1) == allocation._rounded(0.1 * (1 + 1e-12))
     assert float(allocation._rounded(0.1)) == pytest.approx(0.1, rel=3e-4)
+
+
+# ---- levels ----------------------------------------------------------------------------------------------------------
+
+PLACES = [(f"r{n // 6}", f"d{n // 2}", f"m{n}") for n in range(12)]
+UNEVEN = [
+    *[("r0", "d0", f"m{n}") for n in range(3)],
+    ("r0", "d1", "m3"),
+    ("r1", "d2", "m4"),
+    ("r1", "d3", "m5"),
+    ("r2", "d4", "m6"),
+]
+BY = ((), ("region",), ("district",), ("municipality", "sex"), ("region", "sex"))
+WEIGHTS = (1, 3, 1, 1, 2)
+
+
+def cells_of(places: Sequence[Sequence[str]], level: int) -> Floats:
+    """Which value of a level each place has; the last place is for rows without one."""
+    every = [*places, ("none",) * 3]
+    names = list(dict.fromkeys(place[level] for place in every))
+    return np.array([[float(place[level] == name) for place in every] for name in names])
+
+
+def beyond_the_level_above(places: Sequence[Sequence[str]], level: int) -> Floats:
+    """What a level adds to the level above it: each value less the mean of those in the same unit."""
+    above: Floats = np.ones((1, len(places) + 1)) if level == 0 else cells_of(places, level - 1)
+    own = cells_of(places, level)
+    lies: Floats = (own @ above.T > 0).astype(float)
+    return own - lies @ np.diag(1 / lies.sum(axis=0)) @ above
+
+
+def best_of_levels(places: Sequence[Sequence[str]]) -> float:
+    """As `best`, for tables by levels of a place, and by sex."""
+    whole: Floats = np.ones((1, len(places) + 1))
+    by_place = [whole, *(beyond_the_level_above(places, level) for level in range(3))]
+    matrices = [np.kron(one, two) for one in by_place for two in (np.ones((1, 3)), np.eye(3) - 1 / 3)]
+    tables = []
+    for keys in BY:
+        levels = [level for level, name in enumerate(("region", "district", "municipality")) if name in keys]
+        place = cells_of(places, levels[0])[:-1] if levels else whole
+        tables.append(np.kron(place, np.eye(3)[:2] if "sex" in keys else np.ones((1, 3))))
+
+    def value(logs: Floats) -> float:
+        precisions = np.exp(logs)
+        cost = max(sum(q * (m**2).sum(axis=0) for q, m in zip(precisions, matrices, strict=True)))
+        found = variances(matrices, precisions, tables)
+        return float(np.log(cost * max(one * weight**2 for one, weight in zip(found, WEIGHTS, strict=True))))
+
+    start = np.random.default_rng(5).normal(size=len(matrices)) / 4
+    for method in ("Nelder-Mead", "Powell", "Nelder-Mead", "Powell", "Nelder-Mead"):
+        start = minimize(value, start, method=method, options={"maxiter": 4000, "maxfev": 8000}).x
+    return float(np.exp(value(start)))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("places", [PLACES, UNEVEN], ids=["even", "uneven"])
+def test_levels_are_the_convex_optimum(tmp_path: Path, places: list[tuple[str, ...]]) -> None:
+    place = Hierarchy(name="place", levels=("region", "district", "municipality"), table="places")
+    tables = ReleaseTable.margins("n", select="COUNT(*) AS n", source="visits", by=BY, hierarchies=[place])
+    weighted = tuple(replace(one, importance=weight) for one, weight in zip(tables, WEIGHTS, strict=True))
+    release = TableRelease(title="t", epsilon=0.2, tables=weighted, hierarchies=(place,))
+    with towns(tmp_path, places) as session:
+        plan, alone = plan_release(session, release), by_themselves(session, release)
+    errors = [table.numbers[0].standard_error or 0 for table in plan.tables]
+    largest = max((e / a * i) ** 2 for e, a, i in zip(errors, alone, WEIGHTS, strict=True))
+    assert largest == pytest.approx(best_of_levels(places), rel=0.02)
+    assert plan.is_optimal == (places is PLACES)

@@ -37,6 +37,12 @@ their sums over all cells up to x in every axis are rounded, and cells are diffe
 such a sum is that of the marginal without the axis, where the same number is rounded. A cell is made of 2^|W|
 roundings at most, each within ½: they move it by at most 2^(|W| − 1). With the above, that is its *slack*.
 
+Digits. Consecutive attributes may be the digits of one fact, the coarsest first (`digits`). So the digits of a district
+are its region and its place in there. Marginals then have the first digits of a fact, or none. All above holds,
+as digits are attributes. For agreement, sums go over all cells up to x in the order of the numbers that the digits
+make. A marginal with fewer digits has such sums at the ends of its cells, where the same numbers are rounded. So a cell
+is made of two roundings for each fact, with any number of digits, and |W| above counts facts.
+
 Never worse. Noise of variance s_W² on each wanted marginal by itself has the loss Σ_W K²·m²/s_W². The precision Σ_{W
 ⊇ A} 1/(s_W²·n_A·n_W) of every t_A has the same G, and variances that are no larger. That is a point of the convex
 problem which `marginal_weights` solves for the least largest ratio of variances.
@@ -46,10 +52,10 @@ Source:
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
+from itertools import accumulate, combinations
 from math import prod
 from typing import ClassVar, Final, Self, final
 
@@ -111,15 +117,18 @@ class ResidualMarginals:
         sizes: The number of values of each attribute.
         marginals: The attributes of each wanted table, by their places, ascending, each once.
         precisions: Of `residuals`, the inverse of the variance that their noise has.
+        digits: How many consecutive attributes are the digits of each fact; () if each attribute is a fact.
     """
 
     name: ClassVar[str] = "residual marginals"
     sizes: tuple[int, ...]
     marginals: tuple[tuple[int, ...], ...]
     precisions: tuple[Fraction, ...]
+    digits: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         sizes, marginals = _workload(self.sizes, self.marginals)
+        object.__setattr__(self, "digits", _digits(self.digits, sizes, marginals))
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "marginals", marginals)
         precisions = tuple(positive(each, "A precision") for each in self.precisions)
@@ -140,6 +149,7 @@ class ResidualMarginals:
         marginals: Sequence[Sequence[int]],
         unit: RowsOfUnit,
         beside: Sequence[Fraction | int] | None = None,
+        digits: Sequence[int] = (),
     ) -> Self:
         """Return the mechanism whose largest variance of a cell is the least, to within a fifth of a percent mostly.
 
@@ -147,11 +157,13 @@ class ResidualMarginals:
             loss: In gdp or zcdp.
             beside: Numbers to compare each marginal's variance with: the largest of these ratios shall be the least.
                 Left out, it is 1 for all of them.
+            digits: As in the class.
 
         Raises:
             InvalidParameter: For a pure loss, which no Gaussian noise keeps, and for too large a workload.
         """
-        return cls._solved(loss, sizes, marginals, unit, beside, lambda *problem: precisions_for(*problem)[0])
+        solved = cls._solved(loss, sizes, marginals, unit, beside, lambda *problem: precisions_for(*problem)[0])
+        return replace(solved, digits=tuple(digits)) if digits else solved
 
     @classmethod
     def for_total_variance(
@@ -243,7 +255,13 @@ class ResidualMarginals:
         of_noise = Fraction(
             prod(3 * self.sizes[i] - 2 for i in marginal), 2 * prod(self.sizes[i] ** 2 for i in marginal)
         )
-        return ReconstructedGaussian(sigma=sigma, slack=Fraction(2 ** len(marginal), 2) + of_noise)
+        return ReconstructedGaussian(sigma=sigma, slack=Fraction(2 ** len(self._facts(marginal)), 2) + of_noise)
+
+    def _facts(self, marginal: Sequence[int]) -> list[int]:
+        """Return how many digits of each fact a marginal has, of those that it has any of."""
+        ends = list(accumulate(self.digits or [1] * len(self.sizes)))
+        many = [sum(start <= i < end for i in marginal) for start, end in zip([0, *ends], ends, strict=False)]
+        return [count for count in many if count]
 
     def release(self, tables: Sequence[IntArray], entropy: Entropy = SYSTEM) -> tuple[IntArray, ...]:
         """Return noisy tables, in the order of the marginals, that agree with each other.
@@ -285,10 +303,13 @@ class ResidualMarginals:
                 spread = part.reshape([self.sizes[i] if i in axes else 1 for i in whole])
                 total = total + spread.astype(object) * factor
         denominator = prod(shape) ** 2
-        for axis in range(len(shape)):
+        ends = list(accumulate(self._facts(whole)))
+        facts = [prod(shape[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+        total = np.asarray(total, dtype=object).reshape(facts)
+        for axis in range(len(facts)):
             total = np.asarray(np.cumsum(total, axis=axis), dtype=object)
         rounded: IntArray = (2 * total + denominator) // (2 * denominator)
-        for axis in range(len(shape)):
+        for axis in range(len(facts)):
             rounded = np.diff(rounded, axis=axis, prepend=0)
         flat = integer_array(np.asarray(rounded).reshape(-1).tolist(), below=ROOM)
         return flat.reshape(shape)
@@ -321,6 +342,24 @@ def _workload(
             f"The marginals have more than {MOST_RESIDUALS} residuals; ask for fewer, or smaller ones."
         )
     return shape, wanted
+
+
+def _digits(digits: Sequence[int], sizes: tuple[int, ...], marginals: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the numbers of digits of all facts, if every marginal has the first digits of a fact or none."""
+    ends = list(accumulate(digits))
+    facts = [range(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+    first = all(
+        inside == list(fact)[: len(inside)]
+        for whole in marginals
+        for fact in facts
+        for inside in [[i for i in whole if i in fact]]
+    )
+    if digits and (min(digits) < 1 or ends[-1] != len(sizes) or not first):
+        raise InvalidParameter(
+            f"digits is {tuple(digits)}; it must be a number of at least 1 for each fact, {len(sizes)} together, and a "
+            "marginal must have the first digits of a fact."
+        )
+    return tuple(digits)
 
 
 def _residuals(sizes: tuple[int, ...], marginals: Sequence[tuple[int, ...]]) -> Iterator[Axes]:

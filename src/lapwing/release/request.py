@@ -17,6 +17,7 @@ from lapwing.query.expressions.expression import Constant
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.pricing.quote import Quote
 from lapwing.query.text.parameters import Parameters
+from lapwing.release.nested_keys import NestedKeys
 from lapwing.release.payload import ChosenMeasure
 
 
@@ -67,6 +68,7 @@ class Access:
         limits: What the asker must keep to beside the budget (`ledger.allowances`).
         timing: What the asker may see of time.
         wording: What was typed for a question.
+        nestings: Keys of questions that are bought together, where some are known to lie inside others.
     """
 
     catalog: Catalog
@@ -78,6 +80,7 @@ class Access:
     limits: LimitsNow | None = None
     timing: Timing = OPEN
     wording: Wordings | None = None
+    nestings: tuple[NestedKeys, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -220,7 +220,7 @@ class Together:
 def measured_together(buying: Sequence[Purchase], access: Access) -> Together | None:
     """Return the workloads and vectors of questions that are bought together; None if there are none."""
     budget = access.catalog.budget
-    tables = workloads.workloads_of(buying, budget.neighbouring)
+    tables = workloads.workloads_of(buying, budget.neighbouring, access.nestings)
     vectors = shared_vectors(buying, {place for table in tables for place, _ in table.members}, budget)
     # Before the charge, as of a question by itself: what fails here costs nothing.
     for vector in vectors:

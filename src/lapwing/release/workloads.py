@@ -18,6 +18,12 @@ lack one of those are in no table. Each row that is left is then in a cell of ea
 margin of the table by all keys. That is all that `residual_marginals` asks for. What the added cells hold is the table
 without the key less the sum over its values, and they are not shown.
 
+Nested keys are one attribute, whose digits are axes (`nested_keys`). Each row has the digits of its finest value, and a
+table by a coarser key is the margin by the first of them. Only tables that lie inside no other are read. So a wrong
+nesting makes wrong numbers, but no larger loss under `add_remove`.
+Under `replace_one` the loss needs that tables by different keys put a row into cells with the same digits. The maker of
+`NestedKeys` proves that.
+
 Different numbers of units or of values, per-group clamps, rows that several units share, limits on groups, keys of
 which not every combination is a cell, grouping sets and private keys have no such tables, or better bounds; they keep
 noise of their own. So do sums of which a variance is made, whose interval needs that noise.
@@ -27,6 +33,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -49,6 +56,7 @@ from lapwing.query.relations.per_unit import FirstGroups
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 from lapwing.release.cells import cells_of, columns_of, exact_values
+from lapwing.release.nested_keys import Attribute, NestedKeys, attributes_of
 from lapwing.release.refinement import as_accurate
 from lapwing.release.request import Access, Release
 from lapwing.release.stored import Purchase
@@ -60,6 +68,8 @@ MOST_OPEN: Final = 6
 """Keys of one question that may lack values of rows: what they lack is read off the tables by fewer of them."""
 MOST_READ: Final = 2
 """How many times as many tables may be read as there are in the batch."""
+MOST_CELLS: Final = 4_000_000
+"""Of a table by the digits of nested keys."""
 Keys = frozenset[Key]
 
 
@@ -68,25 +78,20 @@ class Workload:
     """Numbers that are marginals of the same rows.
 
     Args:
-        keys: The attributes, in order.
-        open: Those with a cell for rows without a listed value.
+        attributes: In order. The digits of each are axes of the mechanism.
         members: Each number, with the place of its marginal in the mechanism.
     """
 
-    keys: tuple[Key, ...]
-    open: Keys
+    attributes: tuple[Attribute, ...]
     mechanism: ResidualMarginals
     members: Mapping[Number, int]
 
-    def keys_of(self, marginal: int) -> tuple[Key, ...]:
-        """Return the keys of a marginal, by its place in the mechanism."""
-        return tuple(self.keys[place] for place in self.mechanism.marginals[marginal])
-
     @property
     def largest(self) -> list[tuple[Key, ...]]:
-        """The marginals that are inside no other."""
-        every = [self.keys_of(place) for place in range(len(self.mechanism.marginals))]
-        return [keys for keys in every if not any(set(keys) < set(other) for other in every)]
+        """The keys of the marginals that are inside no other."""
+        every = self.mechanism.marginals
+        outer = [whole for whole in every if not any(set(whole) < set(other) for other in every)]
+        return [tuple(_keys_of(self.attributes, whole)) for whole in outer]
 
     @property
     def read(self) -> list[Keys]:
@@ -94,35 +99,51 @@ class Workload:
         found = dict.fromkeys(
             frozenset(keys) - frozenset(left)
             for keys in self.largest
-            for open_keys in [[key for key in keys if key in self.open]]
+            for open_keys in [self._open(keys)]
             for many in range(len(open_keys) + 1)
             for left in combinations(open_keys, many)
         )
         return list(found)
 
+    def _open(self, keys: Sequence[Key]) -> list[Key]:
+        return [key for key in keys if any(one.is_open and key in one.levels for one in self.attributes)]
+
     def table(self, question: Question, values: IntArray) -> IntArray:
-        """Return the cells of a question as a table whose axes are in the order of the attributes."""
-        shaped = values.reshape([len(key.domain) for key in question.keys])
-        return shaped.transpose(self._axes(question))
+        """Return the cells of a question as a table with the axes of its digits, in order; what is not listed is 0."""
+        axes, places = self._places(question)
+        shape = [self.mechanism.sizes[axis] for axis in axes]
+        table: IntArray = np.zeros(shape, dtype=np.int64) if values.dtype == np.int64 else np.full(shape, 0, object)
+        table[places] = values.reshape([len(key.domain) for key in question.keys])
+        return table
 
     def cells(self, question: Question, table: IntArray) -> IntArray:
         """Return the listed values of a table as the cells of a question, in their order."""
-        axes = self._axes(question)
-        listed = table[tuple(slice(len(question.keys[place].domain)) for place in axes)]
-        flat: IntArray = listed.transpose(sorted(range(len(axes)), key=lambda place: axes[place])).reshape(-1)
+        flat: IntArray = np.asarray(table[self._places(question)[1]]).reshape(-1)
         return flat
 
-    def _axes(self, question: Question) -> list[int]:
-        return sorted(range(len(question.keys)), key=lambda place: self.keys.index(question.keys[place]))
+    def _places(self, question: Question) -> tuple[tuple[int, ...], tuple[IntArray, ...]]:
+        """Return the axes of a question, and along each the place of every cell."""
+        axes, along = _axes(self.attributes), dict[int, IntArray]()
+        for place, key in enumerate(question.keys):
+            shape = [-1 if other == place else 1 for other in range(len(question.keys))]
+            digits = next(one.digits[one.levels.index(key)] for one in self.attributes if key in one.levels)
+            along.update(
+                (axis, np.array(digit, dtype=np.int64).reshape(shape))
+                for axis, digit in zip(axes[key], digits, strict=True)
+            )
+        return tuple(sorted(along)), tuple(along[axis] for axis in sorted(along))
 
     def complete(self, listed: Mapping[Keys, IntArray]) -> list[IntArray]:
         """Return the tables of all marginals, with the cells of what is not listed."""
-        whole = {keys: _completed(keys, [key for key in keys if key in self.open], listed) for keys in self.largest}
+        axes = _axes(self.attributes)
+        whole = {
+            tuple(axis for key in keys for axis in axes[key]): _completed(keys, self._open(keys), listed, axes)
+            for keys in self.largest
+        }
         tables = []
-        for place in range(len(self.mechanism.marginals)):
-            keys = self.keys_of(place)
-            around = next(other for other in whole if set(keys) <= set(other))
-            others = tuple(axis for axis, key in enumerate(around) if key not in keys)
+        for marginal in self.mechanism.marginals:
+            around = next(other for other in whole if set(marginal) <= set(other))
+            others = tuple(place for place, axis in enumerate(around) if axis not in marginal)
             tables.append(_added_up(whole[around], others))
         return tables
 
@@ -131,17 +152,38 @@ class Workload:
         return self.mechanism.noise(self.mechanism.marginals[self.members[number]])
 
 
-def _completed(keys: Sequence[Key], waiting: Sequence[Key], listed: Mapping[Keys, IntArray]) -> IntArray:
-    """Return a table with one more cell for each key that waits for it: what the table without the key has more."""
+def _axes(attributes: Sequence[Attribute]) -> dict[Key, tuple[int, ...]]:
+    """Return the axes of each key, in order: those of its digits."""
+    axes, first = dict[Key, tuple[int, ...]](), 0
+    for attribute in attributes:
+        axes.update((key, tuple(range(first, first + many + 1))) for many, key in enumerate(attribute.levels))
+        first += len(attribute.levels)
+    return axes
+
+
+def _keys_of(attributes: Sequence[Attribute], marginal: Sequence[int]) -> Iterator[Key]:
+    """Yield the keys of a marginal, of each attribute at most one."""
+    axes = _axes(attributes)
+    for attribute in attributes:
+        if inside := [key for key in attribute.levels if set(axes[key]) <= set(marginal)]:
+            yield inside[-1]
+
+
+def _completed(
+    keys: Sequence[Key], waiting: Sequence[Key], listed: Mapping[Keys, IntArray], axes: Mapping[Key, tuple[int, ...]]
+) -> IntArray:
+    """Return a table in which the cell for rows without a value of each waiting key has what the others leave over."""
     if not waiting:
         return listed[frozenset(keys)]
     key, *others = waiting
-    axis, without = keys.index(key), [other for other in keys if other != key]
-    known = _completed(keys, others, listed)
-    every = np.expand_dims(_completed(without, others, listed), axis)
-    rest = total(np.asarray(every), -_added_up(known, (axis,)).reshape(every.shape))
-    joined: IntArray = np.concatenate([known, rest], axis=axis)
-    return joined
+    known = _completed(keys, others, listed, axes)
+    every = _completed([other for other in keys if other != key], others, listed, axes)
+    order = [axis for other in keys for axis in axes[other]]
+    mine = [order.index(axis) for axis in axes[key]]
+    rest = total(every, -_added_up(known, tuple(mine)))
+    filled: IntArray = known.astype(object) if rest.dtype == object else known.copy()
+    filled[tuple(-1 if place == mine[0] else 0 if place in mine else slice(None) for place in range(len(order)))] = rest
+    return filled
 
 
 def _added_up(table: IntArray, axes: tuple[int, ...]) -> IntArray:
@@ -151,13 +193,17 @@ def _added_up(table: IntArray, axes: tuple[int, ...]) -> IntArray:
     return np.asarray(table.sum(axis=axes))
 
 
-def workloads_of(buying: Sequence[Purchase], neighbouring: str) -> list[Workload]:
-    """Return the workloads among questions that are bought together: none where noise on each is as good."""
+def workloads_of(buying: Sequence[Purchase], neighbouring: str, nestings: Sequence[NestedKeys] = ()) -> list[Workload]:
+    """Return the workloads among questions that are bought together: none where noise on each is as good.
+
+    Args:
+        nestings: Keys that are known to be nested.
+    """
     alike: dict[object, list[Number]] = {}
     for place, purchase in enumerate(buying):
         for kind, number in _eligible(place, purchase):
             alike.setdefault(kind, []).append(number)
-    found = (_workload(numbers, buying, neighbouring) for numbers in alike.values())
+    found = (_workload(numbers, buying, neighbouring, nestings) for numbers in alike.values())
     return [workload for workload in found if workload is not None]
 
 
@@ -207,18 +253,17 @@ def adds_up(term: NoisyMeasure, beside: Sequence[Measure]) -> bool:
     return isinstance(term.mechanism, RoundedGaussian) and not squared
 
 
-def _workload(numbers: Sequence[Number], buying: Sequence[Purchase], neighbouring: str) -> Workload | None:
+def _workload(
+    numbers: Sequence[Number], buying: Sequence[Purchase], neighbouring: str, nestings: Sequence[NestedKeys]
+) -> Workload | None:
     """Return a workload of these numbers, if it is at least as accurate in each of them."""
     questions = [buying[place].bought.question for place, _ in numbers]
-    keys = tuple(dict.fromkeys(key for question in questions for key in question.keys))
-    wholes = [tuple(sorted(keys.index(key) for key in set(question.keys))) for question in questions]
+    attributes = _attributes(questions, nestings)
+    axes = _axes(attributes)
+    wholes = [tuple(sorted({axis for key in question.keys for axis in axes[key]})) for question in questions]
     if len(set(wholes)) < 2:
         return None
-    shared, relation = (
-        frozenset(keys).intersection(*(question.keys for question in questions)),
-        questions[0].selection.relation,
-    )
-    open_keys = frozenset(key for key in keys if key not in shared and not is_exhaustive(key, relation))
+    open_keys = frozenset(key for attribute in attributes if attribute.is_open for key in attribute.levels)
     if any(len(open_keys.intersection(question.keys)) > MOST_OPEN for question in questions):
         return None
     terms = [buying[place].bought.terms[at] for place, at in numbers]
@@ -230,19 +275,33 @@ def _workload(numbers: Sequence[Number], buying: Sequence[Purchase], neighbourin
     try:
         mechanism = ResidualMarginals.for_loss(
             loss.from_amount(paid),
-            sizes=[len(key.domain) + (key in open_keys) for key in keys],
+            sizes=[size for attribute in attributes for size in attribute.sizes],
             marginals=list(beside),
             unit=_unit(questions[0], terms[0].measure, neighbouring),
             beside=list(beside.values()),
+            digits=[len(attribute.sizes) for attribute in attributes],
         )
     except InvalidParameter:  # more keys than it can have
         return None
     members = {number: mechanism.marginals.index(whole) for number, whole in zip(numbers, wholes, strict=True)}
-    workload = Workload(keys=keys, open=open_keys, mechanism=mechanism, members=members)
+    workload = Workload(attributes=attributes, mechanism=mechanism, members=members)
     if len(workload.read) > MOST_READ * len(set(wholes)):  # tables that nobody asked for take their time
         return None
     pairs = zip(numbers, terms, strict=True)
     return workload if all(as_accurate(workload.noise(number), term.mechanism) for number, term in pairs) else None
+
+
+def _attributes(questions: Sequence[Question], nestings: Sequence[NestedKeys]) -> tuple[Attribute, ...]:
+    """Return the attributes of some questions; each key is its own if nested ones would make too large tables."""
+    relation, keys = questions[0].selection.relation, [question.keys for question in questions]
+    attributes = tuple(attributes_of(keys, nestings, lambda key: is_exhaustive(key, relation)))
+    sizes = {
+        key: prod(attribute.sizes[: level + 1])
+        for attribute in attributes
+        for level, key in enumerate(attribute.levels)
+    }
+    small = all(prod(sizes[key] for key in some) <= MOST_CELLS for some in keys)
+    return attributes if small or not nestings else _attributes(questions, ())
 
 
 def _unit(question: Question, measure: Measure, neighbouring: str) -> RowsOfUnit:
@@ -308,7 +367,8 @@ def _read(
         if keys in asked:
             listed[keys] = workload.table(buying[asked[keys][0]].bought.question, exact[asked[keys]])
         else:
-            fewer = replace(one, keys=tuple(key for key in workload.keys if key in keys), measures=(one.measures[at],))
+            ordered = tuple(key for key in _axes(workload.attributes) if key in keys)
+            fewer = replace(one, keys=ordered, measures=(one.measures[at],))
             listed[keys] = workload.table(fewer, _run(fewer, versions[place], access)[0])
 
 

@@ -10,6 +10,7 @@ with lw.connect("lapwing.toml") as session:
 
 from lapwing.tabulation.cell_errors import CellErrors
 from lapwing.tabulation.declaration import FileFormat, Objective, ReleaseTable, TableRelease, UnreliableCells
+from lapwing.tabulation.hierarchy import Hierarchy
 from lapwing.tabulation.method_report import method_report
 from lapwing.tabulation.period_comparison import CellChange, NumberChanges, changes_between
 from lapwing.tabulation.planning import PlanAlternative, PlannedNumber, PlannedTable, ReleasePlan, plan_release
@@ -22,6 +23,7 @@ __all__ = [
     "CellChange",
     "CellErrors",
     "FileFormat",
+    "Hierarchy",
     "NumberChanges",
     "Objective",
     "PlanAlternative",

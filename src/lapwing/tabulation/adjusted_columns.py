@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from lapwing.answer.consistent import ConsistentAnswer, released_numbers
 from lapwing.query.derivation.derived import MeasureValue
+from lapwing.release.nested_keys import NestedKeys
 from lapwing.tabulation.common_table import Integers
 from lapwing.tabulation.consistency import Number, adjusted_groups
 from lapwing.tabulation.coverage import AdjustmentEffect, JointNoise, effects
@@ -66,7 +67,9 @@ class AdjustedTable:
         return {"adjusted": {"columns": columns, "note": SAID}}
 
 
-def adjusted_tables(answers: Sequence["Answer"], offer: Offer) -> Iterator[AdjustedTable]:
+def adjusted_tables(
+    answers: Sequence["Answer"], offer: Offer, nestings: Sequence[NestedKeys] = ()
+) -> Iterator[AdjustedTable]:
     """Yield the adjusted numbers of each table.
 
     Guarantee:
@@ -74,6 +77,7 @@ def adjusted_tables(answers: Sequence["Answer"], offer: Offer) -> Iterator[Adjus
 
     Args:
         offer: Says which numbers were measured together.
+        nestings: Keys that lie inside others.
     """
     questions = [answer.plan.question for answer in answers]
     laws = {(place, m): law for place, answer in enumerate(answers) for m, law in answer.mechanisms.items()}
@@ -91,7 +95,7 @@ def adjusted_tables(answers: Sequence["Answer"], offer: Offer) -> Iterator[Adjus
     ]
     adjusted: dict[Number, Integers] = {}
     found: dict[Number, AdjustmentEffect] = {}
-    for group in adjusted_groups(answers):
+    for group in adjusted_groups(answers, nestings):
         adjusted.update(group.numbers)
         mine = [one for one in joint if one.numbers.keys() & set(group.numbers)]
         found.update(effects(group, laws, mine, questions))

@@ -38,6 +38,7 @@ from lapwing.privacy.amounts import Number, exact
 from lapwing.privacy.measures import GaussianDP, PureDP
 from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.quote import NoisyMeasure
+from lapwing.release.nested_keys import NestedKeys
 from lapwing.release.workloads import Workload
 from lapwing.tabulation.declaration import Objective, TableRelease
 from lapwing.tabulation.offer import Offer, offer_for
@@ -60,6 +61,7 @@ class AllocationProblem:
     Args:
         references: For each number of each table, the number that its standard error is divided by.
         cells: The number of cells of each table; 1 where nobody knows it.
+        nestings: Keys that lie inside others.
     """
 
     plans: tuple[Plan, ...]
@@ -69,6 +71,7 @@ class AllocationProblem:
     objective: Objective
     references: References
     cells: tuple[int, ...]
+    nestings: tuple[NestedKeys, ...] = ()
 
     @property
     def power(self) -> int:
@@ -91,12 +94,13 @@ class AllocationProblem:
 
     def offer(self, shares: Sequence[float]) -> Offer:
         """Return what the tables get for some shares."""
-        return offer_for(
-            self.plans, self.budget, self.epsilon, self.delta, [_rounded(one / sum(shares)) for one in shares]
-        )
+        parts = [_rounded(one / sum(shares)) for one in shares]
+        return offer_for(self.plans, self.budget, self.epsilon, self.delta, parts, self.nestings)
 
 
-def problem_of(plans: Sequence[Plan], release: TableRelease, budget: Budget) -> AllocationProblem:
+def problem_of(
+    plans: Sequence[Plan], release: TableRelease, budget: Budget, nestings: Sequence[NestedKeys] = ()
+) -> AllocationProblem:
     """Return the problem of a release: each table is compared with itself at the whole cost, or with its wanted error.
 
     Raises:
@@ -131,6 +135,7 @@ def problem_of(plans: Sequence[Plan], release: TableRelease, budget: Budget) -> 
         objective=release.objective,
         references=tuple(references),
         cells=tuple(cells),
+        nestings=tuple(nestings),
     )
 
 

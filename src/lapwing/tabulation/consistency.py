@@ -2,8 +2,9 @@
 
 Theory of operation. Tables are adjusted together if they add up the same measure over the same rows
 (`release.workloads.rows_and_measure`). Their numbers are then margins of one common table, whose axes are all of their
-keys. A key that is not in every table, and may lack values of rows, has one more place there: for those rows. So a
-table without the key is at least what a table with it adds up to. `common_table` finds whole numbers for the common
+keys. Nested keys are one attribute (`release.nested_keys`), of which the common table has the finest key. A key that is
+not in every table, and may lack values of rows, has one more place there: for those rows. So a table without the key is
+at least what a table with it adds up to. `common_table` finds whole numbers for the common
 table, and never negative ones where the measure cannot be. The adjusted tables are sums of it. Hence they add up
 exactly, over all tables of the group.
 
@@ -24,8 +25,9 @@ import numpy as np
 from lapwing.answer.consistent import released_numbers
 from lapwing.answer.constraints import adds_up, sign
 from lapwing.answer.exhaustive_keys import is_exhaustive
-from lapwing.query.measures.measures import Key, Measure
+from lapwing.query.measures.measures import Measure
 from lapwing.query.plan.plan import Question
+from lapwing.release.nested_keys import Attribute, NestedKeys, attributes_of
 from lapwing.release.workloads import has_margins, rows_and_measure
 from lapwing.tabulation.common_table import Floats, Integers, Margin, Places, nearest_whole_numbers
 
@@ -82,8 +84,11 @@ class AdjustedGroup:
     numbers: Mapping[Number, Integers]
 
 
-def adjusted_groups(answers: Sequence["Answer"]) -> list[AdjustedGroup]:
+def adjusted_groups(answers: Sequence["Answer"], nestings: Sequence[NestedKeys] = ()) -> list[AdjustedGroup]:
     """Return the tables of a release, adjusted so that they add up. What is in no group stays as it was released.
+
+    Args:
+        nestings: Keys that lie inside others.
 
     Guarantee:
         Post-processing of released numbers. The module has the argument.
@@ -95,7 +100,7 @@ def adjusted_groups(answers: Sequence["Answer"]) -> list[AdjustedGroup]:
         if law.standard_deviation
     }
     adjusted: list[AdjustedGroup] = []
-    for group in groups_of([answer.plan.question for answer in answers], deviations):
+    for group in groups_of([answer.plan.question for answer in answers], deviations, nestings):
         released = [released_numbers(answers[place])[measure] for place, measure in group.numbers]
         if max(int(np.abs(values).max(initial=0)) for values in released) >= LARGEST_NUMBER:
             continue
@@ -105,11 +110,14 @@ def adjusted_groups(answers: Sequence["Answer"]) -> list[AdjustedGroup]:
     return adjusted
 
 
-def groups_of(questions: Sequence[Question], deviations: Mapping[Number, float]) -> list[TableGroup]:
+def groups_of(
+    questions: Sequence[Question], deviations: Mapping[Number, float], nestings: Sequence[NestedKeys] = ()
+) -> list[TableGroup]:
     """Return the groups of tables: a function of the plans and of public noise.
 
     Args:
         deviations: Of the noise of each number.
+        nestings: Keys that lie inside others.
     """
     alike: dict[Hashable, list[Number]] = {}
     for place, question in enumerate(questions):
@@ -117,16 +125,20 @@ def groups_of(questions: Sequence[Question], deviations: Mapping[Number, float])
             if adds_up(measure) and (place, measure) in deviations:
                 alike.setdefault(rows_and_measure(question, measure), []).append((place, measure))
     return [
-        _group(numbers, questions, deviations) for every in alike.values() for numbers in _that_fit(every, questions)
+        _group(numbers, questions, deviations, nestings)
+        for every in alike.values()
+        for numbers in _that_fit(every, questions, nestings)
     ]
 
 
-def _that_fit(numbers: Sequence[Number], questions: Sequence[Question]) -> list[list[Number]]:
+def _that_fit(
+    numbers: Sequence[Number], questions: Sequence[Question], nestings: Sequence[NestedKeys]
+) -> list[list[Number]]:
     """Return numbers in parts whose common tables are not too large; those by many keys come first."""
     parts: list[list[Number]] = []
     for number in sorted(numbers, key=lambda one: -(questions[one[0]].cells or 1)):
         for part in parts:
-            if prod(_sizes([*part, number], questions).values()) <= MOST_CELLS:
+            if prod(map(_size, _attributes([*part, number], questions, nestings))) <= MOST_CELLS:
                 part.append(number)
                 break
         else:
@@ -135,39 +147,54 @@ def _that_fit(numbers: Sequence[Number], questions: Sequence[Question]) -> list[
     return [sorted(part, key=lambda one: one[0]) for part in parts]
 
 
-def _sizes(numbers: Sequence[Number], questions: Sequence[Question]) -> dict[Key, int]:
-    """Return the axes of a common table with their lengths."""
+def _attributes(
+    numbers: Sequence[Number], questions: Sequence[Question], nestings: Sequence[NestedKeys]
+) -> list[Attribute]:
+    """Return the axes of a common table."""
     asked = [questions[place] for place, _ in numbers]
     relation = asked[0].selection.relation
-    shared = frozenset(asked[0].keys).intersection(*(question.keys for question in asked))
-    keys = dict.fromkeys(key for question in asked for key in question.keys)
-    return {key: len(key.domain) + (key not in shared and not is_exhaustive(key, relation)) for key in keys}
+    return list(attributes_of([one.keys for one in asked], nestings, lambda key: is_exhaustive(key, relation)))
 
 
-def _group(numbers: Sequence[Number], questions: Sequence[Question], deviations: Mapping[Number, float]) -> TableGroup:
-    sizes = _sizes(numbers, questions)
+def _size(attribute: Attribute) -> int:
+    """Return the length of an axis: the values of its finest key, and the place for rows without one."""
+    return len(attribute.levels[-1].domain) + attribute.is_open
+
+
+def _group(
+    numbers: Sequence[Number],
+    questions: Sequence[Question],
+    deviations: Mapping[Number, float],
+    nestings: Sequence[NestedKeys],
+) -> TableGroup:
+    attributes = _attributes(numbers, questions, nestings)
     margins = [
         Margin(
-            places=_places(questions[place], sizes),
+            places=_places(questions[place], attributes),
             size=prod(len(key.domain) for key in questions[place].keys),
             deviation=deviations[place, measure],
         )
         for place, measure in numbers
     ]
-    measure = numbers[0][1]
-    return TableGroup(numbers=tuple(numbers), cells=prod(sizes.values()), margins=tuple(margins), sign=sign(measure))
+    return TableGroup(
+        numbers=tuple(numbers),
+        cells=prod(map(_size, attributes)),
+        margins=tuple(margins),
+        sign=sign(numbers[0][1]),
+    )
 
 
-def _places(question: Question, sizes: Mapping[Key, int]) -> Places:
+def _places(question: Question, attributes: Sequence[Attribute]) -> Places:
     """Return the cell of a question that each cell of the common table goes into: the last place if into none."""
-    size = prod(len(key.domain) for key in question.keys)
+    size, sizes = prod(len(key.domain) for key in question.keys), [_size(attribute) for attribute in attributes]
     into, outside = np.zeros((1,) * len(sizes), dtype=np.int64), np.zeros((1,) * len(sizes), dtype=bool)
-    axes = {key: axis for axis, key in enumerate(sizes)}
     for key in question.keys:
-        shape = [length if axis == axes[key] else 1 for axis, length in enumerate(sizes.values())]
-        along = np.arange(sizes[key]).reshape(shape)
+        axis, attribute = next((axis, one) for axis, one in enumerate(attributes) if key in one.levels)
+        along = np.full(sizes[axis], len(key.domain))  # which is for rows without a value
+        along[: len(attribute.levels[-1].domain)] = attribute.above(key)
+        along = along.reshape([-1 if other == axis else 1 for other in range(len(sizes))])
         into = into * len(key.domain) + along
         outside = outside | (along >= len(key.domain))
     places = np.where(outside, size, into)
-    every: Places = np.broadcast_to(places, tuple(sizes.values())).astype(np.int32).reshape(-1)
+    every: Places = np.broadcast_to(places, tuple(sizes)).astype(np.int32).reshape(-1)
     return every

@@ -12,7 +12,7 @@ Nothing here is private, and nothing reads data.
 """
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -24,6 +24,7 @@ from lapwing.catalog.place import refuse, within
 from lapwing.catalog.section import TomlSection
 from lapwing.errors import CatalogError, InvalidParameter
 from lapwing.privacy.amounts import Number, positive
+from lapwing.tabulation.hierarchy import Hierarchy, with_levels
 
 Choice = TypeVar("Choice", bound=StrEnum)
 USUAL_UNRELIABLE: Final = Fraction(1, 2)
@@ -101,6 +102,8 @@ class ReleaseTable:
         importance: Number = 1,
         error: Number | None = None,
         assumed_cell: Number | None = None,
+        hierarchies: Sequence[Hierarchy] = (),
+        beside: Sequence[Sequence[str]] = (),
     ) -> tuple[Self, ...]:
         """Return the tables of some numbers by each of several lists of columns.
 
@@ -108,12 +111,15 @@ class ReleaseTable:
             select: The numbers, such as `COUNT(*) AS n`; `source` is what stands in FROM.
             by: A list of columns, or of expressions with a name, for each table; the empty list is for the total.
             where: A condition on the rows.
+            hierarchies: Their levels may stand in `by`.
+            beside: Lists of other tables of the same rows, so that all of them join what one of them names.
         """
         condition = "" if where is None else f" WHERE {where}"
+        source, columns_of = with_levels(source, by, hierarchies, beside)
         tables = []
-        for keys in by:
+        for named_keys, keys in zip(by, columns_of, strict=True):
             columns, grouped = ", ".join((*keys, select)), " GROUP BY ALL" if keys else ""
-            named = f"{name} by {', '.join(keys)}" if keys else f"{name} in all"
+            named = f"{name} by {', '.join(named_keys)}" if keys else f"{name} in all"
             text = f"SELECT {columns} FROM {source}{condition}{grouped}"
             tables.append(cls(name=named, query=text, importance=importance, error=error, assumed_cell=assumed_cell))
         return tuple(tables)
@@ -134,6 +140,7 @@ class TableRelease:
         unreliable_cells: The treatment of unreliable numbers.
         formats: The formats of the files, at least one.
         rounding: Published whole numbers are multiples of it, and the ends of their intervals are rounded outwards.
+        hierarchies: Levels that tables are by, so that they are measured together and add up.
         adjusted: Whether tables have adjusted numbers, which add up, beside the released ones.
     """
 
@@ -147,9 +154,11 @@ class TableRelease:
     formats: tuple[FileFormat, ...] = (FileFormat.CSV,)
     adjusted: bool = False
     rounding: int = 1
+    hierarchies: tuple[Hierarchy, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", tuple(self.tables))
+        object.__setattr__(self, "hierarchies", tuple(self.hierarchies))
         object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
         object.__setattr__(self, "unreliable", positive(self.unreliable, "unreliable"))
         if self.delta is not None:
@@ -169,6 +178,9 @@ class TableRelease:
             raise InvalidParameter(f"title is {self.title!r}; it must be one line of text that is not empty.")
         if not self.tables:
             raise InvalidParameter("The release has no table; give at least one.")
+        levels = [level for hierarchy in self.hierarchies for level in hierarchy.levels]
+        if again := next((level for level in levels if levels.count(level) > 1), None):
+            raise InvalidParameter(f"Two hierarchies have the level {again!r}; give each level its own name.")
         names = [table.name for table in self.tables]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise InvalidParameter(f"Two tables are called {twice!r}; give each its own name.")
@@ -215,12 +227,17 @@ class TableRelease:
             "formats",
             "adjusted",
             "rounding",
+            "hierarchies",
             "tables",
         )
         sections = document.section("tables")
         if not sections.content:
             refuse("tables", "missing; add a section such as [tables.visits]")
-        tables = [table for name in sections.content for table in _tables_in(name, sections.section(name))]
+        hierarchies = _hierarchies_in(document)
+        lists = _lists_by_source(sections)
+        tables = [
+            table for name in sections.content for table in _tables_in(name, sections.section(name), hierarchies, lists)
+        ]
         said = {
             "title": document.text("title", example="Visits by plan"),
             "epsilon": document.number("epsilon", example="1"),
@@ -233,7 +250,7 @@ class TableRelease:
             "delta": document.number("delta", example="1e-7") if document.has("delta") else None,
         }
         try:
-            return cls(tables=tuple(tables), **said)  # type: ignore[arg-type]  # what it is not, is refused
+            return cls(tables=tuple(tables), hierarchies=tuple(hierarchies), **said)  # type: ignore[arg-type]  # what it is not, is refused
         except InvalidParameter as refused:
             raise CatalogError(str(refused)) from None
 
@@ -245,7 +262,40 @@ def _one_of(kind: type[Choice], value: object, key: str) -> Choice:
     return kind(str(value))
 
 
-def _tables_in(name: str, section: TomlSection) -> Iterator[ReleaseTable]:
+def _hierarchies_in(document: TomlSection) -> list[Hierarchy]:
+    found = []
+    if not document.has("hierarchies"):
+        return []
+    for name in (sections := document.section("hierarchies")).content:
+        section = sections.section(name)
+        section.allow("table", "column", "levels")
+        try:
+            found.append(
+                Hierarchy(
+                    name=name,
+                    levels=tuple(section.items("levels")),  # type: ignore[arg-type]  # what is no name, is refused
+                    table=section.text("table", example="places") if section.has("table") else None,
+                    column=section.text("column", example="day") if section.has("column") else None,
+                )
+            )
+        except InvalidParameter as refused:
+            refuse(section.path, str(refused))
+    return found
+
+
+def _lists_by_source(sections: TomlSection) -> dict[str, list[list[str]]]:
+    """Return the lists of keys of all sections, by what stands in FROM."""
+    lists: dict[str, list[list[str]]] = {}
+    for name in sections.content:
+        section = sections.section(name)
+        if section.has("by") and section.has("from"):
+            lists.setdefault(section.text("from", example="visits"), []).extend(_lists_in(section, "by"))
+    return lists
+
+
+def _tables_in(
+    name: str, section: TomlSection, hierarchies: Sequence[Hierarchy], lists: Mapping[str, Sequence[Sequence[str]]]
+) -> Iterator[ReleaseTable]:
     """Yield the tables of one section: of a query, or of margins."""
     weights = ("importance", "error", "assumed_cell")
     given = {key: section.number(key, example="1") for key in weights if section.has(key)}
@@ -255,10 +305,13 @@ def _tables_in(name: str, section: TomlSection) -> Iterator[ReleaseTable]:
             yield ReleaseTable(name=name, query=section.text("query", example="SELECT …"), **given)
             return
         section.allow("select", "from", "where", "by", *weights)
+        source = section.text("from", example="visits")
         yield from ReleaseTable.margins(
             name,
             select=section.text("select", example="COUNT(*) AS n"),
-            source=section.text("from", example="visits"),
+            source=source,
+            hierarchies=hierarchies,
+            beside=lists.get(source, ()),
             where=section.text("where", example="age >= 18") if section.has("where") else None,
             by=_lists_in(section, "by"),
             **given,

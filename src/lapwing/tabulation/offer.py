@@ -18,6 +18,7 @@ from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.joint_price import calibrate_together
 from lapwing.query.pricing.quote import NoisyMeasure, Quote
 from lapwing.release.measured import laws_as_asked
+from lapwing.release.nested_keys import NestedKeys
 from lapwing.release.shared_vectors import shared_vectors
 from lapwing.release.stored import Purchase
 from lapwing.release.workloads import Workload, workloads_of
@@ -47,7 +48,9 @@ class Offer:
 
     @property
     def is_linear(self) -> bool:
-        """Whether each table has one number, with normal noise of its own or in a workload."""
+        """Whether each table has one number, with normal noise of its own or in a workload of even hierarchies."""
+        if not all(attribute.is_even for workload in self.workloads for attribute in workload.attributes):
+            return False
         return all(
             len(quote.terms) == 1 and quote.vector is None and isinstance(quote.terms[0].mechanism, RoundedGaussian)
             for quote in self.quotes
@@ -58,16 +61,24 @@ class Offer:
 
 
 def offer_for(
-    plans: Sequence[Plan], budget: Budget, epsilon: Number, delta: Number | None, shares: Sequence[Fraction]
+    plans: Sequence[Plan],
+    budget: Budget,
+    epsilon: Number,
+    delta: Number | None,
+    shares: Sequence[Fraction],
+    nestings: Sequence[NestedKeys] = (),
 ) -> Offer:
     """Return what tables get for shares of a cost.
+
+    Args:
+        nestings: Keys that lie inside others.
 
     Raises:
         LapwingError: As `calibrate_together`.
     """
     quotes = calibrate_together(plans, budget, epsilon=epsilon, delta=delta, shares=shares)
     buying = [Purchase(key=str(place), bought=_bought(quote)) for place, quote in enumerate(quotes)]
-    workloads = workloads_of(buying, budget.neighbouring)
+    workloads = workloads_of(buying, budget.neighbouring, nestings)
     vectors = shared_vectors(buying, {place for one in workloads for place, _ in one.members}, budget)
     laws: list[tuple[NoiseLaw, ...]] = []
     for place, (quote, purchase) in enumerate(zip(quotes, buying, strict=True)):

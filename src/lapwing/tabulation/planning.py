@@ -14,9 +14,11 @@ from lapwing.query.plan.measure_names import measure_names
 from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.quote import NoisyMeasure, request
 from lapwing.release.explaining import USUAL_DELTA
+from lapwing.release.nested_keys import NestedKeys
 from lapwing.release.previews import column_previews
 from lapwing.tabulation.allocation import problem_of, shares_for
 from lapwing.tabulation.declaration import TableRelease
+from lapwing.tabulation.nestings import nestings_of
 from lapwing.tabulation.offer import Offer
 
 if TYPE_CHECKING:
@@ -145,15 +147,18 @@ def plan_release(session: "Session", release: TableRelease) -> ReleasePlan:
     return offered(session, release)[0]
 
 
-def offered(session: "Session", release: TableRelease) -> tuple[ReleasePlan, list[Plan], Offer]:
-    """Return a plan, with the bound queries and their prices; the shares follow from the release and the catalog.
+def offered(session: "Session", release: TableRelease) -> tuple[ReleasePlan, list[Plan], Offer, tuple[NestedKeys, ...]]:
+    """Return a plan, with the bound queries, their prices, and keys that lie inside others.
+
+    The shares follow from the release and the catalog.
 
     Raises:
         LapwingError: As `plan_release`.
     """
     budget, view = session.catalog.budget, session.budget(history=False)
     plans = _plans(session, release)
-    problem = problem_of(plans, release, budget)
+    nestings = nestings_of(release.hierarchies, plans, session)
+    problem = problem_of(plans, release, budget, nestings)
     shares = shares_for(problem)
     offer = problem.offer(shares)
     alone = [quote.terms for quote in offer.quotes]
@@ -182,9 +187,9 @@ def offered(session: "Session", release: TableRelease) -> tuple[ReleasePlan, lis
         tables=tables,
         epsilon_needed=_needed(tables, release, budget, problem.power),
         other_costs=tuple(_alternative(release, plans, one.offer(shares), one.budget, one.epsilon) for one in others),
-        other_measures=tuple(_in_other_measures(plans, release, budget)),
+        other_measures=tuple(_in_other_measures(plans, release, budget, nestings)),
     )
-    return described, plans, offer
+    return described, plans, offer, nestings
 
 
 def _plans(session: "Session", release: TableRelease) -> list[Plan]:
@@ -275,7 +280,9 @@ def _alternative(
     )
 
 
-def _in_other_measures(plans: Sequence[Plan], release: TableRelease, budget: Budget) -> list[PlanAlternative]:
+def _in_other_measures(
+    plans: Sequence[Plan], release: TableRelease, budget: Budget, nestings: Sequence[NestedKeys]
+) -> list[PlanAlternative]:
     """Return what the same epsilon gives in the other kinds of ledgers that can answer all tables."""
     found = []
     for kind in MEASURES:
@@ -284,7 +291,7 @@ def _in_other_measures(plans: Sequence[Plan], release: TableRelease, budget: Bud
         if kind == budget.measure:
             continue
         try:
-            problem = problem_of(plans, release, other)
+            problem = problem_of(plans, release, other, nestings)
             offer = problem.offer(shares_for(problem))
         except LapwingError:  # not every query is answered in every kind
             continue

@@ -13,7 +13,7 @@ questions at the same prices: the ledger has their answers, which cost nothing a
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -27,6 +27,7 @@ from lapwing.privacy.amounts import exact, written
 from lapwing.privacy.measures import Loss
 from lapwing.query.plan.plan import Plan
 from lapwing.release.answering import answer_all
+from lapwing.release.nested_keys import NestedKeys
 from lapwing.release.request import Request
 from lapwing.session import access_of
 from lapwing.tabulation.adjusted_columns import AdjustedTable, adjusted_tables
@@ -175,14 +176,19 @@ def run_release(session: "Session", release: TableRelease) -> ReleasedTables:
 
 
 def bought(
-    session: "Session", release: TableRelease, plan: ReleasePlan, plans: Sequence[Plan], offer: Offer
+    session: "Session",
+    release: TableRelease,
+    plan: ReleasePlan,
+    plans: Sequence[Plan],
+    offer: Offer,
+    nestings: tuple[NestedKeys, ...],
 ) -> ReleasedTables:
     """Buy all tables of a release that is planned; as `run_release`."""
     requests = [
         Request(text=table.query, parameters=(), plan=bound, priced=quote, label=_label(release, table.name))
         for table, bound, quote in zip(release.tables, plans, offer.quotes, strict=True)
     ]
-    answers = answer_all(requests, access_of(session))
+    answers = answer_all(requests, replace(access_of(session), nestings=nestings))
     paid, delta = _charges(session, answers)
     return ReleasedTables(
         release=release,
@@ -195,7 +201,7 @@ def bought(
         dataset=session.dataset,
         catalog_digest=session.catalog.digest,
         neighbouring=session.catalog.budget.neighbouring,
-        adjusted=tuple(adjusted_tables(answers, offer)) if release.adjusted else (),
+        adjusted=tuple(adjusted_tables(answers, offer, nestings)) if release.adjusted else (),
     )
 
 

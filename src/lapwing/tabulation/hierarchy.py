@@ -1,0 +1,123 @@
+"""A hierarchy: levels of which each divides the one before, such as region > district > municipality, or year > month.
+
+    [hierarchies.place]
+    table = "places"
+    levels = ["region", "district", "municipality"]
+
+    [hierarchies.time]
+    column = "day"
+    levels = ["year", "month"]
+
+Places come from a public table of the catalog, with one row for each unit of the finest level. Dates need no table.
+Nothing here is private.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+from lapwing.errors import InvalidParameter
+
+OF_DATES: Final = ("year", "quarter", "month", "day")
+"""Levels of a date, from the coarsest to the finest."""
+_NAME: Final = re.compile(r"[^\W\d]\w*")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hierarchy:
+    """Levels of places or dates that tables of a release may name.
+
+    Args:
+        name: Of the hierarchy.
+        levels: From the coarsest to the finest, at least two. Of places, these are columns of `table`. Of dates, they
+            are some of year, quarter, month and day.
+        table: A public table with one row for each value of the last level; None for dates.
+        column: The column of the protected table that has the values of the last level, or the date.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    table: str | None = None
+    column: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", tuple(self.levels))
+        for text in (self.name, *self.levels, *(one for one in (self.table, self.column) if one is not None)):
+            if not isinstance(text, str) or not _NAME.fullmatch(text):
+                raise InvalidParameter(
+                    f"The hierarchy {self.name!r} has the name {text!r}. Names have letters, digits and underscores."
+                )
+        folded = [level.casefold() for level in self.levels]
+        if len(folded) < 2 or len(set(folded)) < len(folded):
+            raise InvalidParameter(
+                f"The hierarchy {self.name!r} has the levels {', '.join(self.levels) or 'of nothing'}. Give at least "
+                "two, each once, from the coarsest to the finest: no level can lie inside itself."
+            )
+        if self.table is None:
+            places = [OF_DATES.index(level) if level in OF_DATES else -1 for level in self.levels]
+            if min(places) < 0 or places != sorted(places):
+                raise InvalidParameter(
+                    f"The hierarchy {self.name!r} has no table, so it is of dates. Its levels are some of "
+                    f"{', '.join(OF_DATES)}, in this order. Of places, give the public table with the levels."
+                )
+            if self.column is None:
+                raise InvalidParameter(f"The hierarchy {self.name!r} is of dates; give the column of the date.")
+
+    def key(self, level: str) -> str:
+        """Return a level as it stands in SELECT."""
+        if self.table is not None:
+            return f"{self.name}.{self._renamed(level)} AS {level}"
+        return f"{self.date_expression(level)} AS {level}"
+
+    def date_expression(self, level: str) -> str:
+        """Return the part of the date."""
+        if level in ("year", "day"):
+            return f"YEAR({self.column})" if level == "year" else str(self.column)
+        return f"CAST(DATE_TRUNC('{level}', {self.column}) AS DATE)"
+
+    def joined(self, source: str) -> str:
+        """Return FROM with the public table beside a protected one."""
+        if self.table is None:
+            return source
+        protected = source.partition(" ")[0]
+        columns = ", ".join(f"{level} AS {self._renamed(level)}" for level in self.levels)
+        own = f"{protected}.{self.column or self.levels[-1]}"
+        joined = f"(SELECT {columns} FROM {self.table}) AS {self.name}"
+        return f"{source} LEFT JOIN {joined} ON {own} = {self.name}.{self._renamed(self.levels[-1])}"
+
+    def _renamed(self, level: str) -> str:
+        """Return a name that no column of the protected table is likely to have."""
+        return f"{self.name}_{level}"
+
+
+def with_levels(
+    source: str, by: Sequence[Sequence[str]], hierarchies: Sequence[Hierarchy], beside: Sequence[Sequence[str]] = ()
+) -> tuple[str, list[list[str]]]:
+    """Return FROM and the lists of keys with levels as SQL: one FROM for all lists, so that all are of the same rows.
+
+    Args:
+        beside: Lists of other tables, which join the same.
+
+    Raises:
+        InvalidParameter: If a list names two levels of one hierarchy, or FROM is more than one table.
+    """
+    used = [one for one in hierarchies if any(level in keys for keys in (*by, *beside) for level in one.levels)]
+    keys = [list(some) for some in by]
+    for hierarchy in used:
+        for some in by:
+            levels = [level for level in hierarchy.levels if level in some]
+            if len(levels) > 1:
+                raise InvalidParameter(
+                    f"A table is by {' and '.join(levels)}, which are levels of {hierarchy.name!r}. Name the finest "
+                    "one only: each of its values lies in one of the others."
+                )
+        keys = [[hierarchy.key(one) if one in hierarchy.levels else one for one in some] for some in keys]
+    for hierarchy in used if any(one.table for one in used) else ():
+        if not _NAME.fullmatch(source) and " LEFT JOIN " not in source:
+            raise InvalidParameter(
+                f"Tables by levels of {hierarchy.name!r} are from {source!r}. Name one protected table there."
+            )
+        source = hierarchy.joined(source)
+    return source, keys
