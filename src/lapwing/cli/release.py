@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import lapwing as lw
-from lapwing.cli import figures, options, release_rehearsal
+from lapwing.cli import figures, options, release_advice, release_rehearsal
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
 from lapwing.errors import InvalidParameter
@@ -37,6 +37,9 @@ def group() -> None:
 @app.command("plan", epilog=EXAMPLE, short_help="Show what a release costs and how exact it is, for free.")
 def plan(
     file: ReleaseFile,
+    without: Annotated[
+        bool, typer.Option("--without", help="Also show what leaving out each table saves. Plans the release for each.")
+    ] = False,
     form: options.ReportFormat = options.ReportFormatName.table,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
 ) -> None:
@@ -44,11 +47,14 @@ def plan(
     release = lw.tabulation.TableRelease.from_file(file)
     with lw.connect(catalog) as session:
         planned = lw.tabulation.plan_release(session, release)
+        saved = lw.tabulation.savings(session, release) if without else ()
+    noisy = tuple(lw.tabulation.noisy_tables(release, planned))
     if form is options.ReportFormatName.json:
-        print_text(to_json(as_document(planned)))
+        more = {"noisy_tables": [asdict(one) for one in noisy], "savings": [asdict(one) for one in saved]}
+        print_text(to_json({**as_document(planned), **more}))
         return
-    show(*as_page(planned))
-    for said in notes_on(planned):
+    show(*as_page(planned), *release_advice.as_page(saved))
+    for said in (*release_advice.notes_on(noisy, planned), *notes_on(planned)):
         note("note", said)
 
 
@@ -187,8 +193,6 @@ def _margin(half_width: float | None) -> str:
 
 def notes_on(planned: "ReleasePlan") -> Iterable[str]:
     """Yield what to know of a plan before it is paid."""
-    if noise := [table.name for table in planned.tables if table.is_noise]:
-        yield f"a cell of the assumed size would be unreliable in {_names(noise)}. Ask for fewer cells or pay more."
     if missed := [table.name for table in planned.tables if table.is_met is False]:
         yield f"the wanted error is not met in {_names(missed)}."
     if any(table.measured_with for table in planned.tables):

@@ -8,6 +8,7 @@ with lw.connect("lapwing.toml") as session:
     lw.tabulation.run_release(session, release).write("published")  # charged, once
 """
 
+from lapwing.tabulation.advice import NoisyTable, TableSaving, noisy_tables, savings
 from lapwing.tabulation.cell_errors import CellErrors
 from lapwing.tabulation.declaration import FileFormat, Objective, ReleaseTable, TableRelease, UnreliableCells
 from lapwing.tabulation.hierarchy import Hierarchy
@@ -24,6 +25,7 @@ __all__ = [
     "CellErrors",
     "FileFormat",
     "Hierarchy",
+    "NoisyTable",
     "NumberChanges",
     "Objective",
     "PlanAlternative",
@@ -40,13 +42,16 @@ __all__ = [
     "ReleasedTables",
     "SigningKey",
     "TableRelease",
+    "TableSaving",
     "UnreliableCells",
     "changes_between",
     "faults_of",
     "method_report",
+    "noisy_tables",
     "plan_release",
     "rehearse_release",
     "require_new",
     "run_release",
+    "savings",
     "unlisted_files",
 ]

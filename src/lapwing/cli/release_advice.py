@@ -1,0 +1,46 @@
+"""Advice on the plan of a release, for people."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from lapwing.cli import figures
+from lapwing.cli.console import Fitted, new_table, text
+
+if TYPE_CHECKING:
+    from lapwing.tabulation import NoisyTable, ReleasePlan, TableSaving
+
+MOST_NOTES: Final = 5
+MOST_EPSILON: Final = 100
+"""A cost beyond this is no advice."""
+
+
+def as_page(saved: "Sequence[TableSaving]") -> list[RenderableType]:
+    """Return what leaving out each table saves."""
+    if not saved:
+        return []
+    page = new_table(
+        "without this table", "error of the others", "or the same error at", numbers=["error of the others"]
+    )
+    for one in saved:
+        page.add_row(*map(text, (one.table, _change(one.others), f"epsilon {figures.size(one.epsilon)}")))
+    return [Text(), Fitted(page)]
+
+
+def _change(ratio: float) -> str:
+    percent = round(100 * (ratio - 1))
+    return "the same" if not percent else f"{abs(percent)} % {'less' if percent < 0 else 'more'}"
+
+
+def notes_on(noisy: "Sequence[NoisyTable]", planned: "ReleasePlan") -> Iterator[str]:
+    """Yield what makes noisy tables reliable."""
+    for one in noisy[:MOST_NOTES]:
+        pay = f", or pay epsilon {figures.size(one.epsilon)}" if one.epsilon <= MOST_EPSILON else ""
+        yield (
+            f"a cell of the assumed size would be unreliable in {one.table}. "
+            f"Make its cells {one.merged:,} times as large by a coarser key{pay}."
+        )
+    if len(noisy) > MOST_NOTES:
+        yield f"the same holds for {len(noisy) - MOST_NOTES:,} more tables."
