@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from lapwing.tabulation import Objective, ReleaseTable, TableRelease, noisy_tables, plan_release, savings
+from lapwing.tabulation import Objective, ReleaseTable, TableRelease, plan_release, savings, unreliable_tables
 from tests.support.cli.command import Run
 from tests.support.release.small import GDP, PURE, opened, row
 
@@ -42,15 +42,15 @@ def test_what_leaving_out_a_table_saves_is_true(tmp_path: Path, budget: str, obj
 def test_noisy_tables_are_told_with_what_helps(tmp_path: Path) -> None:
     with opened(tmp_path, [row(1)]) as session:
         plan = plan_release(session, RELEASE)
-        noisy = list(noisy_tables(RELEASE, plan))
+        noisy = list(unreliable_tables(RELEASE, plan))
         assert [one.table for one in noisy] == ["n by plan", "n by plan, size"]
         larger = [replace(table, assumed_cell=10 * noisy[0].merged) for table in COUNTS]
         coarser = replace(RELEASE, tables=(*larger, SUMS))
-        assert not list(noisy_tables(coarser, plan_release(session, coarser)))
+        assert not list(unreliable_tables(coarser, plan_release(session, coarser)))
         less = [replace(table, assumed_cell=10 * noisy[0].merged - 10) for table in COUNTS]
-        assert list(noisy_tables(coarser, plan_release(session, replace(coarser, tables=(*less, SUMS)))))
+        assert list(unreliable_tables(coarser, plan_release(session, replace(coarser, tables=(*less, SUMS)))))
         dearer = replace(RELEASE, epsilon=1.02 * noisy[0].epsilon)
-        assert not list(noisy_tables(dearer, plan_release(session, dearer)))
+        assert not list(unreliable_tables(dearer, plan_release(session, dearer)))
 
 
 def test_the_command_shows_advice_if_it_is_asked(visits: Path, run: Run) -> None:
@@ -61,5 +61,5 @@ def test_the_command_shows_advice_if_it_is_asked(visits: Path, run: Run) -> None
     assert "without this table" in done.out
     assert "coarser key" in done.err
     document = json.loads(run("release", "plan", "release.toml", "--format", "json").out)
-    assert document["noisy_tables"][0]["table"] == "n"
+    assert document["unreliable_tables"][0]["table"] == "n"
     assert document["savings"] == []

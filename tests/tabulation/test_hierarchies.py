@@ -119,9 +119,9 @@ def test_levels_are_one_workload_of_true_margins(tmp_path: Path) -> None:
             released = run_release(session, release)
         require_true(released)
         swapped = [("r1" if region == "r0" else "r0", *rest) for region, *rest in PLACES]
-        right = nestings.Places.of
+        right = nestings.PublicPlaces.of
         wrong = staticmethod(lambda *given: replace(right(*given), rows=tuple(map(tuple, swapped))))
-        with opened(tmp_path / "b") as session, patch.object(nestings.Places, "of", wrong):
+        with opened(tmp_path / "b") as session, patch.object(nestings.PublicPlaces, "of", wrong):
             released_wrong = run_release(session, release)
         with pytest.raises(AssertionError):
             require_true(released_wrong)

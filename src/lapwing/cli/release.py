@@ -48,9 +48,9 @@ def plan(
     with lw.connect(catalog) as session:
         planned = lw.tabulation.plan_release(session, release)
         saved = lw.tabulation.savings(session, release) if without else ()
-    noisy = tuple(lw.tabulation.noisy_tables(release, planned))
+    noisy = tuple(lw.tabulation.unreliable_tables(release, planned))
     if form is options.ReportFormatName.json:
-        more = {"noisy_tables": [asdict(one) for one in noisy], "savings": [asdict(one) for one in saved]}
+        more = {"unreliable_tables": [asdict(one) for one in noisy], "savings": [asdict(one) for one in saved]}
         print_text(to_json({**as_document(planned), **more}))
         return
     show(*as_page(planned), *release_advice.as_page(saved))

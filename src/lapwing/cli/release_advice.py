@@ -10,7 +10,7 @@ from lapwing.cli import figures
 from lapwing.cli.console import Fitted, new_table, text
 
 if TYPE_CHECKING:
-    from lapwing.tabulation import NoisyTable, ReleasePlan, TableSaving
+    from lapwing.tabulation import ReleasePlan, TableSaving, UnreliableTable
 
 MOST_NOTES: Final = 5
 MOST_EPSILON: Final = 100
@@ -34,7 +34,7 @@ def _change(ratio: float) -> str:
     return "the same" if not percent else f"{abs(percent)} % {'less' if percent < 0 else 'more'}"
 
 
-def notes_on(noisy: "Sequence[NoisyTable]", planned: "ReleasePlan") -> Iterator[str]:
+def notes_on(noisy: "Sequence[UnreliableTable]", planned: "ReleasePlan") -> Iterator[str]:
     """Yield what makes noisy tables reliable."""
     for one in noisy[:MOST_NOTES]:
         pay = f", or pay epsilon {figures.size(one.epsilon)}" if one.epsilon <= MOST_EPSILON else ""

@@ -356,7 +356,7 @@ def _digits(digits: Sequence[int], sizes: tuple[int, ...], marginals: Sequence[t
     )
     if digits and (min(digits) < 1 or ends[-1] != len(sizes) or not first):
         raise InvalidParameter(
-            f"digits is {tuple(digits)}; it must be a number of at least 1 for each fact, {len(sizes)} together, and a "
+            f"digits is {tuple(digits)}; it must be a number of at least 1 for each fact, {len(sizes)} together. Each "
             "marginal must have the first digits of a fact."
         )
     return tuple(digits)

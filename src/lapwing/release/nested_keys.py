@@ -1,7 +1,7 @@
 """Keys of which each is finer than the one before: region, district, municipality; or year, month, day.
 
 A row that has a value of a finer key has the one value of each coarser key that contains it. So a table by a coarser
-key is a margin of the table by a finer one. `Attribute` writes such keys as digits. The first digit is the value of the
+key is a margin of the table by a finer one. `NestedAttribute` writes such keys as digits. The first digit is the value of the
 coarsest key. The next digit is the place of the finer value among those inside it, and so on. A table by a key is then
 a table by the first digits, and `residual_marginals` measures it as any other margin. A value that contains fewer
 others than its neighbours leaves cells without rows, which cost only time.
@@ -63,7 +63,7 @@ class NestedKeys:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attribute:
+class NestedAttribute:
     """A fact about rows, of which tables have one key each, or none.
 
     Args:
@@ -115,7 +115,7 @@ class Attribute:
 
 def attributes_of(
     questions: Sequence[Sequence[Key]], nestings: Sequence[NestedKeys], is_exhaustive: Callable[[Key], bool]
-) -> Iterator[Attribute]:
+) -> Iterator[NestedAttribute]:
     """Yield the attributes that the keys of some questions make, in the order of the keys.
 
     Rows may lack a value of an attribute if some question has none of its keys. Rows that lack a key of every question
@@ -138,4 +138,4 @@ def attributes_of(
             nested, levels = None, [key]
         left = [one for one in left if one not in levels]
         is_open = not all(set(levels).intersection(keys) for keys in questions) and not all(map(is_exhaustive, levels))
-        yield Attribute.of(levels, nested, is_open)
+        yield NestedAttribute.of(levels, nested, is_open)

@@ -56,7 +56,7 @@ from lapwing.query.relations.per_unit import FirstGroups
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 from lapwing.release.cells import cells_of, columns_of, exact_values
-from lapwing.release.nested_keys import Attribute, NestedKeys, attributes_of
+from lapwing.release.nested_keys import NestedAttribute, NestedKeys, attributes_of
 from lapwing.release.refinement import as_accurate
 from lapwing.release.request import Access, Release
 from lapwing.release.stored import Purchase
@@ -82,7 +82,7 @@ class Workload:
         members: Each number, with the place of its marginal in the mechanism.
     """
 
-    attributes: tuple[Attribute, ...]
+    attributes: tuple[NestedAttribute, ...]
     mechanism: ResidualMarginals
     members: Mapping[Number, int]
 
@@ -152,7 +152,7 @@ class Workload:
         return self.mechanism.noise(self.mechanism.marginals[self.members[number]])
 
 
-def _axes(attributes: Sequence[Attribute]) -> dict[Key, tuple[int, ...]]:
+def _axes(attributes: Sequence[NestedAttribute]) -> dict[Key, tuple[int, ...]]:
     """Return the axes of each key, in order: those of its digits."""
     axes, first = dict[Key, tuple[int, ...]](), 0
     for attribute in attributes:
@@ -161,7 +161,7 @@ def _axes(attributes: Sequence[Attribute]) -> dict[Key, tuple[int, ...]]:
     return axes
 
 
-def _keys_of(attributes: Sequence[Attribute], marginal: Sequence[int]) -> Iterator[Key]:
+def _keys_of(attributes: Sequence[NestedAttribute], marginal: Sequence[int]) -> Iterator[Key]:
     """Yield the keys of a marginal, of each attribute at most one."""
     axes = _axes(attributes)
     for attribute in attributes:
@@ -291,7 +291,7 @@ def _workload(
     return workload if all(as_accurate(workload.noise(number), term.mechanism) for number, term in pairs) else None
 
 
-def _attributes(questions: Sequence[Question], nestings: Sequence[NestedKeys]) -> tuple[Attribute, ...]:
+def _attributes(questions: Sequence[Question], nestings: Sequence[NestedKeys]) -> tuple[NestedAttribute, ...]:
     """Return the attributes of some questions; each key is its own if nested ones would make too large tables."""
     relation, keys = questions[0].selection.relation, [question.keys for question in questions]
     attributes = tuple(attributes_of(keys, nestings, lambda key: is_exhaustive(key, relation)))

@@ -8,7 +8,7 @@ with lw.connect("lapwing.toml") as session:
     lw.tabulation.run_release(session, release).write("published")  # charged, once
 """
 
-from lapwing.tabulation.advice import NoisyTable, TableSaving, noisy_tables, savings
+from lapwing.tabulation.advice import TableSaving, UnreliableTable, savings, unreliable_tables
 from lapwing.tabulation.cell_errors import CellErrors
 from lapwing.tabulation.declaration import FileFormat, Objective, ReleaseTable, TableRelease, UnreliableCells
 from lapwing.tabulation.hierarchy import Hierarchy
@@ -25,7 +25,6 @@ __all__ = [
     "CellErrors",
     "FileFormat",
     "Hierarchy",
-    "NoisyTable",
     "NumberChanges",
     "Objective",
     "PlanAlternative",
@@ -44,14 +43,15 @@ __all__ = [
     "TableRelease",
     "TableSaving",
     "UnreliableCells",
+    "UnreliableTable",
     "changes_between",
     "faults_of",
     "method_report",
-    "noisy_tables",
     "plan_release",
     "rehearse_release",
     "require_new",
     "run_release",
     "savings",
     "unlisted_files",
+    "unreliable_tables",
 ]

@@ -10,6 +10,7 @@ from lapwing.privacy.measures import PureDP
 from lapwing.query.pricing.quote import NoisyMeasure
 from lapwing.tabulation.allocation import AllocationProblem, problem_of, shares_for
 from lapwing.tabulation.declaration import Objective, TableRelease
+from lapwing.tabulation.nestings import nestings_of
 from lapwing.tabulation.planning import ReleasePlan, offered
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyTable:
+class UnreliableTable:
     """A table whose cells of the assumed size would be unreliable.
 
     Args:
@@ -47,13 +48,13 @@ class TableSaving:
     epsilon: float
 
 
-def noisy_tables(release: TableRelease, plan: ReleasePlan) -> Iterator[NoisyTable]:
+def unreliable_tables(release: TableRelease, plan: ReleasePlan) -> Iterator[UnreliableTable]:
     """Yield the tables whose cells of the assumed size would be unreliable, with what helps."""
     for table in plan.tables:
         relative = [number.relative for number in table.numbers if number.relative is not None]
         factor = max(relative, default=0.0) / float(release.unreliable)
         if table.is_noise and math.isfinite(factor):
-            yield NoisyTable(table=table.name, merged=math.ceil(factor), epsilon=_epsilon(plan, factor))
+            yield UnreliableTable(table=table.name, merged=math.ceil(factor), epsilon=_epsilon(plan, factor))
 
 
 def savings(session: "Session", release: TableRelease) -> tuple[TableSaving, ...]:
@@ -62,14 +63,15 @@ def savings(session: "Session", release: TableRelease) -> tuple[TableSaving, ...
     Raises:
         LapwingError: As `plan_release`.
     """
-    plan, plans, offer = offered(session, release)
+    plan, plans, offer, _ = offered(session, release)
     found = []
     for place, table in enumerate(release.tables):
         rest = [other for other in range(len(plans)) if other != place]
         if not rest:
             break
         smaller = replace(release, tables=tuple(release.tables[other] for other in rest))
-        problem = problem_of([plans[other] for other in rest], smaller, session.catalog.budget)
+        kept = [plans[other] for other in rest]
+        problem = problem_of(kept, smaller, session.catalog.budget, nestings_of(release.hierarchies, kept, session))
         without = problem.offer(shares_for(problem))
         now = _error(problem, [offer.terms[other] for other in rest])
         others = math.sqrt(_error(problem, without.terms) / now)

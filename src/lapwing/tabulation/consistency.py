@@ -27,7 +27,7 @@ from lapwing.answer.constraints import adds_up, sign
 from lapwing.answer.exhaustive_keys import is_exhaustive
 from lapwing.query.measures.measures import Measure
 from lapwing.query.plan.plan import Question
-from lapwing.release.nested_keys import Attribute, NestedKeys, attributes_of
+from lapwing.release.nested_keys import NestedAttribute, NestedKeys, attributes_of
 from lapwing.release.workloads import has_margins, rows_and_measure
 from lapwing.tabulation.common_table import Floats, Integers, Margin, Places, nearest_whole_numbers
 
@@ -149,14 +149,14 @@ def _that_fit(
 
 def _attributes(
     numbers: Sequence[Number], questions: Sequence[Question], nestings: Sequence[NestedKeys]
-) -> list[Attribute]:
+) -> list[NestedAttribute]:
     """Return the axes of a common table."""
     asked = [questions[place] for place, _ in numbers]
     relation = asked[0].selection.relation
     return list(attributes_of([one.keys for one in asked], nestings, lambda key: is_exhaustive(key, relation)))
 
 
-def _size(attribute: Attribute) -> int:
+def _size(attribute: NestedAttribute) -> int:
     """Return the length of an axis: the values of its finest key, and the place for rows without one."""
     return len(attribute.levels[-1].domain) + attribute.is_open
 
@@ -184,7 +184,7 @@ def _group(
     )
 
 
-def _places(question: Question, attributes: Sequence[Attribute]) -> Places:
+def _places(question: Question, attributes: Sequence[NestedAttribute]) -> Places:
     """Return the cell of a question that each cell of the common table goes into: the last place if into none."""
     size, sizes = prod(len(key.domain) for key in question.keys), [_size(attribute) for attribute in attributes]
     into, outside = np.zeros((1,) * len(sizes), dtype=np.int64), np.zeros((1,) * len(sizes), dtype=bool)

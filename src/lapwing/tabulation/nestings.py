@@ -1,8 +1,8 @@
 """Which keys of a release are levels of a hierarchy, and which value of one lies in which value of another.
 
-Places. `Places.of` reads the public table and refuses it unless each value of the finest level stands there once, with
-a value of every level. A row of protected data that meets a row of this table has its values of all levels. A row that
-meets none has no value of any level. So a finer value determines the coarser one, and a row has all levels or none:
+Places. `PublicPlaces.of` reads the public table and refuses it unless each value of the finest level stands there once,
+with a value of every level. A row of protected data that meets a row of this table has its values of all levels. A row
+that meets none has no value of any level. So a finer value determines the coarser one, and a row has all levels or none:
 that is what `NestedKeys` asks for.
 
 Dates. Levels are parts of one date: a year, the beginnings of quarter and month, the day. Each is a function of the
@@ -36,7 +36,7 @@ MOST_NAMED: Final = 3
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class PublicPlaces:
     """The rows of a public table: the values of all levels for each value of the finest one."""
 
     hierarchy: Hierarchy
@@ -121,14 +121,14 @@ def nestings_of(hierarchies: Sequence[Hierarchy], plans: Sequence[Plan], session
     """Return the nested keys among the plans of a release.
 
     Raises:
-        InvalidParameter: As `Places.of`.
+        InvalidParameter: As `PublicPlaces.of`.
     """
     found: list[NestedKeys] = []
     for hierarchy in hierarchies:
         if hierarchy.table is None:
             found += _of_dates(hierarchy, plans, session)
         else:
-            places = Places.of(hierarchy, session)
+            places = PublicPlaces.of(hierarchy, session)
             found += map(places.nested, dict.fromkeys(levels for plan in plans for levels in _joined(hierarchy, plan)))
     return tuple(found)
 
