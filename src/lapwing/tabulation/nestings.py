@@ -1,9 +1,9 @@
 """Which keys of a release are levels of a hierarchy, and which value of one lies in which value of another.
 
-Places. `PublicPlaces.of` reads the public table and refuses it unless each value of the finest level stands there once,
-with a value of every level. A row of protected data that meets a row of this table has its values of all levels. A row
-that meets none has no value of any level. So a finer value determines the coarser one, and a row has all levels or none:
-that is what `NestedKeys` asks for.
+Places. `PublicPlaces.of` reads the public table and refuses it unless each value of the finest level stands there
+once, with a value of every level. A row of protected data that meets a row of this table has its values of all levels.
+A row that meets none has no value of any level. So a finer value determines the coarser one, and a row has all levels
+or none: that is what `NestedKeys` asks for.
 
 Dates. Levels are parts of one date: a year, the beginnings of quarter and month, the day. Each is a function of the
 date, and NULL only if the date is. The public values of a level cover all dates between the same bounds. So a row has
