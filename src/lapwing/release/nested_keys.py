@@ -4,7 +4,8 @@ A row that has a value of a finer key has the one value of each coarser key that
 key is a margin of the table by a finer one. `NestedAttribute` writes such keys as digits. The first digit is the value
 of the coarsest key. The next digit is the place of the finer value among those inside it, and so on. A table by a key
 is then a table by the first digits, and `residual_marginals` measures it as any other margin. A value that contains
-fewer others than its neighbours leaves cells without rows, which cost only time. """
+fewer others than its neighbours leaves cells without rows, which cost only time.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
