@@ -26,6 +26,12 @@ USUAL_WIDTH: Final = "half"
 """The width of a tile that states none."""
 
 
+ColumnName = Annotated[Text, Field(min_length=1, max_length=1000)]
+ChartTitle = Annotated[Text, Field(min_length=1, max_length=LONGEST_TITLE)]
+ChartKind = Literal["auto", "bars", "points", "lines", "table"]
+ChartOrder = Literal["released", "label", "largest", "smallest"]
+
+
 class SavedQuestion(Body):
     """A question in SQL, and by what it is priced."""
 
@@ -44,21 +50,35 @@ class Tile(Body):
     width: Literal["third", "half", "full"] | None = None
     answer: Annotated[Text, Field(min_length=1, max_length=64)] | None = None
     monitor: Name | None = None
-    column: Annotated[Text, Field(min_length=1, max_length=1000)] | None = None
-    title: Annotated[Text, Field(min_length=1, max_length=LONGEST_TITLE)] | None = None
-    kind: Literal["auto", "bars", "points", "lines", "table"] | None = None
-    x: Annotated[Text, Field(min_length=1, max_length=1000)] | None = None
-    colour: Annotated[Text, Field(min_length=1, max_length=1000)] | None = None
-    arrange: Literal["released", "label", "largest", "smallest"] | None = None
+    column: ColumnName | None = None
+    title: ChartTitle | None = None
+    kind: ChartKind | None = None
+    x: ColumnName | None = None
+    colour: ColumnName | None = None
+    arrange: ChartOrder | None = None
+    log: StrictBool | None = None
+    line: StrictInt | StrictFloat | None = None
+
+
+class SavedChart(Body):
+    """The choices of the chart of a saved question, with the names that a tile has for them."""
+
+    column: ColumnName | None = None
+    title: ChartTitle | None = None
+    kind: ChartKind | None = None
+    x: ColumnName | None = None
+    colour: ColumnName | None = None
+    arrange: ChartOrder | None = None
     log: StrictBool | None = None
     line: StrictInt | StrictFloat | None = None
 
 
 class SavedBody(Body):
-    """A saved question, or a dashboard of `tiles`; `shared` with one's team or not."""
+    """A saved question with the choices of its chart, or a dashboard of `tiles`; `shared` with one's team or not."""
 
     title: Annotated[Text, Field(min_length=1, max_length=LONGEST_TITLE)]
     question: SavedQuestion | None = None
+    chart: SavedChart | None = None
     tiles: Annotated[list[Tile], Field(max_length=MOST_TILES)] | None = None
     shared: StrictBool = False
 
@@ -71,7 +91,12 @@ class SavedBody(Body):
         if (self.question is None) == (self.tiles is None):
             raise InvalidParameter("Give either a question or tiles.")
         if self.question is not None:
-            return {"question": self.question.model_dump(mode="json", exclude_none=True)}
+            content = {"question": self.question.model_dump(mode="json", exclude_none=True)}
+            chart = {} if self.chart is None else self.chart.model_dump(mode="json", exclude_none=True)
+            ChartOptions.from_texts(chart)  # which refuses what no chart can have
+            return content | ({"chart": chart} if chart else {})
+        if self.chart is not None:
+            raise InvalidParameter("A chart belongs to a question. On a dashboard each tile has its own choices.")
         tiles = self.tiles or []
         if any([tile.answer, tile.monitor, tile.text].count(None) != 2 for tile in tiles):
             raise InvalidParameter("A tile is of one thing: an answer, a monitor or a text.")
@@ -98,6 +123,7 @@ class SavedDocument(TypedDict):
     title: str
     team: str | None
     question: NotRequired[dict[str, Any]]
+    chart: NotRequired[dict[str, Any]]
     tiles: NotRequired[list[dict[str, Any]]]
 
 

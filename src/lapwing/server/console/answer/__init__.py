@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from lapwing.server.console.answer.workbook import KIND, can_write, workbook_of
 from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
+from lapwing.server.console.saved.charts import kept_chart
 from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import problem
 from lapwing.server.responses import ARROW
@@ -59,7 +60,7 @@ async def show(visit: PageRequest) -> Response:
     places = ordered(shown, sort, falling=falling)
     last = max(1, math.ceil(len(places) / ROWS))
     page = min(max(1, _whole(visit.asked("page", "1"))), last)
-    columns, options = columns_of(document), _options(visit)
+    columns, options = columns_of(document), _options_of(visit, document, kept_chart(saved, request, visit.caller.name))
     return visit.show(
         "answer/page.html",
         dataset=dataset,
@@ -131,6 +132,21 @@ async def export(visit: PageRequest) -> Response:
     if form == "svg":
         return _file(drawn.encode(), "image/svg+xml", name)
     return _file(await run_in_threadpool(picture_of, drawn), "image/png", name)
+
+
+def _options_of(visit: PageRequest, document: Mapping[str, Any], kept: Mapping[str, Any]) -> ChartOptions:
+    """Return the choices in the address; without any, return those of the saved query.
+
+    Raises:
+        ApiRefusal: If a value of the address is not allowed.
+    """
+    if not kept or any(name in visit.request.query_params for name in CHART):
+        return _options(visit)
+    options = ChartOptions.from_texts(kept)
+    with suppress(InvalidParameter):  # of a key that the result does not have
+        chart_of(document, options=options)
+        return options
+    return _options(visit)
 
 
 def _options(visit: PageRequest) -> ChartOptions:

@@ -22,6 +22,7 @@ from lapwing.server.console.dashboards.monitors import all_monitors_of, monitors
 from lapwing.server.console.dashboards.tiles import newest_of, tile_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.saved import shared_toast
+from lapwing.server.console.saved.charts import with_kept_chart
 from lapwing.server.console.searching import SEARCH, listed
 from lapwing.server.console.templates import segment
 from lapwing.server.console.toasts import Toast, named
@@ -172,7 +173,7 @@ async def _changes(visit: PageRequest, item: dict[str, Any]) -> AsyncIterator[st
 async def add(visit: PageRequest) -> Response:
     """Put an answer, a monitor or a text on a dashboard, or make a new one."""
     dataset, form = visit.part("dataset"), visit.form
-    tile = tile_in(form)
+    tile = await with_kept_chart(visit, dataset, tile_in(form))
     tiles = [tile] if any(name in tile for name in ("answer", "monitor", "text")) else []
     if form.get("dashboard"):
         item = await visit.api.get("saved", form["dashboard"])

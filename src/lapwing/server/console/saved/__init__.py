@@ -8,6 +8,7 @@ from starlette.responses import Response
 from lapwing.server.console.acting import act
 from lapwing.server.console.ask.question import QuestionForm, question_of, single
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.saved.charts import chart_in, fields_of
 from lapwing.server.console.searching import SEARCH, listed
 from lapwing.server.console.templates import segment
 from lapwing.server.console.toasts import Toast, named
@@ -54,15 +55,20 @@ async def save(visit: PageRequest) -> Response:
     dataset, question = visit.part("dataset"), QuestionForm.read(visit.form)
     priced = {name: value for name, value in question.priced.items() if name in ("sql", "epsilon", "error") and value}
     title = visit.form.get("title", "").strip() or question.label or " ".join(question.sql.split())[:60]
+    chart = chart_in(visit.form)
     body: dict[str, Any] = {"title": title, "question": priced, "shared": "shared" in visit.form}
     here = f"/console/data/{segment(dataset)}/saved"
     before = await _own(visit, dataset, title)
+    if before is not None and not chart:
+        chart = before.get("chart", {})
+    body |= {"chart": chart} if chart else {}
     if before is None:
         change = visit.api.send("POST", "datasets", dataset, "saved", body=body)
         return await act(visit, change, Toast(at=here, text=f"Saved {named(title)}."), show)
     body["shared"] = body["shared"] or before["team"] is not None
     action = f"/console/saved/{segment(before['id'])}/change"
     undo = {"what": "question", **{name: str(value) for name, value in before["question"].items()}}
+    undo |= fields_of(before.get("chart", {}))
     toast = Toast(at=here, text=f"Replaced your query {named(title)}.", action=action, fields=undo)
     return await act(visit, visit.api.send("PUT", "saved", before["id"], body=body), toast, show)
 
@@ -98,10 +104,12 @@ async def change(visit: PageRequest) -> Response:
         return visit.tell(Toast(at=_list_of(item), text=text, action=action, fields={"what": "restore"}))
     if what == "question":
         question = {name: visit.form[name] for name in ("sql", "epsilon", "error") if name in visit.form}
+        chart = chart_in(visit.form)
         body = {"title": item["title"], "question": question, "shared": item["team"] is not None}
+        body |= {"chart": chart} if chart else {}
         await visit.api.send("PUT", "saved", id_, body=body)
         return visit.tell(Toast(at=_list_of(item), text=f"{named(item['title'])} is as it was."))
-    content: dict[str, Any] = {name: item[name] for name in ("question", "tiles") if name in item}
+    content: dict[str, Any] = {name: item[name] for name in ("question", "chart", "tiles") if name in item}
     body = {"title": item["title"], **content, "shared": what == "share"}
     item = (await visit.api.send("PUT", "saved", id_, body=body)).document
     return visit.tell(shared_toast(_list_of(item), named(item["title"]), item["team"], action))
