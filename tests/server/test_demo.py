@@ -33,6 +33,7 @@ def test_the_accounts_may_what_they_are_for(tmp_path: Path, capsys: pytest.Captu
             rights = service.people.named("analyst").rights
             analyst = Caller(name="analyst", role="analyst", rights=rights, token="t")
             assert [one.name for one in service.datasets.all_visible(analyst)] == ["rand_hie"]
+            assert service.published.rule("rand_hie").allowed
             stored = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
             assert not [one for one in passwords.values() if one.encode() in stored]
         finally:

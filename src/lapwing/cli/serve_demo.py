@@ -85,7 +85,7 @@ class DemoOptions:
 
 
 def introduce(service: "Service", address: str) -> None:
-    """Add the two accounts, let the analyst query the data set, and print their passwords, this once."""
+    """Add the two accounts, let the analyst query and publish, and print the passwords, this once."""
     from lapwing.server.credentials import new_name
 
     passwords = {
@@ -97,6 +97,7 @@ def introduce(service: "Service", address: str) -> None:
         view = served.session.budget(history=False)
         grant: Any = (served.name, ANALYST, None, view.spending, view.total, view.delta_keys)
         service.policies.grant(*grant, by=CURATOR)
+        service.published.allow(served.name, (), by=CURATOR)  # the data are public, so Publish can be tried
     lines = [f"{name:<8} {password}" for name, password in passwords.items()]
     print_text("\n".join([f"{address}/console", *lines, ""]))
 

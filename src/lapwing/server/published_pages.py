@@ -236,7 +236,9 @@ class PublishedPages:
 
 
 PAGE: Final = "published page"
-NOT_ALLOWED: Final = "Results of this data set may not be published. A curator can allow it."
+NOT_ALLOWED: Final = (
+    "Results of this data set may not be published. A curator can allow it, on the page Published of the data set."
+)
 _OFF: Final = PublishingRule(allowed=False)
 
 

@@ -29,7 +29,11 @@ from lapwing.server.saved_routes import LONGEST_TITLE
 PRICED: Final = ("confidence", "label")
 """Fields of a query that its price does not depend on."""
 ELSEWHERE: Final = "This result is of another data set. Refresh it there."
-CHANGED: Final = "The total cost has changed since you saw it. Nothing was charged. Look at the new total."
+CHANGED: Final = (
+    "The total cost has changed since you saw it, so this click charged nothing. "
+    "If you clicked before, the earlier click counts, and Budget lists its charges. Look at the new total."
+)
+"""A form that is sent twice comes here too: its first sending has bought the results, and the total is lower."""
 TOO_DEAR: Final = "Together they cost more than is left for you. Remove tiles, or ask a curator for a larger limit."
 
 
@@ -188,6 +192,7 @@ async def page(
     rows = [
         {
             "title": await _title(visit, tile),
+            "before": place in refresh.left_out or (place in costs and bool(costs[place].refusal)),
             "refused": refused.get(place) or (costs[place].refusal if place in costs else ""),
             "epsilon": epsilon(Fraction(costs[place].cost["amount"])) if place in costs and costs[place].cost else 0.0,  # type: ignore[index]
             "delta": costs[place].delta if place in costs else Fraction(0),
