@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import pytest
 
+from lapwing.server.console.forms import FIELD
 from tests.support.server.browsing import Visitor
 
 CHOSEN: Final = "kind=points&title=By+plan&log=1&line=5,0&arrange=largest"
@@ -61,3 +62,24 @@ def test_a_chart_that_is_not_allowed_is_not_saved(alice: Visitor, chart: dict[st
         alice.world.ask("POST", "/v1/datasets/open/saved", "alice", {"title": "x", "tiles": [], "chart": {}}).status
         == 422
     )
+
+
+def test_a_dashboard_takes_a_result_of_another_data_set_that_one_may_open(alice: Visitor) -> None:
+    world, carol = alice.world, Visitor(alice.world)
+    carol.sign_in("carol")
+    tiles = {"title": "Ward", "tiles": []}
+    theirs = str(world.query("carol", dataset="closed").document["id"])
+    boards = {
+        who: world.ask("POST", "/v1/datasets/open/saved", who, tiles).document["id"] for who in ("carol", "alice")
+    }
+
+    def added(visitor: Visitor, who: str, elsewhere: str) -> tuple[int, list[Any]]:
+        fields = {FIELD: visitor.secret(), "dashboard": boards[who], "elsewhere": elsewhere}
+        shown = visitor.post("/console/data/open/dashboards/add", fields)
+        return shown.status, world.ask("GET", f"/v1/saved/{boards[who]}", who).document["tiles"]
+
+    for unknown in (theirs, "<script>alert(1)</script>", "../people", "%2e%2e/people"):
+        assert added(alice, "alice", unknown) == (404, [])
+    address = f"{world.address}/console/answers/{theirs}?kind=bars"
+    assert added(carol, "carol", address) == (200, [{"answer": theirs}])
+    assert b'class="chart bars"' in carol.go(f"/console/dashboards/{boards['carol']}").content

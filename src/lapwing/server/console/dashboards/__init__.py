@@ -174,6 +174,10 @@ async def add(visit: PageRequest) -> Response:
     """Put an answer, a monitor or a text on a dashboard, or make a new one."""
     dataset, form = visit.part("dataset"), visit.form
     tile = await with_kept_chart(visit, dataset, tile_in(form))
+    if form.get("elsewhere", "").strip():
+        id_ = form["elsewhere"].strip().partition("?")[0].rstrip("/").rpartition("/")[2]
+        found = await visit.api.get("answers", id_)  # which refuses what this person may not open
+        tile = await with_kept_chart(visit, found["dataset"], {"answer": found["id"]})
     tiles = [tile] if any(name in tile for name in ("answer", "monitor", "text")) else []
     if form.get("dashboard"):
         item = await visit.api.get("saved", form["dashboard"])
