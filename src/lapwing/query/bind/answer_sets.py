@@ -14,6 +14,7 @@ from sqlglot import exp
 from lapwing.errors import RefusalCause
 from lapwing.query.aggregates.group_by import grouping_sets
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
+from lapwing.query.from_clause.common_tables import all_of
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.select_list import chosen
 
@@ -47,7 +48,7 @@ def below_each_other(select: exp.Select, rows: RowScope) -> exp.Select | None:
     union: exp.Query = legs[0]
     for leg in legs[1:]:
         union = exp.Union(this=union, expression=leg, distinct=False)
-    outer = exp.select("*").from_(exp.Subquery(this=union, alias=exp.TableAlias(this=exp.to_identifier("sets"))))
+    outer = all_of(exp.Subquery(this=union, alias=exp.TableAlias(this=exp.to_identifier("sets"))))
     for name in ("with_", *_AFTERWARDS):
         outer.set(name, named.args.get(name))
     for term in outer.args["order"].expressions if outer.args.get("order") is not None else ():

@@ -36,6 +36,7 @@ from lapwing.query.derivation.source_values import SourceValue, UnionValue
 from lapwing.query.expressions.attempts import NAMES
 from lapwing.query.expressions.rows import attempted, refused_as, same_name
 from lapwing.query.from_clause.common_tables import (
+    all_of,
     bare,
     checked_common_tables,
     checked_name,
@@ -123,7 +124,7 @@ class _Composer:
         self._parsed, self._whole, self._outputs, self._within = parsed, whole, outputs, within
         self._public = public
         self._rows = within.nowhere
-        self._looked_at: dict[int, bool] = {}
+        self._looked_at: dict[int, tuple[exp.Expression, bool]] = {}  # by identity, as the query is held
         self._said: set[int] = set()
 
     def all_of(self, items: list[_ComposedItem], select: exp.Select) -> Plan:
@@ -177,8 +178,10 @@ class _Composer:
             return None
         place = next((i for i, table in enumerate(visible) if same_name(node.this, str(table.alias))), None)
         self._rows.only(node.this, "this", "quoted")
-        if place is None:
-            return exp.select("*").from_(exp.Table(this=node.this.copy())), ()
+        if place is None:  # a table or view, of whose rows SQL shows all: no answer
+            query = all_of(exp.Table(this=node.this.copy()))
+            self._looked_at[id(query)] = query, False
+            return query, ()
         return bare(visible[place].this), visible[:place]
 
     def _listed(self, node: exp.Values) -> _ComposedItem | None:
@@ -222,8 +225,8 @@ class _Composer:
                 answer = isinstance(query, exp.Select) and (
                     is_aggregated(query) or self.items(query, visible, depth + 1) is not None
                 )
-            self._looked_at[id(query)] = answer
-        return self._looked_at[id(query)]
+            self._looked_at[id(query)] = query, answer
+        return self._looked_at[id(query)][1]
 
     def _plan_of(self, item: _ComposedItem, select: exp.Select, conditions: Sequence[exp.Expression]) -> Plan:
         if item.plan is not None:
@@ -433,7 +436,7 @@ class _Composer:
             rows.only(node, "this", "query")
             inside = with_named(bare(query), visible)
             source = exp.Subquery(this=inside.copy(), alias=exp.TableAlias(this=exp.to_identifier("members")))
-            place = names.add(self._source(exp.select("*").distinct().from_(source)), None, (), query, hidden=True)
+            place = names.add(self._source(all_of(source, distinct=True)), None, (), query, hidden=True)
             if len(names.columns[place]) != 1:
                 reason = "IN compares with a subquery of one column"
                 raise rows.refusal(node, RefusalCause.SUBQUERY_NOT_ONE_COLUMN, reason, "Leave out the others.")
@@ -552,9 +555,8 @@ def _distinct(union: exp.Union) -> exp.Select:
     every = union.copy()
     for node in _unions(every):
         node.set("distinct", False)
-    outer = (
-        exp.select("*").distinct().from_(exp.Subquery(this=every, alias=exp.TableAlias(this=exp.to_identifier("all"))))
-    )
+    alias = exp.TableAlias(this=exp.to_identifier("all"))
+    outer = all_of(exp.Subquery(this=every, alias=alias), distinct=True)
     outer.set("with_", every.args.get("with_"))
     every.set("with_", None)
     return outer

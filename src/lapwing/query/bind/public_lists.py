@@ -26,7 +26,7 @@ from lapwing.query.classify.kinds import Kinds, RelationKind, items_of, visible_
 from lapwing.query.classify.outer_keys import compared_with_outer
 from lapwing.query.expressions.rows import same_name
 from lapwing.query.from_clause.comma_joins import is_inner
-from lapwing.query.from_clause.common_tables import bare, with_named
+from lapwing.query.from_clause.common_tables import all_of, bare, with_named
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.listed_values import MOST_KEYS, has_only
@@ -175,7 +175,7 @@ class _PublicLists:
             place = next((i for i, table in enumerate(visible) if same_name(node.this, str(table.alias))), None)
             if place is None and public_table(node.this, self._within) is not None:
                 return None
-            query = bare(visible[place].this) if place is not None else _all_of(exp.Table(this=node.this.copy()))
+            query = bare(visible[place].this) if place is not None else all_of(exp.Table(this=node.this.copy()))
             visible = visible[:place] if place is not None else []
         else:
             return None
@@ -188,7 +188,7 @@ class _PublicLists:
         whole = with_named(query.copy(), visible)
         if whole.find(exp.Values, exp.Unnest) is None and public_rows(whole, self._within) is not None:
             return None  # rows that binding knows
-        select = whole if isinstance(whole, exp.Select) else _all_of(exp.Subquery(this=whole, alias=_alias("public")))
+        select = whole if isinstance(whole, exp.Select) else all_of(exp.Subquery(this=whole, alias=_alias("public")))
         plan = self._whole(of_query(self._parsed, select, self._within.text))
         if plan.composition is None or plans_asked(plan):
             return None
@@ -299,10 +299,6 @@ def _names_once(part: exp.Expression, called: str) -> bool:
 def _own(select: exp.Select) -> list[exp.Expression]:
     clause = select.args.get("with_")
     return [] if clause is None else list(clause.expressions)
-
-
-def _all_of(item: exp.Expression) -> exp.Select:
-    return exp.select("*").from_(item)
 
 
 def _alias(name: str) -> exp.TableAlias:

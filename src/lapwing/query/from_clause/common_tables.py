@@ -63,6 +63,14 @@ def with_named(query: Query, before: Sequence[exp.Expression]) -> Query:
     return with_common_tables(query, kept)
 
 
+def all_of(item: exp.Expression, *, distinct: bool = False) -> exp.Select:
+    """Return SELECT * FROM an item, or SELECT DISTINCT *; made here, as sqlglot's builder would parse the star."""
+    select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=item))
+    if distinct:
+        select.set("distinct", exp.Distinct())
+    return select
+
+
 def bare(node: exp.Expression) -> exp.Expression:
     """Return a query without the parentheses around it, if these have no LIMIT or other clause."""
     while isinstance(node, exp.Subquery) and all(key == "this" or not value for key, value in node.args.items()):

@@ -1,0 +1,36 @@
+"""Pricing a query takes few calls: how many it makes is a number of the code, and not of the machine.
+
+Each text may make a tenth more than it does. What walks the tree once more in every stage, or parses what it has
+written, makes many more, and no test of results sees it.
+"""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lapwing as lw
+from tests.query.test_public_answers import CATALOG, SITES, A
+from tests.support.calls import within
+
+MOST = {
+    "SELECT COUNT(*) AS n FROM sites": 15_500,
+    "SELECT region, COUNT(*) AS n FROM sites GROUP BY region": 14_500,
+    "SELECT s.region, COUNT(*) AS n FROM visits v JOIN sites s ON v.site = s.site WHERE v.age > 3 GROUP BY 1": 27_000,
+    f"WITH a AS ({A}) SELECT region, SUM(n) AS n FROM a JOIN sites USING (site) GROUP BY region": 38_000,
+}
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> lw.Session:
+    folder = tmp_path_factory.mktemp("calls")
+    visits = {"person": [1, 2, 3], "site": ["x", "y", "z"], "age": [20, 30, 40]}
+    pq.write_table(pa.table(visits), folder / "visits.parquet")
+    pq.write_table(pa.table(SITES), folder / "sites.parquet")
+    (folder / "lapwing.toml").write_text(CATALOG)
+    return lw.connect(folder / "lapwing.toml")
+
+
+@pytest.mark.parametrize("text", MOST)
+def test_a_query_beside_a_public_table_is_priced_in_few_calls(text: str, session: lw.Session) -> None:
+    session.explain(text, epsilon=1)  # looks into the public table, and searches for noise: both are kept
+    within(MOST[text], lambda: session.explain(text, epsilon=1))
