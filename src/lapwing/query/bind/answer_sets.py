@@ -17,6 +17,7 @@ from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.from_clause.common_tables import all_of
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.select_list import chosen
+from lapwing.query.text.trees import nodes_of
 
 _SETS: Final = (exp.GroupingSets, exp.Rollup, exp.Cube)
 _AFTERWARDS: Final = ("order", "limit", "offset")
@@ -33,7 +34,7 @@ def below_each_other(select: exp.Select, rows: RowScope) -> exp.Select | None:
     if clause is None or not any(isinstance(node, _SETS) for node in clause.expressions):
         return None
     rows.only(clause, "expressions")
-    for window in select.find_all(exp.Window):
+    for window in nodes_of(select, exp.Window):
         raise rows.refusal(
             window,
             RefusalCause.GROUPING_SETS_NOT_SUPPORTED,

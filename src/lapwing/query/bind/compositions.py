@@ -61,6 +61,7 @@ from lapwing.query.relations.contribution import PriceRequest
 from lapwing.query.text.dialect import not_released
 from lapwing.query.text.parse import Parsed
 from lapwing.query.text.plain import of_query
+from lapwing.query.text.trees import copied, has, nodes_of
 
 Whole = Callable[[Parsed], Plan]
 """Binds a question in every way in which one is read."""
@@ -93,7 +94,7 @@ def compose(parsed: Parsed, kind: SelectKind, whole: Whole, outputs: Outputs, wi
     items = composer.items(select, public=public)
     if items is None:
         return None
-    one_row_of_all = is_aggregated(select) and select.args.get("group") is None and select.find(exp.Window) is None
+    one_row_of_all = is_aggregated(select) and select.args.get("group") is None and not has(select, exp.Window)
     plan = None if public and one_row_of_all else composer.all_of(items, select)
     if plan is not None and (plans_asked(plan) or not one_row_of_all):
         return plan
@@ -179,7 +180,7 @@ class _Composer:
         place = next((i for i, table in enumerate(visible) if same_name(node.this, str(table.alias))), None)
         self._rows.only(node.this, "this", "quoted")
         if place is None:  # a table or view, of whose rows SQL shows all: no answer
-            query = all_of(exp.Table(this=node.this.copy()))
+            query = all_of(exp.Table(this=copied(node.this)))
             self._looked_at[id(query)] = query, False
             return query, ()
         return bare(visible[place].this), visible[:place]
@@ -256,8 +257,8 @@ class _Composer:
         around = apart(select, self._rows)
         inner, outer = around.inner or select, around.outer
         counted = {item.alias for item in inner.expressions if _is_count(item.this)}
-        for column in [column for column in outer.find_all(exp.Column) if column.name in counted]:
-            column.replace(exp.Coalesce(this=column.copy(), expressions=[exp.Literal.number(0)]))
+        for column in [column for column in nodes_of(outer, exp.Column) if column.name in counted]:
+            column.replace(exp.Coalesce(this=copied(column), expressions=[exp.Literal.number(0)]))
         outer.set("from_", exp.From(this=exp.Subquery(this=inner)))
         outer.set("joins", [exp.Join(this=exp.Subquery(this=inner), side="LEFT")])
         one = _ComposedItem(query=select, name=None, plan=one_row(self._within))
@@ -340,7 +341,7 @@ class _Composer:
 
     def over(self, items: Sequence[_ComposedItem], select: exp.Select) -> Plan:
         """Return the plan of a SELECT over the answers that FROM names."""
-        select, names, joins = select.copy(), SourceNames(self._rows), list[SourceJoin]()
+        select, names, joins = copied(select), SourceNames(self._rows), list[SourceJoin]()
         clauses = [None, *(select.args.get("joins") or ())]
         where = select.args.get("where")
         plain = all(_kind(clause) == "inner" for clause in clauses if clause is not None)
@@ -372,7 +373,7 @@ class _Composer:
         self._rows.only(select.args["distinct"])
         items = [item.this if type(item) is exp.Alias else item for item in select.expressions]
         items = [item.unnest() for item in items]  # SELECT DISTINCT (a), as it is often written, is of a
-        select.set("group", exp.Group(expressions=[item.copy() for item in items]))
+        select.set("group", exp.Group(expressions=[copied(item) for item in items]))
         select.set("distinct", None)
 
     def _join(
@@ -405,7 +406,7 @@ class _Composer:
         return SourceJoin(kind=kind, pairs=tuple(pairs), condition=both)
 
     def _condition(self, node: exp.Expression, names: SourceNames) -> Derived:
-        holder = exp.Paren(this=node.copy())
+        holder = exp.Paren(this=copied(node))
         names.rename(holder)
         selection = names.plans[0].question.selection
         scope = SelectScope(rows=self._rows, selection=selection, keys=(), aliases=names.aliases())
@@ -435,19 +436,20 @@ class _Composer:
                 continue
             rows.only(node, "this", "query")
             inside = with_named(bare(query), visible)
-            source = exp.Subquery(this=inside.copy(), alias=exp.TableAlias(this=exp.to_identifier("members")))
+            source = exp.Subquery(this=copied(inside), alias=exp.TableAlias(this=exp.to_identifier("members")))
             place = names.add(self._source(all_of(source, distinct=True)), None, (), query, hidden=True)
             if len(names.columns[place]) != 1:
                 reason = "IN compares with a subquery of one column"
                 raise rows.refusal(node, RefusalCause.SUBQUERY_NOT_ONE_COLUMN, reason, "Leave out the others.")
             (name,) = names.columns[place]
-            condition = self._condition(exp.EQ(this=node.this.copy(), expression=written((place, name))), names)
+            condition = self._condition(exp.EQ(this=copied(node.this), expression=written((place, name))), names)
             pair = _pair(condition, place)
             yield SourceJoin(kind="inner", pairs=() if pair is None else (pair,), condition=None if pair else condition)
         select.set("where", exp.Where(this=exp.and_(*left, copy=False)) if left else None)
-        nested = [one for node in left for one in node.find_all(exp.Expression) if isinstance(one, exp.Exists | exp.In)]
+        every = [one for node in left for one in nodes_of(node, exp.Expression)]
+        nested = [one for one in every if isinstance(one, exp.Exists | exp.In)]
         for other in nested:
-            if other.find(exp.Query) is not None:
+            if has(other, exp.Query):
                 reason = (
                     "Over public rows, NOT IN is not supported, nor is EXISTS without an equality of a unique column"
                 )
@@ -501,13 +503,13 @@ class _Composer:
 
 def _named(select: exp.Select) -> exp.Select:
     """Return a SELECT whose aggregates have the names that they have over rows."""
-    select, taken = select.copy(), {item.alias_or_name.casefold() for item in select.expressions}
+    select, taken = copied(select), {item.alias_or_name.casefold() for item in select.expressions}
     items: list[exp.Expression] = list(select.expressions)
     for item in items:
         if isinstance(item, exp.AggFunc | exp.Filter):
             name = free_name(default_name(item), taken)
             taken.add(name)
-            item.replace(exp.Alias(this=item.copy(), alias=exp.Identifier(this=name, quoted=True)))
+            item.replace(exp.Alias(this=copied(item), alias=exp.Identifier(this=name, quoted=True)))
     return select
 
 
@@ -523,7 +525,7 @@ def _is_between(node: exp.Expression, names: SourceNames, place: int) -> bool:
     """Tell whether a condition of WHERE compares a source with those before it, and nothing that comes later."""
     if not isinstance(node, exp.EQ) or any(map(node.find, (exp.Subquery, exp.AggFunc, exp.Window))):
         return False
-    places = attempted(NAMES, lambda: [names.place(column) for column in node.find_all(exp.Column)])
+    places = attempted(NAMES, lambda: [names.place(column) for column in nodes_of(node, exp.Column)])
     if isinstance(places, QueryRefused):  # a name may be of what comes later in FROM; if it is not, it is refused there
         return False
     return None not in places and place in [found[0] for found in places if found is not None]
@@ -552,7 +554,7 @@ def _unions(union: exp.Expression) -> Iterator[exp.Union]:
 
 def _distinct(union: exp.Union) -> exp.Select:
     """Return the different rows of answers below each other as a SELECT."""
-    every = union.copy()
+    every = copied(union)
     for node in _unions(every):
         node.set("distinct", False)
     alias = exp.TableAlias(this=exp.to_identifier("all"))

@@ -26,6 +26,7 @@ from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.text.literals import literal
 from lapwing.query.text.parse import Parsed
+from lapwing.query.text.trees import copied, has, nodes_of
 
 MOST_ROWS: Final = 1_000
 """Rows of constants in one list at most."""
@@ -65,12 +66,12 @@ def with_constant_rows(parsed: Parsed, rows: RowScope) -> Parsed:
     """Return a query with VALUES in the place of rows of constants."""
     if not _may_have_some(parsed.select):
         return parsed
-    select, reader = parsed.select.copy(), _ConstantReader(rows)
+    select, reader = copied(parsed.select), _ConstantReader(rows)
     clause = select.args.get("with_")
     for table in [] if clause is None else list(clause.expressions):
         reader.define(table, recursive=bool(clause is not None and clause.args.get("recursive")))
     changed = False
-    for membership in list(select.find_all(exp.In)):
+    for membership in nodes_of(select, exp.In):
         listed = reader.member(membership)
         if listed is not None:
             membership.replace(listed)
@@ -78,7 +79,7 @@ def with_constant_rows(parsed: Parsed, rows: RowScope) -> Parsed:
     for node in list(select.find_all(exp.Table, exp.Unnest, exp.Subquery, bfs=False)):
         other = reader.in_from(node) if isinstance(node.parent, exp.From | exp.Join) else None
         if other is not None:
-            starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+            starts = [part.meta["start"] for part in nodes_of(node) if "start" in part.meta]
             other.meta.update({"start": min(starts)} if starts else {})  # where refusals point
             node.replace(other)
             changed = True
@@ -91,9 +92,9 @@ def with_constant_rows(parsed: Parsed, rows: RowScope) -> Parsed:
 
 def _may_have_some(select: exp.Select) -> bool:
     """Tell whether a query may have rows of constants beside VALUES: most have none."""
-    recursive = any(clause.args.get("recursive") for clause in select.find_all(exp.With))
-    series = select.find(*_SERIES, exp.Values) is not None
-    return recursive or series or any(part.args.get("from_") is None for part in select.find_all(exp.Select))
+    recursive = any(clause.args.get("recursive") for clause in nodes_of(select, exp.With))
+    series = has(select, *_SERIES, exp.Values)
+    return recursive or series or any(part.args.get("from_") is None for part in nodes_of(select, exp.Select))
 
 
 @dataclass(slots=True)
@@ -149,7 +150,7 @@ class _ConstantReader:
         distinct = query.args.get("distinct") if isinstance(query, exp.Select) else None
         if not has_only(node, "this", "query") or (distinct is not None and not has_only(distinct)):
             return None
-        query = query.copy()
+        query = copied(query)
         query.set("distinct", None)
         return self._as_list(node, self._tried(lambda: self._rows(query, self.named)))
 
@@ -171,7 +172,7 @@ class _ConstantReader:
         plain = (
             isinstance(union, exp.Union) and not union.args.get("distinct") and has_only(union, "this", "expression")
         )
-        if not plain or not any(other.name.casefold() == name for other in union.expression.find_all(exp.Table)):
+        if not plain or not any(other.name.casefold() == name for other in nodes_of(union.expression, exp.Table)):
             return self._rows(union, self.named)
         first = self._rows(union.this, self.named)
         columns = tuple(column.name for column in table.args["alias"].args.get("columns") or ())
@@ -279,8 +280,8 @@ class _ConstantReader:
         step = node.args.get("step") or exp.Literal.number(1)
         if isinstance(step, exp.Cast | exp.Literal) and not isinstance(step.unnest(), exp.Interval):
             inner = step.this if isinstance(step, exp.Cast) else step
-            step = exp.Interval(this=inner.copy()) if isinstance(inner, exp.Literal) and inner.is_string else step
-        following = exp.Add(this=exp.column("value"), expression=step.copy())
+            step = exp.Interval(this=copied(inner)) if isinstance(inner, exp.Literal) and inner.is_string else step
+        following = exp.Add(this=exp.column("value"), expression=copied(step))
         last, beyond = _comparable(end), bool(node.args.get("is_end_exclusive"))
         rows, value, here = list[Row](), start, _comparable(start)
         step_size = _comparable(self._value(following, {"value": start}, ())) - here

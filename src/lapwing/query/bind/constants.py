@@ -42,6 +42,7 @@ from lapwing.query.plan.plan import Plan
 from lapwing.query.text.literals import literal
 from lapwing.query.text.parse import Parsed
 from lapwing.query.text.plain import of_query
+from lapwing.query.text.trees import copied
 
 Rows = Sequence[tuple[object, ...]]
 """What an answer shows: its values, row by row, as Python has them."""
@@ -123,7 +124,7 @@ def _bind_with_constants(
     parsed: Parsed, whole: Callable[[Parsed], Plan], within: Scope, known: Constants, kinds: Kinds, guess: _Guess
 ) -> tuple[exp.Expression, Sequence[Plan], Plan]:
     """Return a question with constants, what is asked for first that is not known, and where the first stands."""
-    select, rows = parsed.select.copy(), RowScope(text=within.text)
+    select, rows = copied(parsed.select), RowScope(text=within.text)
     alone = replace(parsed, options=replace(parsed.options, epsilon=None, delta=None), explain=False)
 
     def asked_alone(query: exp.Select) -> Plan:
@@ -229,8 +230,8 @@ def _number(node: exp.Subquery, select: exp.Select, within: Scope) -> _Number:
     (condition, inner, outer) = compared[0]
     kept = [other for other in conditions if other is not condition]
     query.set("where", exp.Where(this=exp.and_(*kept, copy=True)) if kept else None)
-    query.set("expressions", [exp.alias_(inner.copy(), "key", quoted=True), *query.expressions])
-    query.set("group", exp.Group(expressions=[inner.copy()]))
+    query.set("expressions", [exp.alias_(copied(inner), "key", quoted=True), *query.expressions])
+    query.set("group", exp.Group(expressions=[copied(inner)]))
     narrower = restricted(query, inner, outer, select, within)
     before = common_tables(select)
     return _Number(with_named(query, before), outer, None if narrower is None else with_named(narrower, before))
@@ -268,7 +269,7 @@ def _written(found: Rows, key: exp.Expression | None, shape: Shape) -> exp.Expre
         return literal(found[0][-1]) if found and _is_there(found[0][-1]) else nothing
     known = [(value, number) for value, number in found if value is not None and _is_there(number)]
     branches = [exp.If(this=literal(value), true=literal(number)) for value, number in known]
-    return exp.Case(this=key.copy(), ifs=branches) if branches else nothing
+    return exp.Case(this=copied(key), ifs=branches) if branches else nothing
 
 
 def _is_there(number: object) -> bool:

@@ -27,6 +27,7 @@ from lapwing.query.plan.plan import Plan
 from lapwing.query.text.parse import Parsed
 from lapwing.query.text.positions import Position, position_at
 from lapwing.query.text.privacy_options import NamedArguments
+from lapwing.query.text.trees import nodes_of
 
 Binding = Callable[[Parsed, Callable[..., RowScope]], Plan]
 """Binds a SELECT over rows, given what returns the names that expressions over them may use."""
@@ -83,7 +84,7 @@ def with_implicit_bounds(refused: QueryRefused, parsed: Parsed, text: str) -> Pa
 
 
 def _aggregates(select: exp.Select) -> Iterator[tuple[exp.AggFunc, int]]:
-    for node in select.find_all(exp.AggFunc):
+    for node in nodes_of(select, exp.AggFunc):
         start = node.meta.get("start") if isinstance(node, _FOUND) else None
         if isinstance(start, int):
             yield node, start

@@ -39,6 +39,7 @@ from lapwing.query.from_clause.common_tables import (
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.select_list import chosen, replaced, starred
 from lapwing.query.plan.plan import Plan, without_unread
+from lapwing.query.text.trees import copied, nodes_of
 
 Outputs = Callable[[exp.Select, SelectScope, Requests], tuple[Output, ...]]
 """Binds a SELECT list."""
@@ -84,7 +85,7 @@ class OuterSelect:
         """Return the plan of a SELECT over the answer."""
         self._rows.only(select, *_CLAUSES)
         # WITH and FROM are read already; what is left is changed, and the text of others is not.
-        select = select.copy()
+        select = copied(select)
         select.set("with_", None)
         select.set("from_", None)
         self._unqualified(select)
@@ -147,7 +148,7 @@ class OuterSelect:
 
     def _unqualified(self, select: exp.Select) -> None:
         """Leave out the name of the subquery before its columns."""
-        for column in list(select.find_all(exp.Column)):
+        for column in nodes_of(select, exp.Column):
             qualifier = column.args.get("table")
             if isinstance(qualifier, exp.Identifier) and same_name(qualifier, self._inner.name):
                 checked_name(qualifier, self._rows)
@@ -176,8 +177,8 @@ class OuterSelect:
                 self._over_groups(clause, groups, select)
         select.set("group", None)
         first = groups[0] if groups else exp.Column(this=exp.Identifier(this=self._names[0], quoted=True))
-        order = exp.Order(expressions=[exp.Ordered(this=first.copy())])
-        number = exp.Window(this=exp.RowNumber(), partition_by=[group.copy() for group in groups], order=order)
+        order = exp.Order(expressions=[exp.Ordered(this=copied(first))])
+        number = exp.Window(this=exp.RowNumber(), partition_by=[copied(group) for group in groups], order=order)
         return exp.EQ(this=number, expression=exp.Literal.number(1))
 
     def _groups(self, select: exp.Select) -> list[exp.Expression]:
@@ -213,15 +214,15 @@ class OuterSelect:
             raise self._refused(node, "window functions or FILTER beside aggregates", "Compute them in a SELECT each.")
         if isinstance(node, exp.ArgMax | exp.ArgMin):  # the value of another column where one is largest or least
             self._rows.only(node, "this", "expression")
-            order = exp.Ordered(this=node.expression.copy(), desc=isinstance(node, exp.ArgMax), nulls_first=False)
-            first = exp.FirstValue(this=node.this.copy())
+            order = exp.Ordered(this=copied(node.expression), desc=isinstance(node, exp.ArgMax), nulls_first=False)
+            first = exp.FirstValue(this=copied(node.this))
             ordered = exp.Order(expressions=[order])
-            node.replace(exp.Window(this=first, partition_by=[group.copy() for group in groups], order=ordered))
+            node.replace(exp.Window(this=first, partition_by=[copied(group) for group in groups], order=ordered))
             return
         if isinstance(node, exp.AggFunc):
             if isinstance(node, exp.Count) and self._is_never_null(node.this):
                 node.set("this", exp.Star())
-            node.replace(exp.Window(this=node.copy(), partition_by=[group.copy() for group in groups]))
+            node.replace(exp.Window(this=copied(node), partition_by=[copied(group) for group in groups]))
             return
         if is_column(node):
             aliases = [item.alias for item in select.expressions if type(item) is exp.Alias]
@@ -239,8 +240,8 @@ def _is_group(node: exp.Expression, groups: Sequence[exp.Expression]) -> bool:
 
 
 def _folded(node: exp.Expression) -> exp.Expression:
-    folded = node.copy()
-    for identifier in folded.find_all(exp.Identifier):
+    folded = copied(node)
+    for identifier in nodes_of(folded, exp.Identifier):
         identifier.replace(exp.to_identifier(identifier.name.casefold(), quoted=True))
     return folded
 
@@ -252,9 +253,9 @@ def _as_case(node: exp.Expression, rows: RowScope) -> exp.Expression:
         return node
     rows.only(node, "this", "expression")
     rows.only(node.expression, "this")
-    value = exp.Literal.number(1) if isinstance(call.this, exp.Star) else call.this.copy()
-    call = call.copy()
-    call.set("this", exp.Case(ifs=[exp.If(this=node.expression.this.copy(), true=value)]))
+    value = exp.Literal.number(1) if isinstance(call.this, exp.Star) else copied(call.this)
+    call = copied(call)
+    call.set("this", exp.Case(ifs=[exp.If(this=copied(node.expression.this), true=value)]))
     node.replace(call)
     return call
 
@@ -262,7 +263,7 @@ def _as_case(node: exp.Expression, rows: RowScope) -> exp.Expression:
 def _shown(name: str, value: exp.Expression | None) -> exp.Expression:
     """Return a column of * in the SELECT list: as it is, or with another value."""
     column = exp.Identifier(this=name, quoted=True)
-    return exp.Column(this=column) if value is None else exp.Alias(this=value.copy(), alias=column)
+    return exp.Column(this=column) if value is None else exp.Alias(this=copied(value), alias=column)
 
 
 def _one_row(condition: Derived) -> Derived:

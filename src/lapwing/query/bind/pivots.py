@@ -26,6 +26,7 @@ from lapwing.query.relations.relation import unit_of
 from lapwing.query.text.literals import literal
 from lapwing.query.text.parse import Parsed
 from lapwing.query.text.syntax_refusals import PIVOT
+from lapwing.query.text.trees import has, nodes_of
 
 MOST_COLUMNS: Final = 100
 """Columns that one PIVOT makes, or that one UNPIVOT reads, at most."""
@@ -51,7 +52,7 @@ def without_pivots(parsed: Parsed, within: Scope) -> Parsed:
     Raises:
         QueryRefused: If one is not understood.
     """
-    if parsed.select.find(exp.Pivot) is None:
+    if not has(parsed.select, exp.Pivot):
         return parsed
     select = parsed.select.copy()
     for node in reversed(list(select.find_all(exp.Table, exp.Subquery, bfs=False))):  # inner ones before outer ones
@@ -179,7 +180,7 @@ def _grouped(pivot: _Pivot, within: Scope) -> exp.Expression | None:
         columns = _columns_of(pivot.source, within)
         if columns is None:
             return None
-        read = [column.this for part in (pivot.column, *parts) for column in part.find_all(exp.Column)]
+        read = [column.this for part in (pivot.column, *parts) for column in nodes_of(part, exp.Column)]
         kept = [name for name in columns if not any(same_name(node, name) for node in read)]
         keys = [exp.column(name, quoted=True) for name in kept]
     items = [key.copy() for key in keys]

@@ -33,6 +33,7 @@ from lapwing.query.plan.composition import Composition
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.relations.public_rows import Combinations, JoinedRows, PublicRows, as_stored
 from lapwing.query.relations.relation import FilteredRows, ProtectedRows
+from lapwing.query.text.trees import nodes_of
 
 MOST_PUBLIC: Final = 20_000
 """Rows of a public table that stand in a plan at most: a calendar of fifty years has as many days."""
@@ -53,7 +54,7 @@ def named_in(select: exp.Select) -> Collection[str] | None:
     clauses = [select.args.get(name) for name in ("where", "group", "having", "qualify", "order", "windows")]
     nodes = [*select.expressions, *clauses, *(join.args.get("on") for join in joins)]
     flat = [node for one in nodes for node in (one if isinstance(one, list) else [one]) if node is not None]
-    columns = [column for node in flat for column in node.find_all(exp.Column)]
+    columns = [column for node in flat for column in nodes_of(node, exp.Column)]
     return {
         name.name.casefold()
         for name in [*columns, *(using for join in joins for using in join.args.get("using") or ())]

@@ -18,6 +18,7 @@ from lapwing.query.expressions.rows import attempted, is_column, same_name
 from lapwing.query.expressions.weight import require_small
 from lapwing.query.from_clause.conditions import bind_condition, conjunction
 from lapwing.query.from_clause.scope import PublicInput, Scope, rows_of
+from lapwing.query.text.trees import has, nodes_of
 
 
 def asked_of_rows(
@@ -41,8 +42,8 @@ def asked_of_rows(
 
 def _only(node: exp.Expression, sources: Sequence[PublicInput]) -> int | None:
     """Return the place of the one source whose columns a condition names; None if there are several, or none."""
-    places = {_place(column, sources) for column in node.find_all(exp.Column)}
-    return places.pop() if len(places) == 1 and node.find(exp.Query) is None else None
+    places = {_place(column, sources) for column in nodes_of(node, exp.Column)}
+    return places.pop() if len(places) == 1 and not has(node, exp.Query) else None
 
 
 def _place(column: exp.Expression, sources: Sequence[PublicInput]) -> int | None:

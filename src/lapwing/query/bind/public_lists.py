@@ -26,7 +26,7 @@ from lapwing.query.classify.kinds import Kinds, RelationKind, items_of, visible_
 from lapwing.query.classify.outer_keys import compared_with_outer
 from lapwing.query.expressions.rows import same_name
 from lapwing.query.from_clause.comma_joins import is_inner
-from lapwing.query.from_clause.common_tables import all_of, bare, with_named
+from lapwing.query.from_clause.common_tables import all_of, bare, queries_inside, tables_in, with_named
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.listed_values import MOST_KEYS, has_only
@@ -36,6 +36,7 @@ from lapwing.query.plan.plan import Plan
 from lapwing.query.text.literals import is_readable, literal, null_of
 from lapwing.query.text.parse import Parsed
 from lapwing.query.text.plain import of_query
+from lapwing.query.text.trees import copied, has, nodes_of
 
 MOST_VALUES: Final = 1_000
 """A condition has at most as many constants as this."""
@@ -88,30 +89,30 @@ def _may_have_some(select: exp.Select, within: Scope) -> bool:
         if _names(table) <= public:
             public.add(table.alias.casefold())
     views = any(view.name.casefold() in _names(select) for view in catalog.views)
-    others = [query for query in select.find_all(exp.Query) if query is not select]
-    computing = (query for query in others if query.find(*_COMPUTING) is not None)
+    others = queries_inside(select)
+    computing = (query for query in others if has(query, *_COMPUTING))
     return views or any(_names(query) and _names(query) <= public for query in computing)
 
 
 def _names(query: exp.Expr) -> set[str]:
-    return {str(table.name).casefold() for table in query.find_all(exp.Table)}
+    return {str(table.name).casefold() for table in tables_in(query)}
 
 
 class _PublicLists:
     def __init__(self, parsed: Parsed, whole: Callable[[Parsed], Plan], within: Scope, facts: PublicAnswers) -> None:
         self._parsed, self._whole, self._within, self._facts = parsed, whole, within, facts
-        self._select, self._kinds = parsed.select.copy(), Kinds(within)
+        self._select, self._kinds = copied(parsed.select), Kinds(within)
         self._computed, self._changed = 0, False
 
     def written(self) -> Parsed:
         """Return the query with the constants."""
-        for select in list(self._select.find_all(exp.Select)):
+        for select in nodes_of(self._select, exp.Select):
             if RelationKind.PROTECTED not in self._kinds.in_from(select, visible_in(select)):
                 continue
             for item in items_of(select):
                 self._in_from(item, select)
-            nodes = [node for node in select.find_all(exp.In, exp.Exists, exp.Subquery) if node.parent_select is select]
-            for node in nodes:
+            nodes = nodes_of(select, exp.In, exp.Exists, exp.Subquery)
+            for node in [node for node in nodes if node.parent_select is select]:
                 if isinstance(node, exp.Subquery):
                     self._as_number(node, select)
                 elif isinstance(node, exp.In | exp.Exists):
@@ -157,10 +158,10 @@ class _PublicLists:
         parts, called = conjuncts(where.this, self._within.nowhere), node.alias_or_name.casefold()
         found = next((part for part in parts if isinstance(part, exp.EQ) and _names_once(part, called)), None)
         if found is not None:
-            kept = [part.copy() for part in parts if part is not found]
+            kept = [copied(part) for part in parts if part is not found]
             select.set("where", exp.Where(this=exp.and_(*kept, copy=False)) if kept else None)
             join.set("kind", None)
-            join.set("on", found.copy())
+            join.set("on", copied(found))
 
     def _query_of(self, node: exp.Expression, select: exp.Select) -> tuple[Plan, Rows] | None:
         """Return what something in FROM shows, if it is computed of public rows."""
@@ -175,7 +176,7 @@ class _PublicLists:
             place = next((i for i, table in enumerate(visible) if same_name(node.this, str(table.alias))), None)
             if place is None and public_table(node.this, self._within) is not None:
                 return None
-            query = bare(visible[place].this) if place is not None else all_of(exp.Table(this=node.this.copy()))
+            query = bare(visible[place].this) if place is not None else all_of(exp.Table(this=copied(node.this)))
             visible = visible[:place] if place is not None else []
         else:
             return None
@@ -185,8 +186,8 @@ class _PublicLists:
         """Return what a query shows, if it computes something of only public rows."""
         if self._kinds.of(query, visible) is not RelationKind.PUBLIC:
             return None
-        whole = with_named(query.copy(), visible)
-        if whole.find(exp.Values, exp.Unnest) is None and public_rows(whole, self._within) is not None:
+        whole = with_named(copied(query), visible)
+        if not has(whole, exp.Values, exp.Unnest) and public_rows(whole, self._within) is not None:
             return None  # rows that binding knows
         select = whole if isinstance(whole, exp.Select) else all_of(exp.Subquery(this=whole, alias=_alias("public")))
         plan = self._whole(of_query(self._parsed, select, self._within.text))
@@ -210,7 +211,7 @@ class _PublicLists:
         if member is None or not isinstance(query, exp.Expression) or not has_only(member, "this", "query"):
             return
         inside, visible = bare(query), [*visible_in(select), *_own(select)]
-        if with_named(inside.copy(), visible).find(*_COMPUTING) is None:
+        if not has(with_named(copied(inside), visible), *_COMPUTING):
             return
         found = self._shown(inside, visible)
         if found is None or len(found[0].outputs) != 1:
@@ -223,8 +224,8 @@ class _PublicLists:
         if isinstance(node, exp.In):
             self._replace(node, written(node, known, has_null=None in values))
             return
-        there = exp.Not(this=exp.Is(this=member.this.copy(), expression=exp.Null()))
-        listed = exp.In(this=member.this.copy(), expressions=known)
+        there = exp.Not(this=exp.Is(this=copied(member.this), expression=exp.Null()))
+        listed = exp.In(this=copied(member.this), expressions=known)
         self._replace(node, exp.Paren(this=exp.And(this=there, expression=listed)) if known else exp.false())
 
     def _as_number(self, node: exp.Subquery, select: exp.Select) -> None:
@@ -232,9 +233,9 @@ class _PublicLists:
         query, visible = bare(node), [*visible_in(select), *_own(select)]
         if isinstance(node.parent, (*_WITH_ROWS, exp.Select)) or not isinstance(query, exp.Select):
             return
-        below = [other for other in query.find_all(exp.Query) if other is not query]
-        named = with_named(query.copy(), visible)
-        below += [table.this for table in named.find_all(exp.CTE) if isinstance(table.this, exp.Query)]
+        below = [other for other in nodes_of(query, exp.Query) if other is not query]
+        named = with_named(copied(query), visible)
+        below += [table.this for table in nodes_of(named, exp.CTE) if isinstance(table.this, exp.Query)]
         if not any(query.args.get(name) for name in ("group", "limit")) and not any(o.find(*_COMPUTING) for o in below):
             return  # an aggregate of rows (`public_numbers`), or rows (`public_constants`)
         found = self._shown(query, visible)
@@ -264,25 +265,25 @@ class _PublicLists:
         condition, inner, outer = compared[0]
         if group is not None and (not has_only(group, "expressions") or list(group.expressions) != [inner]):
             return None
-        other = query.copy()
-        kept = [part.copy() for part in parts if part is not condition]
-        other.set("expressions", [exp.alias_(inner.copy(), "member", quoted=True)])
+        other = copied(query)
+        kept = [copied(part) for part in parts if part is not condition]
+        other.set("expressions", [exp.alias_(copied(inner), "member", quoted=True)])
         other.set("where", exp.Where(this=exp.and_(*kept, copy=False)) if kept else None)
-        return exp.In(this=outer.copy(), query=exp.Subquery(this=other))
+        return exp.In(this=copied(outer), query=exp.Subquery(this=other))
 
     # ---- the tree ---------------------------------------------------------------------------------------------------
 
     def _replace(self, node: exp.Expression, other: exp.Expression) -> None:
-        starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+        starts = [part.meta["start"] for part in nodes_of(node) if "start" in part.meta]
         other.meta.update({"start": min(starts)} if starts else {})  # where refusals point
         node.replace(other)
         self._changed = True
 
     def _leave_out_unnamed(self) -> None:
         """Leave out common table expressions of public rows that nothing names any more."""
-        for clause in list(self._select.find_all(exp.With)):
+        for clause in nodes_of(self._select, exp.With):
             for table in reversed(list(clause.expressions)):
-                named = any(same_name(node.this, str(table.alias)) for node in self._select.find_all(exp.Table))
+                named = any(same_name(node.this, str(table.alias)) for node in nodes_of(self._select, exp.Table))
                 if not named and self._kinds.of(table.this, visible_in(table.this)) is RelationKind.PUBLIC:
                     clause.expressions.remove(table)
             if not clause.expressions:

@@ -18,6 +18,7 @@ from lapwing.query.expressions.types import NULL
 from lapwing.query.from_clause.common_tables import checked_name
 from lapwing.query.from_clause.select_list import replaced, starred
 from lapwing.query.plan.plan import Plan
+from lapwing.query.text.trees import nodes_of
 
 MOST_SOURCES: Final = 32
 Place = tuple[int, str]
@@ -158,7 +159,7 @@ class SourceNames:
             named = [_aliased(item, name) for item, name in _names_of(node.expressions)]
             node.set("expressions", named)
             aliases = [item.alias for item in named if type(item) is exp.Alias]
-        for column in list(node.find_all(exp.Column)):
+        for column in nodes_of(node, exp.Column):
             ordered = isinstance(column.parent, exp.Ordered) and column.args.get("table") is None
             if ordered and any(same_name(column.this, alias) for alias in aliases):
                 continue
@@ -171,7 +172,7 @@ class SourceNames:
         nothing = Literal(value=None, type=NULL)
         shown = [(own or "", dict.fromkeys(self._nameable(i), nothing)) for i, own in enumerate(self._names)]
         sources = tuple(TableReference(name=own, columns=columns) for own, columns in shown if columns)
-        for column in node.find_all(exp.Column):
+        for column in nodes_of(node, exp.Column):
             known = not is_column(column) or any(same_name(column.this, alias) for alias in aliases)
             if not known and self.place(column) is None:
                 RowScope(text=self._rows.text, sources=sources).column(column)

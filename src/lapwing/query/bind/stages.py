@@ -32,6 +32,7 @@ from lapwing.query.normalise.normalise import normalised
 from lapwing.query.plan.composition import plans_asked
 from lapwing.query.plan.plan import Plan
 from lapwing.query.text.parse import Parsed
+from lapwing.query.text.trees import nodes_of
 
 OverRows = Callable[[Parsed], Plan]
 MOST_READINGS: Final = 32
@@ -148,4 +149,4 @@ class _Stages:
 
 def _places(parsed: Parsed) -> list[object]:
     """Return where in the text the parts of a SELECT stand: what looks alike may say something else of its privacy."""
-    return [node.meta.get("start") for node in parsed.select.walk()]
+    return [node.meta.get("start") for node in nodes_of(parsed.select)]

@@ -29,6 +29,7 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.attempts import FORMS, MEETINGS, NAMES, VALUES
 from lapwing.query.expressions.rows import RowScope, attempted, same_name
+from lapwing.query.from_clause.common_tables import tables_in
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated, settles_unit
 from lapwing.query.from_clause.scope import Input, Scope, protected_table, rows_of
@@ -194,7 +195,7 @@ def needed_by(select: exp.Expression, visible: Tables) -> list[exp.Expression]:
     needed: list[exp.Expression] = []
     for table in reversed(visible):
         parts: list[exp.Expression] = [*(items_of(select) if isinstance(select, exp.Select) else [select]), *needed]
-        named = [node for part in parts for node in part.find_all(exp.Table)]
+        named = [node for part in parts for node in tables_in(part)]
         if any(isinstance(node.this, exp.Identifier) and same_name(node.this, str(table.alias)) for node in named):
             needed.insert(0, table)
     return needed

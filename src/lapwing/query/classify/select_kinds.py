@@ -10,6 +10,7 @@ from lapwing.query.classify.inner_select import inside
 from lapwing.query.classify.kinds import Kinds, RelationKind, stands_in_from
 from lapwing.query.classify.released_joins import released_joins
 from lapwing.query.classify.scalar_subqueries import around_answer, scalars_in
+from lapwing.query.from_clause.common_tables import queries_inside
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.scope import Scope
 
@@ -31,7 +32,7 @@ class SelectKind(Enum):
 
 def kind_of(select: exp.Select, kinds: Kinds, within: Scope) -> SelectKind:
     """Return what a SELECT is."""
-    queries = [query for query in select.find_all(exp.Query) if query is not select]
+    queries = queries_inside(select)
     in_from = kinds.in_from(select)
     public = {RelationKind.PUBLIC, RelationKind.CONSTANTS}.issuperset(in_from) and (
         bool(in_from) or _is_of_nothing(select)

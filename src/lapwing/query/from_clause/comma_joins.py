@@ -34,6 +34,7 @@ from lapwing.query.from_clause.range_joins import ranges
 from lapwing.query.from_clause.scope import Binder, Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.shared_joins import bind_shared_join, meet
 from lapwing.query.from_clause.unit_joins import compares_units, connects, not_of_one_unit
+from lapwing.query.text.trees import has
 
 Joined = tuple[exp.Join, Input | PublicInput]
 ConditionBinder = Callable[[exp.Expression, Input], Input]
@@ -134,7 +135,7 @@ def _asked_of_clusters(
     """Ask each condition with a subquery of the first cluster that has the columns for it."""
     rest = []
     for part in conditions:
-        inner = part.find(exp.Select) is not None
+        inner = has(part, exp.Select)
         for place, (join, cluster) in enumerate(clusters if inner else []):
             found = attempted(NAMES | MEETINGS, asked, part, cluster)
             if not isinstance(found, QueryRefused):

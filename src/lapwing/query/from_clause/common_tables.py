@@ -6,6 +6,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from lapwing.query.expressions.rows import RowScope, same_name
+from lapwing.query.text.trees import copied, nodes_of
 
 Query = TypeVar("Query", bound=exp.Expression)
 
@@ -31,7 +32,7 @@ def with_common_tables(select: Query, before: Sequence[exp.Expression]) -> Query
     """Return a query that may name common table expressions which stand before it."""
     if not before:
         return select
-    select = select.copy()
+    select = copied(select)
     select.set("with_", exp.With(expressions=[*before, *common_tables(select)]))
     return select
 
@@ -52,19 +53,29 @@ def named_before(item: exp.Table, select: exp.Select) -> tuple[exp.Expression | 
     return None, []
 
 
+def tables_in(query: exp.Expr) -> list[exp.Table]:
+    """Return the tables that are named anywhere in a query."""
+    return nodes_of(query, exp.Table)
+
+
+def queries_inside(select: exp.Select) -> list[exp.Query]:
+    """Return the queries that stand anywhere in a SELECT."""
+    return [query for query in nodes_of(select, exp.Query) if query is not select]
+
+
 def with_named(query: Query, before: Sequence[exp.Expression]) -> Query:
     """Return a query with those of the common table expressions before it that it names, or that these name."""
     kept: list[exp.Expression] = []
     for node in reversed(before):
         parts: list[exp.Expression] = [query, *kept]
-        tables = (table for part in parts for table in part.find_all(exp.Table))
+        tables = (table for part in parts for table in tables_in(part))
         if any(isinstance(table.this, exp.Identifier) and same_name(table.this, str(node.alias)) for table in tables):
             kept.insert(0, node)
     return with_common_tables(query, kept)
 
 
 def all_of(item: exp.Expression, *, distinct: bool = False) -> exp.Select:
-    """Return SELECT * FROM an item, or SELECT DISTINCT *; made here, as sqlglot's builder would parse the star."""
+    """Return SELECT * FROM an item, or SELECT DISTINCT *. The builder of sqlglot would parse the star."""
     select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=item))
     if distinct:
         select.set("distinct", exp.Distinct())

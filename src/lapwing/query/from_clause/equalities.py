@@ -14,6 +14,7 @@ from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope, attempted
 from lapwing.query.from_clause.conditions import bind_condition, conjunction, filtered
 from lapwing.query.from_clause.scope import Input
+from lapwing.query.text.trees import has
 
 Pairs = list[tuple[Expression, Expression]]
 """Expressions over one side, each with one over the other that it equals."""
@@ -64,7 +65,7 @@ def _both_missing(node: exp.Expression, rows: RowScope) -> tuple[exp.Expression,
 
 def binds(node: exp.Expression, rows: RowScope) -> bool:
     """Tell whether a node names nothing but columns of these rows."""
-    unbound = FORMS if node.find(exp.Query) is not None else frozenset()  # subqueries are bound elsewhere
+    unbound = FORMS if has(node, exp.Query) else frozenset()  # subqueries are bound elsewhere
     return not isinstance(attempted(NOT_THEIRS | unbound, bind_expression, node, rows), QueryRefused)
 
 

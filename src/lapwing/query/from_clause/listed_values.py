@@ -11,6 +11,7 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.query.from_clause.comma_joins import is_listed
+from lapwing.query.text.trees import nodes_of
 
 MOST_LISTED: Final = 50
 """How many rows a list has at most, if there is a copy of the table for each."""
@@ -38,7 +39,7 @@ def with_listed_values(select: exp.Expression) -> exp.Expression | None:
     select.set("from_", exp.From(this=exp.Subquery(this=_united(copies), alias=name)))
     select.set("joins", [join for i, join in enumerate(joins) if i != place])
     known = {name.casefold() for name in names}
-    for column in list(select.find_all(exp.Column)):
+    for column in nodes_of(select, exp.Column):
         if column.name.casefold() in known and column.table.casefold() == called.casefold():
             column.set("table", None)
     return select

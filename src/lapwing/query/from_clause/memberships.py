@@ -24,6 +24,7 @@ from lapwing.query.from_clause.scope import Binder, Input, PublicInput, RowsBind
 from lapwing.query.from_clause.unit_joins import bind_unit_join, check_units, is_linked, marked, paired, unlinked
 from lapwing.query.relations.relation import tables_of
 from lapwing.query.relations.size import require_bounded_size
+from lapwing.query.text.trees import nodes_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +233,7 @@ def _select_of(node: exp.Expression, rows: RowScope) -> exp.Expression:
 
 def _names_only(node: exp.Expression, rows: RowScope) -> bool:
     """Tell whether a condition is about these rows alone: names inside a subquery mean what is there, if they can."""
-    for column in node.find_all(exp.Column):
+    for column in nodes_of(node, exp.Column):
         unit = attempted(NOT_THEIRS, rows.is_unit, column)
         value = None if unit is True else attempted(NOT_THEIRS, rows.column, column)
         if isinstance(value, QueryRefused) and column.parent_select is node.parent_select:
@@ -243,7 +244,7 @@ def _names_only(node: exp.Expression, rows: RowScope) -> bool:
 def _qualified(node: exp.Expression, rows: RowScope) -> exp.Expression:
     """Return a condition whose bare names say that they mean these rows, where they may: SQL looks there first."""
     node = node.copy()
-    for column in node.find_all(exp.Column):
+    for column in nodes_of(node, exp.Column):
         if not is_column(column) or column.args.get("table") is not None:
             continue
         owners = [

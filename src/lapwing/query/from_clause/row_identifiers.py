@@ -22,6 +22,7 @@ from sqlglot import exp
 from lapwing.query.expressions.rows import RowScope, is_column
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.listed_values import has_only
+from lapwing.query.text.trees import nodes_of
 
 _PICKING: Final = (exp.FirstValue, exp.LastValue, exp.Min, exp.Max)
 _APART: Final = "only_tells_rows_apart"
@@ -56,11 +57,11 @@ def with_units_as_they_are(select: exp.Select, rows: RowScope) -> exp.Select:
 
 def mark_identifiers(statement: exp.Select) -> None:
     """Mark the random identifiers that only tell rows apart, while every mention of them is in sight."""
-    items = [item for item in statement.find_all(exp.Alias) if isinstance(item.this, exp.Uuid)]
-    if not items or any(_reads_what_it_does_not_name(node, statement) for node in statement.walk()):
+    items = [item for item in nodes_of(statement, exp.Alias) if isinstance(item.this, exp.Uuid)]
+    if not items or any(_reads_what_it_does_not_name(node, statement) for node in nodes_of(statement)):
         return
     for item in items:
-        named = [node for node in statement.find_all(exp.Identifier) if node.name.casefold() == item.alias.casefold()]
+        named = [node for node in nodes_of(statement, exp.Identifier) if node.name.casefold() == item.alias.casefold()]
         if all(_only_tells_apart(name, statement) for name in named):
             item.this.meta[_APART] = True
 

@@ -11,6 +11,7 @@ from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope, is_column, is_star, same_name
 from lapwing.query.expressions.weight import require_few
 from lapwing.query.relations.size import MOST_COLUMNS
+from lapwing.query.text.trees import nodes_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +185,7 @@ def _aliased(node: exp.Expression, items: Sequence[exp.Expression], rows: RowSco
 def with_aliases(clause: exp.Expression | None, select: exp.Select, rows: RowScope) -> RowScope:
     """Return rows in which a clause after GROUP BY or a window may name the columns of the SELECT list."""
     prepared = dict(rows.prepared)
-    for node in clause.find_all(exp.Column) if clause is not None else ():
+    for node in nodes_of(clause, exp.Column) if clause is not None else ():
         aliased = _aliased(node, select.expressions, rows)
         if aliased is not None:
             prepared[id(node)] = bind_both(aliased, rows)

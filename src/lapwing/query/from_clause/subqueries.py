@@ -51,6 +51,7 @@ from lapwing.query.relations.set_operations import DistinctRows
 from lapwing.query.relations.size import MOST_NESTED, MOST_VIEWS, require_bounded_size
 from lapwing.query.text.parse import parse
 from lapwing.query.text.plain import plain
+from lapwing.query.text.trees import nodes_of
 
 CORRECT_VIEW: Final = "correct the view in the catalog"
 
@@ -338,7 +339,7 @@ def _once(
     Args:
         place: Which part of the node. Its identity tells it from others, because the node is held.
     """
-    tables = {table.name.casefold() for table in node.find_all(exp.Table)} if scope.named else set[str]()
+    tables = {table.name.casefold() for table in nodes_of(node, exp.Table)} if scope.named else set[str]()
     named = {known: input_ for known, input_ in scope.named.items() if known.casefold() in tables}
     known = scope.known.get(place)
     if known is None or not known.is_of(node, named):

@@ -26,6 +26,7 @@ from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.from_clause.scope import Scope
+from lapwing.query.text.trees import copied
 
 _AGGREGATES: Final = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median)
 _CLAUSES: Final = ("expressions", "from_", "joins", "where")
@@ -39,7 +40,7 @@ def with_joined_results(select: exp.Select, within: Scope) -> exp.Select | None:
     """
     if is_aggregated(select) or set(Kinds(within).in_from(select)) != {RelationKind.PUBLIC}:
         return None
-    new, joined = select.copy(), list[_Result]()
+    new, joined = copied(select), list[_Result]()
     for node in list(_subqueries(new)):
         found = _Result.of(node, new, within)
         if found is None:
@@ -70,7 +71,7 @@ def _shows_its_own(select: exp.Select) -> bool:
     for node in [node for node in select.expressions if is_star(node) and isinstance(node, exp.Star)]:
         if len(items) > 1 or not has_only(node) or not items[0].alias_or_name:
             return False
-        node.replace(exp.Column(this=node.copy(), table=_quoted(items[0].alias_or_name)))
+        node.replace(exp.Column(this=copied(node), table=_quoted(items[0].alias_or_name)))
     return True
 
 
@@ -105,11 +106,11 @@ class _Result:
         if len(compared) != 1:
             return None
         (condition, (inner, outer)) = compared[0]
-        kept = [other.copy() for other in conditions if other is not condition]
-        grouped = query.copy()
-        grouped.set("expressions", [exp.alias_(inner.copy(), _KEY), exp.alias_(item.copy(), _VALUE)])
+        kept = [copied(other) for other in conditions if other is not condition]
+        grouped = copied(query)
+        grouped.set("expressions", [exp.alias_(copied(inner), _KEY), exp.alias_(copied(item), _VALUE)])
         grouped.set("where", exp.Where(this=exp.and_(*kept, copy=False)) if kept else None)
-        grouped.set("group", exp.Group(expressions=[inner.copy()]))
+        grouped.set("group", exp.Group(expressions=[copied(inner)]))
         narrower = restricted(grouped, inner, outer, select, within)
         return None if narrower is None else cls(query=narrower, outer=outer, counts=isinstance(item, exp.Count))
 
@@ -121,7 +122,7 @@ class _Result:
     def join(self, place: int) -> exp.Join:
         """Return the join that gives the value."""
         name = _quoted(f"subquery {place}")
-        on = exp.EQ(this=exp.column(_KEY, table=name.copy()), expression=self.outer.copy())
+        on = exp.EQ(this=exp.column(_KEY, table=copied(name)), expression=copied(self.outer))
         item = exp.Subquery(this=self.query, alias=exp.TableAlias(this=name))
         return exp.Join(this=item, side="LEFT", on=on)
 

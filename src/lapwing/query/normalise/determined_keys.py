@@ -27,6 +27,7 @@ from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.from_clause.scope import PublicInput, Scope, protected_table, public_table
 from lapwing.query.from_clause.subqueries import unnamed
 from lapwing.query.relations.public_rows import Combinations, JoinedRows
+from lapwing.query.text.trees import copied, has, nodes_of
 
 Name = tuple[str, str]
 """A column: what its table is called in FROM, and its own name, in lower case."""
@@ -36,17 +37,17 @@ _ONE = Literal(value=Fraction(1), type=fixed(Fraction(1), 1, 1))
 
 def with_determined_keys(select: exp.Select, within: Scope) -> exp.Select | None:
     """Return a SELECT that is also grouped by what its keys determine and it shows; None if there is nothing."""
-    if select.find(exp.Group) is None:
+    if not has(select, exp.Group):
         return None
-    new, changed = select.copy(), False
-    for one in new.find_all(exp.Select):
+    new, changed = copied(select), False
+    for one in nodes_of(new, exp.Select):
         group = one.args.get("group")
         if group is None or not has_only(group, "expressions") or not all(map(is_column, group.expressions)):
             continue
         grouped = _Grouped(one, within)
         ends = list(grouped.ends_of_texts())
         for end in ends:
-            column = end.this.copy()
+            column = copied(end.this)
             named = end.parent is one and end.arg_key == "expressions"
             end.replace(exp.alias_(column, f"{end.key}_{column.name}", quoted=True) if named else column)
         more = grouped.determined()
@@ -114,7 +115,7 @@ class _Grouped:
             own = {column for table, column in known if table == item.name}
             never = columns if self._drops_null else ()
             if columns and own and item.table is not None and are_unique(item.table, own, {*own, *never}, self._within):
-                more += [node.copy() for node in columns.values()]
+                more += [copied(node) for node in columns.values()]
         return more
 
     # ---- names ------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from lapwing.query.classify.kinds import Kinds, RelationKind, Tables, visible_in
 from lapwing.query.from_clause.listed_values import has_only
+from lapwing.query.text.trees import has
 
 MOST_SIDES: Final = 4
 _SIDE: Final = "in side"
@@ -111,7 +112,7 @@ def _of_sides(
     parts: dict[object, list[int]] = {}
     for number, side in enumerate(sides):
         parts.setdefault(_read(side, values[number] or ()) or number, []).append(number)
-    united = formula.find(exp.And) is None  # then every row is in one of the sides that count
+    united = not has(formula, exp.And)  # then every row is in one of the sides that count
     rows: exp.Select | exp.SetOperation | None = None
     for together in parts.values():
         part = _part(sides, together)

@@ -19,6 +19,7 @@ from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.scope import Scope, public_table
 from lapwing.query.normalise.public_constants import public_values
 from lapwing.query.normalise.public_rows_with_matches import existence_test, only_table
+from lapwing.query.text.trees import has, nodes_of
 
 _TURNED: Final[dict[type[exp.Expr], type[exp.Expression]]] = {
     exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE,
@@ -30,10 +31,10 @@ _OPPOSITE: Final[dict[type[exp.Expr], type[exp.Expression]]] = {
 
 def with_compared_extremes(select: exp.Select, within: Scope) -> exp.Select | None:
     """Return a SELECT with comparisons in the place of such EXISTS; None if it has none."""
-    if not within.catalog.public_tables or select.find(exp.Exists) is None:
+    if not within.catalog.public_tables or not has(select, exp.Exists):
         return None
     new, changed = select.copy(), False
-    for where in list(new.find_all(exp.Where)):
+    for where in nodes_of(new, exp.Where):
         for part in conjuncts(where.this, within.nowhere):
             other = _compared(part, within)
             if other is not None:
@@ -50,10 +51,10 @@ def _compared(test: exp.Expression, within: Scope) -> exp.Expression | None:
     inner, tested, kept = found
     item, where = only_table(inner, [str(table.alias) for table in visible_in(inner)]), inner.args.get("where")
     public = None if item is None else public_table(item.this, within)
-    if tested is not None or item is None or public is None or where is None or where.find(exp.Query) is not None:
+    if tested is not None or item is None or public is None or where is None or has(where, exp.Query):
         return None
     name, parts = item.alias_or_name, conjuncts(where.this, within.nowhere)
-    outside = [part for part in parts if not all(_is_own(c, name, public) for c in part.find_all(exp.Column))]
+    outside = [part for part in parts if not all(_is_own(c, name, public) for c in nodes_of(part, exp.Column))]
     if len(outside) != 1 or type(outside[0]) not in _TURNED:
         return None
     comparison = outside[0]
@@ -62,7 +63,7 @@ def _compared(test: exp.Expression, within: Scope) -> exp.Expression | None:
         value, own, kind = own, value, _TURNED[kind]
     if not (is_column(own) and _is_own(own, name, public)):
         return None
-    if any(_is_own(column, name, public) for column in value.find_all(exp.Column)):
+    if any(_is_own(column, name, public) for column in nodes_of(value, exp.Column)):
         return None
     extreme = exp.Min(this=own.copy()) if kind in (exp.GT, exp.GTE) else exp.Max(this=own.copy())
     query = exp.Select(expressions=[extreme], from_=exp.From(this=item.copy()))

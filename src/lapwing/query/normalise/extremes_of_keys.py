@@ -13,6 +13,7 @@ from lapwing.query.expressions.rows import is_column
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.from_clause.scope import Scope
 from lapwing.query.from_clause.select_list import placed
+from lapwing.query.text.trees import nodes_of
 
 
 def with_extremes_of_rows(select: exp.Select, within: Scope) -> exp.Select | None:
@@ -26,13 +27,13 @@ def with_extremes_of_rows(select: exp.Select, within: Scope) -> exp.Select | Non
     if item.alias and not has_only(item.args["alias"], "this"):  # names of its own for columns
         return None
     inner = item.this
-    columns = [column for column in select.find_all(exp.Column) if column.parent_select is select]
+    columns = [column for column in nodes_of(select, exp.Column) if column.parent_select is select]
     if not has_only(select, "expressions", "from_", "with_") or not columns or not isinstance(inner, exp.Select):
         return None
     if not all(isinstance(column.parent, exp.Min | exp.Max) and has_only(column.parent, "this") for column in columns):
         return None
-    inside = {id(node) for node in inner.walk()}
-    others = [node for node in select.find_all(exp.AggFunc, exp.Window, exp.Filter) if id(node) not in inside]
+    inside = {id(node) for node in nodes_of(inner)}
+    others = [node for node in nodes_of(select, exp.AggFunc, exp.Window, exp.Filter) if id(node) not in inside]
     if not all(isinstance(node, exp.Min | exp.Max) for node in others):
         return None
     values = _keys(inner)
@@ -46,7 +47,7 @@ def with_extremes_of_rows(select: exp.Select, within: Scope) -> exp.Select | Non
 def _of_rows(select: exp.Select, values: dict[str, exp.Expression]) -> exp.Select:
     new = select.copy()
     inner = new.args["from_"].this.this
-    for column in [column for column in new.find_all(exp.Column) if column.parent_select is new]:
+    for column in [column for column in nodes_of(new, exp.Column) if column.parent_select is new]:
         column.replace(values[column.name.casefold()].copy())
     for part in ("joins", "where", "from_"):
         new.set(part, inner.args.get(part))

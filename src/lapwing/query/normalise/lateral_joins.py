@@ -16,6 +16,7 @@ from lapwing.query.expressions.rows import is_star
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.normalise.without_rows import NULL, ZERO
+from lapwing.query.text.trees import nodes_of
 
 _KEY: Final = "lateral key {}"
 _PLAIN: Final = ("expressions", "from_", "joins", "where", "order", "limit")
@@ -98,7 +99,7 @@ def _keys(
             keys.append(sides)
     others = [*inner.expressions, *rest, *(join.args.get("on") for join in inner.args.get("joins") or [])]
     order = inner.args.get("order")
-    columns = (c for node in (*others, order) if node is not None for c in node.find_all(exp.Column))
+    columns = (c for node in (*others, order) if node is not None for c in nodes_of(node, exp.Column))
     return (keys, rest) if keys and not any(c.table.casefold() in outside for c in columns) else None
 
 
@@ -165,7 +166,7 @@ def _with_zeros(select: exp.Expression, name: str, counts: set[str], lateral: ex
     could be a column of the subquery.
     """
     aliases = {item.alias.casefold() for item in select.expressions if type(item) is exp.Alias}
-    for column in list(select.find_all(exp.Column)):
+    for column in nodes_of(select, exp.Column):
         if column.name.casefold() not in counts or column.table.casefold() not in ("", name.casefold()):
             continue
         if column.find_ancestor(exp.Lateral) is lateral:

@@ -25,6 +25,7 @@ from lapwing.query.from_clause.comma_joins import is_inner, is_listed
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.listed_values import MOST_KEYS, MOST_LISTED, Row, has_only, list_of
 from lapwing.query.from_clause.scope import Scope, protected_table, public_table
+from lapwing.query.text.trees import nodes_of
 
 _NUMBERS: Final = ("integer", "decimal", "float")
 Tables = Mapping[str, Table | PublicTable]
@@ -86,7 +87,7 @@ def _require_clear_names(select: exp.Select, join: exp.Expression, within: Scope
             unclear = both if clause in ("expressions", "where", "joins") else both - renamed
             found = select.args.get(clause) or []
             for node in (
-                node for part in (found if isinstance(found, list) else [found]) for node in part.find_all(exp.Column)
+                node for part in (found if isinstance(found, list) else [found]) for node in nodes_of(part, exp.Column)
             ):
                 if not node.table and node.name.casefold() in unclear and node.parent_select is select:
                     reason = f"'{node.name}' is a column of '{called}' and of '{join.this.alias}'"
@@ -113,7 +114,7 @@ def _with_names_of_its_own(select: exp.Select, item: exp.Expression, within: Sco
     taken = {column.name.casefold() for table in tables.values() for column in table.columns}
     for name in [column for column in alias.args.get("columns") or [] if column.name.casefold() in taken]:
         known, renamed = name.name.casefold(), exp.to_identifier(f"{name.name} of {alias.name}", quoted=True)
-        for node in list(select.find_all(exp.Column)):
+        for node in nodes_of(select, exp.Column):
             if (node.table.casefold(), node.name.casefold()) == (alias.name.casefold(), known):
                 other = exp.Column(this=renamed.copy(), table=node.args["table"].copy())
                 shown = node.parent is select and node.arg_key == "expressions"
@@ -196,7 +197,7 @@ class _Lookup:
         aliases = {item.alias.casefold() for item in select.expressions if isinstance(item, exp.Alias)}
         both = aliases.intersection(name.casefold() for name in self.names)
         clauses = [select.args.get(name) for name in ("group", "having", "qualify", "order")] if both else []
-        named = [column for clause in clauses if clause is not None for column in clause.find_all(exp.Column)]
+        named = [column for clause in clauses if clause is not None for column in nodes_of(clause, exp.Column)]
         return not any(map(is_star, select.expressions)) and not any(
             not column.table and column.name.casefold() in both for column in named
         )
@@ -209,7 +210,7 @@ class _Lookup:
         if not self.outer:
             for part in (kept, *self.rest):
                 select.where(part, copy=False)
-        for node in list(select.find_all(exp.Column)):
+        for node in nodes_of(select, exp.Column):
             owned = node.table.casefold() in (self.called.casefold(), "") and node.name.casefold() in known
             if not owned or (node.parent_select is not select and (not node.table or _is_hidden(node, select))):
                 continue
@@ -263,7 +264,7 @@ def _with_tables(on: exp.Expression, select: exp.Select, join: exp.Expression, w
     columns = {name: [column.name for column in table.columns] for name, table in tables.items()}
     columns[listed[0]] = list(listed[1])
     clear = on.copy()
-    for node in clear.find_all(exp.Column):
+    for node in nodes_of(clear, exp.Column):
         owners = [name for name, named in columns.items() if any(same_name(node.this, one) for one in named)]
         if not node.table and node.find_ancestor(exp.Query) is None and len(owners) == 1:
             node.set("table", exp.to_identifier(owners[0], quoted=True))

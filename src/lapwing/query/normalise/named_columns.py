@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from lapwing.query.expressions.rows import is_column, is_star, same_name
 from lapwing.query.from_clause.listed_values import has_only
+from lapwing.query.text.trees import nodes_of
 
 _CLAUSES = ("where", "group", "having", "qualify", "windows", "order", "distinct")
 
@@ -57,7 +58,7 @@ def _named_in(select: exp.Select) -> Iterator[exp.Column]:
     for part in (*select.expressions, *(select.args.get(clause) for clause in _CLAUSES)):
         for node in part if isinstance(part, list) else [part]:
             if isinstance(node, exp.Expression) and not _is_plain(node):
-                yield from node.find_all(exp.Column)
+                yield from nodes_of(node, exp.Column)
 
 
 def _is_plain(item: exp.Expression) -> bool:

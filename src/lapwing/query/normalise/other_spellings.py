@@ -31,6 +31,7 @@ from lapwing.query.normalise.most_common import with_most_common
 from lapwing.query.normalise.named_columns import with_named_columns
 from lapwing.query.normalise.report_fields import field_of_report, with_intervals, with_parts_of_list
 from lapwing.query.normalise.server_spellings import of_server, with_named_items
+from lapwing.query.text.trees import copied, nodes_of
 
 Spelling = Callable[[exp.Expression], exp.Expression | None]
 """Returns a node in other words, or None."""
@@ -45,7 +46,7 @@ def rewritten(select: exp.Select, kept: Collection[int], within: Scope) -> exp.S
     Args:
         kept: Where aggregates start that say something of their own privacy; only those keep it that stay one.
     """
-    if not any(map(_may_be_respelled, select.walk())):
+    if not any(map(_may_be_respelled, nodes_of(select))):
         return None
     # The name of the data set may stand before that of a table as a schema does.
     schemas = partial(without_schema, schemas=(*_SCHEMAS, within.catalog.name.lower()))
@@ -61,7 +62,7 @@ def rewritten(select: exp.Select, kept: Collection[int], within: Scope) -> exp.S
         exp.Column: schemas,
         exp.Select: lambda select: next(filter(None, (other(select) for other in selects)), None),
     }
-    new, changed = select.copy(), False
+    new, changed = copied(select), False
     for node in list(new.find_all(*spellings, bfs=False)):
         spelling = spellings.get(type(node))
         if spelling is None or (node.meta.get("start", -1) in kept and type(node) not in _AGGREGATES):
@@ -107,7 +108,7 @@ _NAMES: Final[Mapping[str, Callable[[exp.Expression], exp.Expression]]] = {
 def _named(node: exp.Expression) -> exp.Expression | None:
     if str(node.this).upper() == "ABOVE_THRESHOLD" and node.expressions and has_only(node, "this", "expressions"):
         numbered = enumerate(node.expressions, 1)
-        return exp.Case(ifs=[exp.If(this=c.copy(), true=exp.Literal.number(place)) for place, c in numbered])
+        return exp.Case(ifs=[exp.If(this=copied(c), true=exp.Literal.number(place)) for place, c in numbered])
     rule = _NAMES.get(str(node.this).upper())
     if rule is None and (other := of_server(node)) is not None:
         return other
@@ -131,14 +132,14 @@ def _length_of_list(node: exp.Expression) -> exp.Expression | None:
     unknown = exp.Is(this=made.this.expressions[0].copy(), expression=exp.Null())
     zero, one = (exp.Literal.number(number) for number in (0, 1))
     null = exp.Max(this=exp.Case(ifs=[exp.If(this=unknown, true=one)], default=zero))
-    return exp.Paren(this=exp.Add(this=exp.Count(this=made.this.copy()), expression=null))
+    return exp.Paren(this=exp.Add(this=exp.Count(this=copied(made.this)), expression=null))
 
 
 def _approximate_count(node: exp.Expression) -> exp.Expression | None:
     """Write COUNT(DISTINCT x) for APPROX_COUNT_DISTINCT(x): noise is larger than what it approximates by."""
     if not isinstance(node.this, exp.Expr) or not has_only(node, "this"):
         return None
-    return exp.Count(this=exp.Distinct(expressions=[node.this.copy()]))
+    return exp.Count(this=exp.Distinct(expressions=[copied(node.this)]))
 
 
 def _average(node: exp.Expression) -> exp.Expression | None:
@@ -148,7 +149,7 @@ def _average(node: exp.Expression) -> exp.Expression | None:
         return None
     if not has_only(distinct, "expressions"):
         return None
-    return exp.Div(this=exp.Sum(this=distinct.copy()), expression=exp.Count(this=distinct.copy()))
+    return exp.Div(this=exp.Sum(this=copied(distinct)), expression=exp.Count(this=copied(distinct)))
 
 
 def _quantile(node: exp.Expression) -> exp.Expression | None:
@@ -168,7 +169,7 @@ def _quantile(node: exp.Expression) -> exp.Expression | None:
     if not 0 <= chosen <= whole <= 1000 or not whole:
         return None
     share = f"{chosen * 10**18 // whole / Decimal(10**18):f}"
-    other = exp.Quantile(this=call.this.copy(), quantile=exp.Literal.number(share))
+    other = exp.Quantile(this=copied(call.this), quantile=exp.Literal.number(share))
     other.meta.update(call.meta)
     return other
 
@@ -186,14 +187,14 @@ def _count(node: exp.Expression) -> exp.Expression | None:
     texts = [_text(part) for part in distinct.expressions]
     joined = texts.pop()
     for text in reversed(texts):
-        length = _text(exp.Length(this=text.copy()))
+        length = _text(exp.Length(this=copied(text)))
         for part in (text, exp.Literal.string(":"), length):
             joined = exp.DPipe(this=part, expression=joined)
     return exp.Count(this=exp.Distinct(expressions=[joined], on=distinct.args.get("on")))
 
 
 def _text(node: exp.Expression) -> exp.Expression:
-    return exp.Cast(this=node.copy(), to=exp.DataType(this=exp.DType.TEXT))
+    return exp.Cast(this=copied(node), to=exp.DataType(this=exp.DType.TEXT))
 
 
 def _regression(rule: Callable[[exp.Expression, exp.Expression, "_Pairs"], exp.Expression]) -> Spelling:
@@ -215,18 +216,18 @@ class _Pairs:
 
     def of(self, aggregate: exp.Expression) -> exp.Expression:
         """Return an aggregate over these rows."""
-        known = [exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null())) for value in (self._y, self._x)]
+        known = [exp.Not(this=exp.Is(this=copied(value), expression=exp.Null())) for value in (self._y, self._x)]
         return exp.Filter(this=aggregate, expression=exp.Where(this=exp.And(this=known[0], expression=known[1])))
 
     @property
     def slope(self) -> exp.Expression:
         """The slope of y by x; NULL where x does not vary."""
-        together = exp.CovarPop(this=self._y.copy(), expression=self._x.copy())
-        return exp.Div(this=self.of(together), expression=self.of(exp.VariancePop(this=self._x.copy())))
+        together = exp.CovarPop(this=copied(self._y), expression=copied(self._x))
+        return exp.Div(this=self.of(together), expression=self.of(exp.VariancePop(this=copied(self._x))))
 
     def mean(self, value: exp.Expression) -> exp.Expression:
         """Return the mean of one of them."""
-        return self.of(exp.Avg(this=value.copy()))
+        return self.of(exp.Avg(this=copied(value)))
 
     @property
     def intercept(self) -> exp.Expression:
@@ -236,8 +237,8 @@ class _Pairs:
 
 
 def _squared_correlation(y: exp.Expression, x: exp.Expression) -> exp.Expression:
-    correlation = exp.Corr(this=y.copy(), expression=x.copy())
-    return exp.Mul(this=correlation, expression=correlation.copy())
+    correlation = exp.Corr(this=copied(y), expression=copied(x))
+    return exp.Mul(this=correlation, expression=copied(correlation))
 
 
 _NATIONAL: Final = (exp.DType.NVARCHAR, exp.DType.NCHAR)
@@ -259,7 +260,7 @@ def _equal(left: exp.Expression, right: exp.Expression) -> exp.Expression | None
     if not left.expressions or not (has_only(left, "expressions") and has_only(right, "expressions")):
         return None
     pairs = zip(left.expressions, right.expressions, strict=True)
-    first, *others = [exp.EQ(this=one.copy(), expression=other.copy()) for one, other in pairs]
+    first, *others = [exp.EQ(this=copied(one), expression=copied(other)) for one, other in pairs]
     both: exp.Expression = first
     for other in others:
         both = exp.And(this=both, expression=other)
@@ -275,7 +276,7 @@ def _member(node: exp.Expression) -> exp.Expression | None:
     unnest = node.args.get("unnest")
     if isinstance(unnest, exp.Unnest) and has_only(node, "this", "unnest") and has_only(unnest, "expressions"):
         values = values_of_list(unnest.expressions[0]) if len(unnest.expressions) == 1 else []
-        return exp.In(this=node.this.copy(), expressions=[value.copy() for value in values]) if values else None
+        return exp.In(this=copied(node.this), expressions=[copied(value) for value in values]) if values else None
     if type(node.this) is not exp.Tuple or not has_only(node, "this", "expressions"):
         return None
     choices = [_equal(node.this, choice) for choice in node.expressions]

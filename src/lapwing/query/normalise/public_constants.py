@@ -25,6 +25,7 @@ from lapwing.query.from_clause.scope import PublicInput, Scope
 from lapwing.query.from_clause.subqueries import unnamed
 from lapwing.query.relations.public_rows import Combinations, JoinedRows
 from lapwing.query.text.literals import is_readable, literal, null_of
+from lapwing.query.text.trees import copied, nodes_of
 
 MOST_VALUES: Final = 1_000
 """How many constants a subquery becomes at most."""
@@ -40,9 +41,9 @@ def with_public_constants(select: exp.Select, within: Scope, *, joins: bool = Fa
     Raises:
         QueryRefused: If one that stands for a value has several, or a value is too large or too small for a constant.
     """
-    if all(map(stands_in_from, select.find_all(exp.Query))):
+    if all(map(stands_in_from, nodes_of(select, exp.Query))):
         return None
-    new, changed, kinds = select.copy(), False, None if joins else Kinds(within)
+    new, changed, kinds = copied(select), False, None if joins else Kinds(within)
     for node in reversed(list(new.find_all(exp.Subquery, exp.In, bfs=False))):  # inner ones before outer ones
         other = _member(node, within, kinds) if isinstance(node, exp.In) else _value(node, within)
         if other is not None:
@@ -62,7 +63,7 @@ def _member(node: exp.In, within: Scope, kinds: Kinds | None) -> exp.Expression 
         return None
     if not values:
         return exp.Boolean(this=False)
-    return exp.In(this=node.this.copy(), expressions=[literal(value) for value in values])
+    return exp.In(this=copied(node.this), expressions=[literal(value) for value in values])
 
 
 def _is_alternative(node: exp.Expression, kinds: Kinds | None) -> bool:
@@ -125,7 +126,7 @@ def _public_column(
         return _public_column(query.this, visible, within, joins=joins)
     if isinstance(query, exp.Select) and query.args.get("distinct") is not None:  # values are different anyway
         within.nowhere.only(query.args["distinct"])
-        query = query.copy()
+        query = copied(query)
         query.set("distinct", None)
     found = attempted(NO_PUBLIC_ROWS, unnamed, with_named(query, visible), within)
     if not isinstance(found, PublicInput) or len(found.source.columns) != 1:

@@ -31,6 +31,7 @@ from lapwing.query.from_clause.subqueries import unnamed
 from lapwing.query.normalise.public_constants import type_name
 from lapwing.query.relations.public_rows import Combinations, JoinedRows, as_stored
 from lapwing.query.text.literals import literal, null_of
+from lapwing.query.text.trees import copied
 
 MOST_ROWS: Final = 20_000
 """Rows of a public table that are aggregated here."""
@@ -49,7 +50,7 @@ def with_public_numbers(select: exp.Select, within: Scope) -> exp.Select | None:
     """
     if not any(isinstance(query, exp.Select) and is_aggregated(query) for query in map(bare, _subqueries(select))):
         return None
-    new, changed = select.copy(), False
+    new, changed = copied(select), False
     for node in reversed(list(_subqueries(new))):  # inner ones before outer ones
         outer = node.find_ancestor(exp.Select)
         kinds = {*Kinds(within).in_from(outer, visible_in(outer))} if isinstance(outer, exp.Select) else set()
@@ -150,9 +151,9 @@ def _rows(
     within: Scope,
 ) -> tuple[Rows, Sequence[str]] | None:
     """Return what public rows of a subquery show, with the names of the types; None if there are none, or too many."""
-    other = query.copy()
+    other = copied(query)
     items = [exp.Literal.number(1) if isinstance(node, exp.Star) else node for node in shown]
-    named = [exp.alias_(node.copy(), f"value{place}", quoted=True) for place, node in enumerate(items)]
+    named = [exp.alias_(copied(node), f"value{place}", quoted=True) for place, node in enumerate(items)]
     other.set("expressions", named)
     other.set("where", exp.Where(this=exp.and_(*conditions, copy=True)) if conditions else None)
     found = attempted(NO_PUBLIC_ROWS, unnamed, with_named(other, visible), within)
@@ -201,7 +202,7 @@ def _computed(item: exp.Expression, aggregates: Sequence[exp.Expression], rows: 
     def with_value(node: exp.Expr) -> exp.Expr:
         return exp.Paren(this=literal(next(each))) if type(node) in _AGGREGATES else node
 
-    return exp.Paren(this=item.copy().transform(with_value))
+    return exp.Paren(this=copied(item).transform(with_value))
 
 
 def _sum(values: Sequence[Constant]) -> Fraction | None:

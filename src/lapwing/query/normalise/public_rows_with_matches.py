@@ -24,6 +24,7 @@ from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.from_clause.scope import Scope, protected_table, public_table
 from lapwing.query.relations.relation import unit_of
+from lapwing.query.text.trees import has, nodes_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def joined_for_exists(select: exp.Select, within: Scope) -> JoinedForExists | No
     if public is None or any(same_name(outside.this, name) for name in named):
         return None
     parts = list(conjuncts(where.this, within.nowhere))
-    tests = [part for part in parts if part.find(exp.Query) is not None]
+    tests = [part for part in parts if has(part, exp.Query)]
     found = existence_test(tests[0]) if len(tests) == 1 else None
     if found is None:
         return None
@@ -115,7 +116,7 @@ def _qualified(
     """Return a condition with the table of each column written out; None where one is of neither."""
     own = {name.casefold() for name in _columns(table)} if names[0] != names[1] else set()
     new: exp.Expression = exp.Paren(this=condition.copy())
-    for column in list(new.find_all(exp.Column)):
+    for column in nodes_of(new, exp.Column):
         qualifier, name = column.args.get("table"), column.name.casefold()
         if not is_column(column) or (qualifier is not None and not any(same_name(qualifier, one) for one in names)):
             return None

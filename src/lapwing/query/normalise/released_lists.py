@@ -15,6 +15,7 @@ from lapwing.query.classify.kinds import Kinds, RelationKind, tables_of_with
 from lapwing.query.classify.released_joins import commutes, compared, only_key
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.from_clause.scope import Scope
+from lapwing.query.text.trees import copied, nodes_of
 
 
 def with_released_lists(select: exp.Select, within: Scope) -> exp.Select | None:
@@ -22,7 +23,7 @@ def with_released_lists(select: exp.Select, within: Scope) -> exp.Select | None:
     joins = select.args.get("joins") or ()
     if not any(isinstance(join.this, exp.Subquery) for join in joins) or not all(map(commutes, joins)):
         return None
-    kinds, new = Kinds(within), select.copy()
+    kinds, new = Kinds(within), copied(select)
     if RelationKind.PROTECTED not in kinds.in_from(select):  # a join of results is read as it stands
         return None
     for join in list(new.args["joins"]):
@@ -49,9 +50,9 @@ def _member(join: exp.Join, select: exp.Select, kinds: Kinds) -> exp.In | None:
     if outer is None or not _is_unread(item, join, select, key if join.args.get("using") else ""):
         return None
     column = exp.Column(this=exp.to_identifier(key, quoted=True))
-    groups = exp.Subquery(this=query.copy(), alias=item.args["alias"].copy())
+    groups = exp.Subquery(this=copied(query), alias=item.args["alias"].copy())
     listed = exp.Select(expressions=[column], from_=exp.From(this=groups))
-    return exp.In(this=outer.copy(), query=exp.Subquery(this=listed))
+    return exp.In(this=copied(outer), query=exp.Subquery(this=listed))
 
 
 def _is_unread(item: exp.Subquery, join: exp.Join, select: exp.Select, shared: str) -> bool:
@@ -61,7 +62,7 @@ def _is_unread(item: exp.Subquery, join: exp.Join, select: exp.Select, shared: s
         shared: The name that is that of both by USING.
     """
     names = {column.alias_or_name.casefold() for column in item.this.expressions} - {shared.casefold()}
-    for column in select.find_all(exp.Column):
+    for column in nodes_of(select, exp.Column):
         if column.find_ancestor(exp.Join) is join:
             continue
         if column.table.casefold() == item.alias.casefold():

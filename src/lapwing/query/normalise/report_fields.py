@@ -14,6 +14,7 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.query.from_clause.listed_values import has_only
+from lapwing.query.text.trees import nodes_of
 
 _REPORTS: Final = frozenset({"value", "result"})
 """What holds a report: a field of a protocol buffer, or of JSON."""
@@ -69,7 +70,7 @@ def with_parts_of_list(select: exp.Expression) -> exp.Expression | None:
     taken = [
         column
         for node in select.expressions
-        for column in node.find_all(exp.Column)
+        for column in nodes_of(node, exp.Column)
         if column.name.casefold() in lists and not column.args.get("table")
     ]
     parts: dict[str, exp.Expression] = {}

@@ -31,6 +31,7 @@ from lapwing.query.from_clause.scope import Scope, protected_table, public_table
 from lapwing.query.normalise.determined_keys import are_unique
 from lapwing.query.normalise.public_rows_with_matches import joined_for_exists
 from lapwing.query.relations.relation import unit_of
+from lapwing.query.text.trees import copied, has, nodes_of
 
 Owner = Callable[[exp.Expression], str | None]
 """Tells of which table a column is, by the name of that; None if it is not certain."""
@@ -40,11 +41,11 @@ def with_unmatched_rows(select: exp.Select, within: Scope) -> exp.Select | None:
     """Return a SELECT with groups in the place of public rows without a match; None if it has none."""
     if not within.catalog.public_tables:
         return None
-    left = any(str(join.args.get("side") or "").upper() == "LEFT" for join in select.find_all(exp.Join))
-    tests = (node for node in select.find_all(exp.Exists, exp.In) if type(node) is exp.Exists or node.args.get("query"))
-    if not left and next(tests, None) is None:
+    left = any(str(join.args.get("side") or "").upper() == "LEFT" for join in nodes_of(select, exp.Join))
+    tests = nodes_of(select, exp.Exists, exp.In)
+    if not left and not any(type(node) is exp.Exists or node.args.get("query") for node in tests):
         return None
-    new, changed = select.copy(), False
+    new, changed = copied(select), False
     for one in reversed(list(new.find_all(exp.Select, bfs=False))):  # inner ones before outer ones
         joined = joined_for_exists(one, within)
         other = _by_groups(one if joined is None else joined.select, within, exists=joined is not None and joined.kept)
@@ -97,22 +98,22 @@ def _by_groups(select: exp.Select, within: Scope, *, exists: bool) -> exp.Select
         )
     if any(owner(column) != names[0] for column in read):
         return None
-    if any(node.find(exp.Query) is not None for node in others) or not are_unique(public, keys, keys, within):
+    if any(has(node, exp.Query) for node in others) or not are_unique(public, keys, keys, within):
         return None
     people = exp.Count(this=exp.Distinct(expressions=[exp.column(unit, names[1], quoted=True)]), big_int=True)
     shown = {**keys, **{column.name.casefold(): column for column in read}}
     inner = exp.Select(
-        expressions=[column.copy() for column in shown.values()],
-        from_=exp.From(this=first.copy()),
-        joins=[join.copy()],
-        group=exp.Group(expressions=[key.copy() for key in keys.values()]),
+        expressions=[copied(column) for column in shown.values()],
+        from_=exp.From(this=copied(first)),
+        joins=[copied(join)],
+        group=exp.Group(expressions=[copied(key) for key in keys.values()]),
         having=exp.Having(this=(exp.GTE if exists else exp.LT)(this=people, expression=exp.Literal.number(1))),
     )
     if others:
-        inner.set("where", exp.Where(this=exp.and_(*(node.copy() for node in others), copy=False)))
+        inner.set("where", exp.Where(this=exp.and_(*(copied(node) for node in others), copy=False)))
     if not are_unique(public, keys, shown, within):
         return _beside_groups(select, inner, list(keys.values()), first)
-    new = select.copy()
+    new = copied(select)
     for clause in ("joins", "where"):
         new.set(clause, None)
     alias = exp.TableAlias(this=exp.to_identifier(names[0], quoted=True))
@@ -126,29 +127,29 @@ def _beside_groups(
     """Return a SELECT over the public table and the groups, which show their keys alone, joined by these."""
     name = f"unmatched {public.alias_or_name}"
     called = {f"{name} {place}": key for place, key in enumerate(keys)}
-    inner.set("expressions", [exp.alias_(key.copy(), column, quoted=True) for column, key in called.items()])
+    inner.set("expressions", [exp.alias_(copied(key), column, quoted=True) for column, key in called.items()])
     own = public.alias_or_name
     pairs = [
         exp.EQ(this=exp.column(column, name, quoted=True), expression=exp.column(key.name, own, quoted=True))
         for column, key in called.items()
     ]
-    new = select.copy()
+    new = copied(select)
     new.set("where", None)
     alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
     new.set("from_", exp.From(this=exp.Subquery(this=inner, alias=alias)))
-    new.set("joins", [exp.Join(this=public.copy(), on=exp.and_(*pairs, copy=False))])
+    new.set("joins", [exp.Join(this=copied(public), on=exp.and_(*pairs, copy=False))])
     return new
 
 
 def _columns(select: exp.Select, join: exp.Expression, tests: Sequence[exp.Expression]) -> list[exp.Expression] | None:
     """Return the columns that a SELECT names but in ON and in some conditions; None if it may read all, or others."""
-    apart = {id(column) for node in (join, *tests) for column in node.find_all(exp.Column)}
+    apart = {id(column) for node in (join, *tests) for column in nodes_of(node, exp.Column)}
     if any(item.is_star for item in select.expressions):
         return None
     clauses = [clause for name, clause in select.args.items() if name != "with_"]
     parts = [part for clause in clauses for part in (clause if isinstance(clause, list) else [clause])]
     nodes = [part for part in parts if isinstance(part, exp.Expr)]
-    read = [column for node in nodes for column in node.find_all(exp.Column) if id(column) not in apart]
+    read = [column for node in nodes for column in nodes_of(node, exp.Column) if id(column) not in apart]
     aliases = {item.alias.casefold() for item in select.expressions if type(item) is exp.Alias}
     return [column for column in read if column.args.get("table") is not None or column.name.casefold() not in aliases]
 

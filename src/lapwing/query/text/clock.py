@@ -14,6 +14,7 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.query.text.parse import Parsed
+from lapwing.query.text.trees import copied, nodes_of
 
 MAY_TELL_TIME: Final = re.compile(
     r"\b(age|now|today|sysdate|sysdatetime|(cur|get|getutc)date|(get_)?current_\w+|utc_\w+|\w*timestamp)\b",
@@ -42,11 +43,11 @@ _NAMES: Final[dict[str, type[date]]] = {
 
 def at_moment(parsed: Parsed, moment: datetime) -> Parsed:
     """Return a query in which a constant stands for each look at the clock; the same if it does not look there."""
-    found = [(node, kind) for node in parsed.select.walk() if (kind := _kind_of(node)) is not None]
+    found = [(node, kind) for node in nodes_of(parsed.select) if (kind := _kind_of(node)) is not None]
     if not found:
         return parsed
-    select = parsed.select.copy()
-    for node in list(select.walk()):
+    select = copied(parsed.select)
+    for node in nodes_of(select):
         if isinstance(node, exp.Anonymous) and _is_age(node):  # AGE(x) is AGE(CURRENT_DATE, x)
             node.set("expressions", [_constant(node, date, moment), *node.expressions])
         elif (kind := _kind_of(node)) is not None:

@@ -7,6 +7,7 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.text.dialect import stands_at
 from lapwing.query.text.parse import Parsed
+from lapwing.query.text.trees import nodes_of
 
 
 def plain(parsed: Parsed) -> exp.Select:
@@ -26,7 +27,7 @@ def plain(parsed: Parsed) -> exp.Select:
 
 def of_query(parsed: Parsed, query: exp.Select, text: str) -> Parsed:
     """Return a question inside another, with its own named arguments, and of the option clauses its own."""
-    starts = {node.meta.get("start") for node in query.find_all(exp.AggFunc, exp.Anonymous)}
+    starts = {node.meta.get("start") for node in nodes_of(query, exp.AggFunc, exp.Anonymous)}
     arguments = {start: said for start, said in parsed.arguments.items() if start in starts}
     inside = tuple(end for end in parsed.options.inside if stands_at(end, query, text))
     options = replace(parsed.options, inside=inside, alone=True)
