@@ -286,6 +286,47 @@ def spelled(chance: random.Random, world: World) -> Question:
     return Question(text=text, theirs=pairs[text], ordered="TOP" in text)
 
 
+def named_columns(chance: random.Random, world: World) -> Question:
+    """Return aggregates over rows that meet named columns: of WITH f (p, w), of a list, and of both sides of USING."""
+    left, weights = chance.choice(("", "LEFT ")), [chance.randint(-3, 9) for _ in world.sites]
+    listed = ", ".join(f"({literal(site)}, {weight})" for site, weight in zip(world.sites, weights, strict=True))
+    body = chance.choice((f"VALUES {listed}, (NULL, 5)", "SELECT site, rate FROM places WHERE rate > 1",
+                          "SELECT site, SUM(rate) FROM places GROUP BY site", f"VALUES {listed}"))  # fmt: skip
+    where = _where(chance, world, "v.", 0.3)
+    clause = f"WITH f (s, w) AS ({body}) "
+    on = chance.choice(("v.site = s", "s = v.site", "v.site = f.s", "(f.s = site)"))
+    value = aggregate(chance, world, "v.")
+    divided = f"v.age / {chance.choice(('12', '2.5', '-7'))}"
+    texts = (
+        f"{clause}SELECT {value} AS a0, SUM(w) AS a1 FROM visits v {left}JOIN f ON {on}{where}",
+        f"{clause}SELECT COALESCE(f.w, -9) AS k0, COUNT(*) AS a0 FROM visits v {left}JOIN f ON {on}{where} GROUP BY 1",
+        f"{clause}SELECT f.s AS k0, COUNT(v.age) AS a0 FROM visits v JOIN f ON {on} AND v.age > w{where} GROUP BY f.s",
+        f"{clause}SELECT SUM(f.w) AS a0 FROM places p JOIN visits v ON v.site = p.site JOIN f ON p.site = f.s{where}",
+        f"SELECT v.site AS k0, COUNT(p.site) AS a0 FROM visits v {left}JOIN places p USING (site){where} GROUP BY 1",
+        "SELECT p.site AS k0, COUNT(v.site) AS a0 FROM places p LEFT JOIN visits v USING (site) GROUP BY p.site",
+        f"SELECT COUNT(DISTINCT g.person) AS a0, COUNT(site) AS a1 FROM visits v JOIN guests g USING (person){where}",
+        f"SELECT {divided} AS k0, COUNT(*) AS a0 FROM visits v{where} GROUP BY 1",
+    )
+    return Question(text=chance.choice(texts))
+
+
+def truths(chance: random.Random, world: World) -> Question:
+    """Return aggregates of rows by whether a condition is true, also where it is NULL, and EXISTS by a comparison."""
+    words = ("IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE")
+    sign, most = chance.choice(("<", "<=", ">", ">=")), chance.randint(-1, 9)
+    nothing = f"(SELECT {chance.choice(('MIN', 'MAX', 'AVG', 'SUM'))}(rate) FROM places WHERE rate > 99)"
+    choices = [f"({condition(chance, world, depth=1)}) {chance.choice(words)}" for _ in range(3)]
+    choices += [
+        f"EXISTS (SELECT 1 FROM places p WHERE visits.{column} {sign} p.rate AND p.rate < {most})"
+        for column in ("age", "pay")
+    ]
+    choices += [f"age {sign} {nothing}", f"NOT age {sign} 2 * {nothing}", f"age {sign} COALESCE({nothing}, {most})"]
+    chosen = " AND ".join(chance.choice(("", "NOT ")) + one for one in chance.sample(choices, chance.choice((1, 1, 2))))
+    keys = chance.choice(([], ["plan"], [f"({condition(chance, world, depth=0)}) {chance.choice(words)}"]))
+    return _grouped(keys, [aggregate(chance, world)], "visits", f" WHERE {chosen}", chance)
+
+
 ROWS: Final[dict[str, Callable[[random.Random, World], Question]]] = {
     "flat": flat, "times": times, "joined": joined, "of_units": of_units, "members": members, "spelled": spelled,
+    "named_columns": named_columns, "truths": truths,
 }  # fmt: skip
