@@ -504,6 +504,8 @@ def _serve(
     listener.require_free(config.endpoint)
     with ExitStack() as stack:
         service = stack.enter_context(opened(config, asking=workers == 1))
+        if workers == 1:
+            service.executor.start()  # before anybody reads an address: it may take a minute, and nothing is answered
         prepare(service)
         collectors = stack.enter_context(reports.collecting())
         _say_where(service, config.endpoint)
@@ -512,7 +514,6 @@ def _serve(
             _say(f"Collecting at {address}: {collector.task.question}")
             _say_promises(collector)
         if workers == 1:
-            service.executor.start()
             listener.run(service, config.endpoint, collectors)
     if workers > 1:
         run_workers(config, workers)

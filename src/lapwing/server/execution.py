@@ -377,7 +377,11 @@ class QuestionExecutor:
         if self._rehearsals is not None:
             self._rehearsals.rounds.start()
         if self._admission is not None:
-            log("calibrating", detail="a process measures this machine and reads the data; then the service listens")
+            log(
+                "calibrating",
+                detail="a process measures this machine and reads the data, and then the service listens. This takes "
+                "some seconds, and on a busy machine about a minute",
+            )
             self._admission.start()
             log("calibrated")
         if self._rehearsals is not None:

@@ -96,6 +96,9 @@ def picture_of(drawn: str) -> bytes:
     return bytes(vl_convert.svg_to_png(drawn, scale=2))
 
 
+_ENDS: Final = "answer.to_pandas(0.95)  # a table with both ends of the 95 % intervals; it needs pandas"
+
+
 def notebook_of(address: str, dataset: str, request: Mapping[str, Any]) -> bytes:
     """Return a notebook that asks the same again, which is free, and draws it."""
     python, *_ = (text for name, text in snippets(address, dataset, request) if name == "Python")
@@ -103,7 +106,7 @@ def notebook_of(address: str, dataset: str, request: Mapping[str, Any]) -> bytes
     title = request.get("label") or "Query"
     told = "Running the same query again is free. Set `LAPWING_TOKEN` to your token. `lapwing login` gives you one."
     cells = [_cell("markdown", f"# {title}\n\n{told}")]
-    cells += [_cell("code", text) for text in (asked, "answer", "answer.plot()", "answer.interval(0.95)")]
+    cells += [_cell("code", text) for text in (asked, "answer", "answer.plot()", _ENDS)]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(notebook, ensure_ascii=False, indent=1).encode()
@@ -124,14 +127,15 @@ def table_of(stream: bytes) -> "pa.Table":
 
 def snippets(address: str, dataset: str, request: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return texts that ask the same again, which is free, each with its name."""
-    price = {name: request[name] for name in ("epsilon", "error") if request.get(name) is not None}
+    price = {name: request[name] for name in ("epsilon", "error", "delta") if request.get(name) is not None}
     body = {"sql": request["sql"], **price}
-    ((kind, amount),) = price.items() if price else (("epsilon", None),)
-    number = amount if not isinstance(amount, str) else _literal(amount)
+    written = {name: _literal(amount) if isinstance(amount, str) else amount for name, amount in price.items()}
+    priced = "".join(f", {name}={amount}" for name, amount in written.items())
+    options = "".join(f" --{name} {shlex.quote(str(amount))}" for name, amount in price.items())
     python = (
         "import os\n\nimport lapwing as lw\n\n"
         f'session = lw.connect({address!r}, token=os.environ["LAPWING_TOKEN"], dataset={dataset!r})\n'
-        f"answer = session.sql({request['sql']!r}, {kind}={number})\n"
+        f"answer = session.sql({request['sql']!r}{priced})\n"
         "print(answer.rows(), answer.interval(0.95))"
     )
     curl = (
@@ -141,7 +145,7 @@ def snippets(address: str, dataset: str, request: Mapping[str, Any]) -> list[tup
         f"  -d {shlex.quote(json.dumps(body, ensure_ascii=False))}"
     )
     command = (
-        f"lapwing query {shlex.quote(request['sql'])} --{kind} {shlex.quote(str(amount))} \\\n"
+        f"lapwing query {shlex.quote(request['sql'])}{options} \\\n"
         f"  --server {shlex.quote(address)} --dataset {shlex.quote(dataset)}"
     )
     return [("Python", python), ("curl", curl), ("Command line", command), ("SQL", request["sql"])]
