@@ -53,6 +53,7 @@ MORE = [
     *("UPPER(s || 'ıİſßςΣǅŉ😀𐐨e\u0301')", "LOWER(s || 'ıİſßςΣǅŉ😀𐐀E\u0301')", "UPPER(LOWER(s))", "LOWER(t) = 'b'"),
     "LOWER(s || 'İΣ')",
     *("s ILIKE 'Ä%'", "s ILIKE '%B%C%'", "s ILIKE '_😀%'", "s ILIKE 'A!%B' ESCAPE '!'", "s ILIKE 'ÜNÏ'", "s ILIKE ''"),
+    *("TIME_BUCKET(INTERVAL '25 minutes', u)", "DATE_BIN('7 hours', u, TIMESTAMP '2001-01-01 00:30:00')"),
     *("'ıİſß' || s ILIKE 'IiSẞ%'", "s || 'K' ILIKE '%k%'"),
     *("-(b * b * b * b * b * b * b)", "ABS(a * b * b * b * b * b * b * b) + b", "CAST(q AS INTEGER)"),
     *("LEAST(b * b * b * b * b * b * b, a)", "b * b * b * b * b * b * b > i"),

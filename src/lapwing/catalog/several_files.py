@@ -5,6 +5,7 @@ source must have the same columns, its own and those.
 """
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -56,10 +57,17 @@ def partition_keys(source: Path) -> tuple[str, ...]:
     Raises:
         ValueError: Which names no file, if not all files have the same, or one that cannot be read as a column.
     """
-    if not is_pattern(source):
-        return ()
-    folder, found = folder_of(source), set[tuple[str, ...]]()
-    for path in files_of(source):
+    return keys_of(folder_of(source), files_of(source)) if is_pattern(source) else ()
+
+
+def keys_of(folder: Path, files: Iterable[Path]) -> tuple[str, ...]:
+    """Return the columns that the names of folders between a folder and files hold, outermost first.
+
+    Raises:
+        ValueError: As `partition_keys`.
+    """
+    found = set[tuple[str, ...]]()
+    for path in files:
         matches = [_PARTITION.fullmatch(part) for part in path.relative_to(folder).parts[:-1] if "=" in part]
         found.add(tuple(match[1] for match in matches if match))
         if None in matches:

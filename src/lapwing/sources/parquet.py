@@ -7,7 +7,6 @@ find credentials as their own tools do, in the environment or in files.
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from lapwing.catalog.file_columns import FileColumn, columns_of_arrow
 from lapwing.catalog.source_address import SourceAddress
 from lapwing.errors import DataFault
 from lapwing.sources.credentials import credentials_of
+from lapwing.sources.parquet_paths import folder_of, is_passed_over, pattern_of
 from lapwing.sources.restricting import expression, fulfilled
 from lapwing.sources.source import Names, Where
 
@@ -67,7 +67,7 @@ class ParquetState:
     holds_several = False
 
     def __init__(self, system: fs.FileSystem, path: str) -> None:
-        self._system, self._path, self._pattern = system, _folder_of(path), _pattern_of(path)
+        self._system, self._path, self._pattern = system, folder_of(path), pattern_of(path)
         self._listed = self._listing()
         self.version = hashlib.sha256(json.dumps(self._listed).encode()).hexdigest()[:12]
         self._data = self._dataset()
@@ -134,7 +134,7 @@ class ParquetState:
             info
             for info in infos
             if info.is_file
-            and not _is_passed_over(info.path[len(self._path) :])
+            and not is_passed_over(info.path[len(self._path) :])
             and (self._pattern is None or self._pattern.fullmatch(info.path))
         ]
         if not files:
@@ -157,23 +157,5 @@ def _fulfils(folders: ds.Expression, condition: Condition) -> bool:
     return bool(fulfilled(pa.array([value], pa.string()), condition)[0].as_py())
 
 
-def _folder_of(path: str) -> str:
-    """Return the folder that all files of a pattern are below, or the path itself."""
-    before, star, _ = path.partition("*")
-    return before.rpartition("/")[0] if star else path
-
-
-def _pattern_of(path: str) -> re.Pattern[str] | None:
-    """Return what the paths of a pattern's files match."""
-    if "*" not in path:
-        return None
-    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*"}
-    return re.compile("".join(parts.get(part, re.escape(part)) for part in re.split(r"(\*\*/|\*\*|\*)", path)))
-
-
 def _keys(path: str) -> list[str]:
     return [part.partition("=")[0] for part in path.split("/")[:-1] if "=" in part]
-
-
-def _is_passed_over(path: str) -> bool:
-    return any(part.startswith((".", "_")) for part in path.strip("/").split("/"))

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import pytest
@@ -46,12 +47,13 @@ def java() -> "subprocess.Popen[bytes] | None":
 def application() -> Iterator[Cluster]:
     """Hold the application that all tests share; what they open beside it joins it."""
     skip_where_missing()
-    cluster = Cluster(MASTER, seconds=SECONDS, further=SMALL)
-    cluster.open()
-    try:
-        yield cluster
-    finally:
-        cluster.close()
+    with TemporaryDirectory() as classes:  # tests may put some there
+        cluster = Cluster(MASTER, seconds=SECONDS, further={**SMALL, "spark.driver.extraClassPath": classes})
+        cluster.open()
+        try:
+            yield cluster
+        finally:
+            cluster.close()
 
 
 def on_spark(catalog: Catalog, *, master: str = MASTER) -> Catalog:

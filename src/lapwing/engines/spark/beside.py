@@ -76,20 +76,25 @@ class FileMetadata:
         ]
 
 
-def rows_of(session: Any, paths: Sequence[str], schema: str, beside: FileMetadata | None) -> Any:
-    """Return the rows of files as a frame of Spark. Args: schema: columns and types of the files, as DDL."""
-    return _read(session, paths, schema) if beside is None else _joined(session, paths, schema, beside)
+def rows_of(session: Any, root: str, paths: Sequence[str], schema: str, beside: FileMetadata | None) -> Any:
+    """Return the rows of files as a frame of Spark.
+
+    Args:
+        root: Of the object store that they are in; empty where they are files.
+        schema: Columns and types of the files, as DDL.
+    """
+    return _read(session, root, paths, schema) if beside is None else _joined(session, root, paths, schema, beside)
 
 
-def _read(session: Any, paths: Sequence[str], schema: str) -> Any:
-    return session.read.schema(schema).parquet(*[_WILD.sub(r"\\\g<0>", path) for path in paths])
+def _read(session: Any, root: str, paths: Sequence[str], schema: str) -> Any:
+    return session.read.schema(schema).parquet(*[root + _WILD.sub(r"\\\g<0>", path) for path in paths])
 
 
-def _joined(session: Any, paths: Sequence[str], schema: str, beside: FileMetadata) -> Any:
+def _joined(session: Any, root: str, paths: Sequence[str], schema: str, beside: FileMetadata) -> Any:
     import pyarrow as pa
 
     functions = import_module(f"{type(session).__module__.rpartition('.')[0]}.functions")  # Connect has its own
-    frames = list(_frames(session, functions, paths, schema, beside))
+    frames = list(_frames(session, functions, root, paths, schema, beside))
     places = [address for frame, _ in frames for address in frame.inputFiles()]
     addresses = {unquote(urlsplit(address).path): re.sub(_SCHEME, "/", address) for address in places}
     numbers = {Path(path): number for number, path in enumerate(paths)}
@@ -109,19 +114,19 @@ def _joined(session: Any, paths: Sequence[str], schema: str, beside: FileMetadat
 
 
 def _frames(
-    session: Any, functions: Any, paths: Sequence[str], schema: str, beside: FileMetadata
+    session: Any, functions: Any, root: str, paths: Sequence[str], schema: str, beside: FileMetadata
 ) -> Iterator[tuple[Any, list[Any]]]:
     """Yield frames of files that call columns alike, each with its columns under the names of the table."""
     if not beside.layouts:
         own = [functions.col(identifier(stored)).alias(name) for name, stored in beside.names.items()]
-        yield _read(session, paths, schema), own
+        yield _read(session, root, paths, schema), own
     for layout in beside.layouts:
         stored = schema_of(layout.stored or {_NONE: "BOOLEAN"})  # a column that is in no file
         own = [
             (functions.lit(None) if there is None else functions.col(identifier(there))).cast(kind).alias(name)
             for name, (there, kind) in layout.columns.items()
         ]
-        yield _read(session, [paths[place] for place in layout.files], stored), own
+        yield _read(session, root, [paths[place] for place in layout.files], stored), own
 
 
 def _placed(functions: Any, frame: Any, own: Sequence[Any]) -> Any:

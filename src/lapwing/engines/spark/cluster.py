@@ -148,14 +148,20 @@ class Cluster:
         """Return the columns of a query."""
         return self._run(lambda session: session.sql(query).toArrow())
 
-    def read(self, paths: Sequence[str], schema: str, beside: FileMetadata | None = None) -> str:
+    def driver(self) -> Any:
+        """Return the application, whose driver has the file systems of the cluster."""
+        self.open()
+        return self._session.sparkContext
+
+    def read(self, paths: Sequence[str], schema: str, beside: FileMetadata | None = None, *, root: str = "") -> str:
         """Return the name of a view of Parquet files; no row is read.
 
         Args:
             schema: Columns and types, as DDL.
             beside: Values and deleted rows that stand beside them.
+            root: Of the object store that they are in.
         """
-        return self._run(lambda session: self._view(rows_of(session, paths, schema, beside)))
+        return self._run(lambda session: self._view(rows_of(session, root, paths, schema, beside)))
 
     def load(self, table: "pa.Table") -> str:
         """Return the name of a view of public rows, which are sent to the cluster."""

@@ -4,7 +4,8 @@ Theory of operation. Questions are printed from checked plans (`queries`) and ru
 is a row of exact integers for every cell, never a row of the data. Noise is drawn by whoever asked (`release`), as it
 is for any engine: a task that Spark runs twice draws nothing twice.
 
-A version of the data is the list of their files (`files`), which is compared before a question and after it. What is
+A version of the data is the list of their files (`files`), which is compared before a question and after it. If it is
+another then, the question fails, and rows that were kept meanwhile are forgotten (`_distrust`). What is
 about to be accepted is read through first, whole, the way questions will: what cannot be read to its end is no data,
 and nobody has asked yet. A version that was accepted is not read through again by every session that asks it; a file
 that goes bad afterwards is a fault of the disk.
@@ -16,9 +17,10 @@ read few of many columns. That rests on the catalog and on how many questions we
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from threading import Lock
-from typing import Final, final
+from typing import Any, Final, final
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.catalog.source_address import is_address
@@ -33,6 +35,7 @@ from lapwing.engines.spark.cluster import LOCAL, Cluster
 from lapwing.engines.spark.files import Files
 from lapwing.engines.spark.listing import LAKES, listed
 from lapwing.engines.spark.literals import identifier, kept_name, schema_of
+from lapwing.engines.spark.object_store import STORED, require_address
 from lapwing.engines.spark.public_rows import public_rows
 from lapwing.engines.spark.relations import public_name
 from lapwing.errors import CatalogError, DataFault, EngineFault, LapwingError
@@ -124,14 +127,34 @@ class Spark:
 
     def _exact(self, question: Question, digests: Mapping[str, str]) -> Exact | None:
         """Return what was found, or None if anything failed: saying what could tell something about the data."""
+        exact = None
         try:
-            if not self._are_known(question, digests):
+            before = [self._known(table) for table in question.lineage]
+            if [found.digest for found in before] != [digests[table.name] for table in question.lineage]:
                 return None
             with progress.work(f"Asking Spark of {', '.join(table.name for table in question.tables)}"):
                 exact = queries.run(question, self._layers(question), self._cluster.rows, self._cluster.columns)
-            return exact if self._are_known(question, digests) else None
+            if any(
+                self._describe(table).state != found.state
+                for table, found in zip(question.lineage, before, strict=True)
+            ):
+                exact = None
         except Exception:
-            return None
+            exact = None
+        if exact is None:
+            self._distrust(question)
+        return exact
+
+    def _distrust(self, question: Question) -> None:
+        """Forget which rows are kept of the tables of a question: a file may have changed while they were read."""
+        names = {table.name for table in question.lineage}
+        with self._lock:
+            views = [self._kept.pop(version) for version in list(self._kept) if version[0] in names]
+            for known in [known for known in self._sources if known[0] in names]:
+                del self._sources[known]
+        for view in views:
+            with suppress(Exception):  # the session may be lost
+                self._cluster.forget(view)
 
     def _renew(self) -> None:
         """Forget views that were lost with their session."""
@@ -140,9 +163,6 @@ class Spark:
                 self._sources.clear()
                 self._kept.clear()
                 self._publics.clear()
-
-    def _are_known(self, question: Question, digests: Mapping[str, str]) -> bool:
-        return all(self._describe(table).digest == digests[table.name] for table in question.lineage)
 
     def _layers(self, question: Question) -> str:
         """Return the common table expressions that a question reads."""
@@ -156,7 +176,7 @@ class Spark:
         return ", ".join(layers)
 
     def _layer(self, table: Table, *, reads: bool) -> str:
-        found = self._describe(table)
+        found = self._known(table)
         return cleaned.layer(table, self._source(table, found), found.types, reads)
 
     def _kept_view(self, table: Table) -> str | None:
@@ -170,14 +190,14 @@ class Spark:
         for view in stale:
             self._cluster.forget(view)
         above = [self._layer(parent, reads=True) for parent in reversed(table.lineage[1:])]
-        found = self._describe(table)
+        found = self._known(table)
         rows = cleaned.rows_of(table, self._source(table, found), found.types, True)
         view = self._cluster.keep(_of_version(f"WITH {', '.join(above)} {rows}" if above else rows, version))
         with self._lock:
             return self._kept.setdefault(version, view)
 
     def _version(self, table: Table) -> tuple[str, ...]:
-        return (table.name, *(self._describe(above).digest for above in table.lineage))
+        return (table.name, *(self._known(above).digest for above in table.lineage))
 
     def _source(self, table: Table, found: Files) -> str:
         """Return the view of a table's files, exactly those that were described."""
@@ -185,7 +205,7 @@ class Spark:
         with self._lock:
             known = self._sources.get(named)
         if known is None:
-            known = self._cluster.read(found.paths, schema_of(found.stored), found.beside)
+            known = self._cluster.read(found.paths, schema_of(found.stored), found.beside, root=found.root)
             with self._lock:
                 self._sources[named] = known
         return known
@@ -207,7 +227,7 @@ class Spark:
 
     def _describe(self, table: Table) -> Files:
         """Return the files of a table, described anew where their stamp has changed."""
-        listing = listed(table, self._folder)
+        listing = listed(table, self._folder, self._driver)
         stamp = files.stamp_of(listing, table)
         with self._lock:
             known = self._described.get(table.name)
@@ -217,8 +237,19 @@ class Spark:
                 self._described[table.name] = known
         return known
 
+    def _known(self, table: Table) -> Files:
+        """Return the files of a table as they were last described. What is read of them counts if they still are so."""
+        with self._lock:
+            known = self._described.get(table.name)
+        return self._describe(table) if known is None else known
+
+    def _driver(self) -> Any:
+        self._renew()
+        return self._cluster.driver()
+
     def _require_fit(self, table: Table) -> None:
         """Read a table through, once a version, and look whether keys that links lead to are unique."""
+        before = [self._describe(above).state for above in table.lineage]
         version = self._version(table)
         with self._lock:
             if version in self._fit:
@@ -228,8 +259,8 @@ class Spark:
         for key in self._catalog.leading_to(table):
             with progress.work(f"Looking for repeated keys of {table.name}"):
                 self._require_unique(table, key)
-        if self._version(table) != version:
-            raise DataFault(f"The files {table.source} of table {table.name} changed while they were read; try again")
+        if [self._describe(above).state for above in table.lineage] != before:
+            raise files.changed(table)
         with self._lock:
             self._fit.add(version)
 
@@ -244,7 +275,9 @@ class Spark:
         try:
             with progress.work(f"Reading {table.name} through"):
                 rows, unfit = unfit_columns(table, self._source(table, found), found.types, self._cluster.rows)
-            if rows == found.rows:
+            if self._describe(table).state != found.state:
+                fault = files.changed(table)
+            elif rows == found.rows:
                 with self._lock:
                     return self._unfit.setdefault(named, unfit)
         except LapwingError as error:  # Spark is not installed, or does not start
@@ -278,11 +311,13 @@ def _require_supported(catalog: Catalog) -> None:
         raise CatalogError('dataset.engine = "spark" has no graphs and no monitors; use "duckdb" for them.')
     for table in catalog.tables:
         lake = table.source.startswith(LAKES)
-        if not lake and (is_address(table.source) or not table.source.endswith(".parquet")):
+        if table.source.startswith(STORED):
+            require_address(table, catalog.cluster)
+        elif not lake and (is_address(table.source) or not table.source.endswith(".parquet")):
             raise CatalogError(
                 f'tables.{table.name}.source: dataset.engine = "spark" reads only Parquet files, like '
-                f'"{table.name}/*.parquet", and delta: and iceberg: tables. Use "duckdb" for other sources: Lapwing '
-                "fetches them as a snapshot."
+                f'"{table.name}/*.parquet" or "parquet:s3a://bucket/{table.name}", and delta: and iceberg: tables. Use '
+                '"duckdb" for other sources: Lapwing fetches them as a snapshot.'
             )
         if table.where or table.unit_day is not None:
             raise CatalogError(f'tables.{table.name}: dataset.engine = "spark" has no where and no unit_day.')

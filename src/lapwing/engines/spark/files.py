@@ -1,44 +1,27 @@
-"""The Parquet files of a table, as their listing and footers describe them: no row is read for this, and no JVM runs.
+"""The Parquet files of a table, as their listing and footers describe them: no row is read for this.
 
 A version of the data is the list of its files: their names, sizes, times of last change, and the digests of their
-footers, in which Parquet keeps the schema, where every column lies, how long it is, and between which values. Terabytes
+footers, in which Parquet keeps the schema, where every column lies, how long it is, and between which values. Of
+objects in a store it is their names, sizes and ETags (`object_store`), for which the JVM runs. Terabytes
 are not hashed for every session, as DuckDB does with a file. So a file that is written anew in place, with the same
 size, the same footer and the old time put back, is not seen to have changed; writers of tables never do that.
 """
 
 import hashlib
 import json
-import struct
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import final
 
 from lapwing.catalog.model import Table
 from lapwing.engines.duckdb.stamps import Stamp
-from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.engines.spark.beside import FileMetadata
 from lapwing.engines.spark.cleaned import INTEGERS, READABLE, readable
-from lapwing.engines.spark.columns import Columns, columns_of, needed
-from lapwing.engines.spark.listing import Listing
+from lapwing.engines.spark.columns import columns_of, needed
+from lapwing.engines.spark.footers import Footer, footers_of
+from lapwing.engines.spark.listing import Listing, in_store
 from lapwing.errors import DataFault
-
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
-
-_READERS: Final = 16
-_INTEGERS: Final = {
-    (8, True): "TINYINT",
-    (16, True): "SMALLINT",
-    (32, True): "INT",
-    (64, True): "BIGINT",
-    (8, False): "SMALLINT",
-    (16, False): "INT",
-    (32, False): "BIGINT",
-    (64, False): "DECIMAL(20,0)",
-}
-_PHYSICAL: Final = {"BOOLEAN": "BOOLEAN", "INT32": "INT", "INT64": "BIGINT", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE"}
 
 
 @final
@@ -47,6 +30,7 @@ class Files:
     """The files of a table.
 
     Args:
+        root: Of the object store that they are in, such as s3a://bucket; empty where they are files.
         paths: Absolute.
         rows: Of all together, by their footers.
         types: Of the columns that are needed, as Spark reads them.
@@ -58,6 +42,7 @@ class Files:
 
     stamp: Stamp
     mark: str
+    root: str
     paths: tuple[str, ...]
     rows: int
     types: Mapping[str, str]
@@ -65,13 +50,10 @@ class Files:
     stored: Mapping[str, str]
     beside: FileMetadata | None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Footer:
-    digest: str
-    rows: int
-    types: Mapping[str, str | None]
-    numbers: Mapping[str, int | None]
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What is another after any file was written, also if it was put back: the version, and the times."""
+        return (self.digest, *(time for _, _, time, *_ in self.stamp.files))
 
 
 def stamp_of(listing: Listing, table: Table) -> Stamp:
@@ -80,6 +62,9 @@ def stamp_of(listing: Listing, table: Table) -> Stamp:
     Raises:
         DataFault: If there are none, or one is missing.
     """
+    if listing.objects:
+        known = [(str(stored.path), stored.size, stored.changed, 0, 0) for stored in listing.objects]
+        return Stamp(size=sum(stored.size for stored in listing.objects), files=tuple(known))
     try:
         return Stamp.of({file: file.stat() for file in _some(listing, table)})
     except OSError:
@@ -94,11 +79,11 @@ def described(listing: Listing, table: Table) -> Files:
             they are declared; or not all the same types of these.
     """
     stamp, files, columns = stamp_of(listing, table), listing.files, columns_of(listing, table)
-    with ThreadPoolExecutor(_READERS) as pool:
-        footers = list(pool.map(lambda file: _footer(file, table, columns), files))
+    footers = footers_of(listing, table, columns)
     deleted = columns.deleted()
-    if stamp_of(listing, table) != stamp:
-        raise DataFault(f"The files {table.source} of table {table.name} changed while they were read; try again")
+    later = listing if listing.store is None else in_store(listing.store)
+    if (stamp_of(later, table), later.mark) != (stamp, listing.mark):
+        raise changed(table)
     types = columns.types([footer.types for footer in footers], [footer.numbers for footer in footers], table)
     _require_readable(table, types)
     read = {name: kind for name, kind in types.items() if kind is not None}
@@ -109,14 +94,12 @@ def described(listing: Listing, table: Table) -> Files:
         deleted=deleted,
         layouts=columns.layouts(files, footers, table),
     )
-    known = [
-        [_name(file, listing.folder), size, changed, footer.digest]
-        for file, (_, size, changed, *_), footer in zip(files, stamp.files, footers, strict=True)
-    ]
+    known = _known(listing, stamp, footers)
     said = {"beside": beside.described(files)} if beside.is_needed else {}
     return Files(
         stamp=stamp,
         mark=listing.mark,
+        root="" if listing.store is None else listing.store.root,
         paths=tuple(str(file) for file in files),
         rows=sum(footer.rows for footer in footers) - sum(map(len, deleted.values())),
         types=read,
@@ -124,6 +107,17 @@ def described(listing: Listing, table: Table) -> Files:
         stored={stored: read[name] for name, stored in columns.names.items() if name in read},
         beside=beside if said else None,
     )
+
+
+def _known(listing: Listing, stamp: Stamp, footers: Sequence[Footer]) -> list[list[object]]:
+    """Return what tells a version of the files: of each its name, its size, and what changes with its bytes."""
+    versions = [stored.version for stored in listing.objects] or [""] * len(listing.files)
+    return [
+        [_name(file, listing.folder), size, *([version] if version else [time, footer.digest])]
+        for file, (_, size, time, *_), version, footer in zip(
+            listing.files, stamp.files, versions, footers, strict=True
+        )
+    ]
 
 
 def _name(file: Path, folder: Path) -> str:
@@ -137,55 +131,13 @@ def _some(listing: Listing, table: Table) -> tuple[Path, ...]:
     return listing.files
 
 
+def changed(table: Table) -> DataFault:
+    """Return what is raised where files are others after they were read than before it."""
+    return DataFault(f"The files {table.source} of table {table.name} changed while they were read; try again")
+
+
 def _missing(table: Table) -> DataFault:
     return DataFault(f"The file {table.source} of table {table.name} is missing")
-
-
-def _footer(file: Path, table: Table, wanted: Columns) -> _Footer:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with file.open("rb") as content:
-            content.seek(-8, 2)
-            (length,) = struct.unpack("<I", content.read(4))
-            content.seek(-8 - length, 2)
-            digest = hashlib.sha256(content.read(length)).hexdigest()
-        metadata = pq.read_metadata(file)
-    except (pa.ArrowException, OSError, struct.error):
-        raise unreadable(table) from None
-    columns, names = [metadata.schema.column(place) for place in range(len(metadata.schema))], wanted.names.values()
-    wanted_here = (column for column in columns if wanted.have_layouts or column.path in names)
-    types = {column.path: _type_of(column) for column in wanted_here}
-    fields = metadata.schema.to_arrow_schema() if wanted.are_numbered else ()
-    numbers = {field.name: _number(field) for field in fields}
-    return _Footer(digest=digest, rows=metadata.num_rows, types=types, numbers=numbers)
-
-
-def _number(field: Any) -> int | None:
-    number = (field.metadata or {}).get(b"PARQUET:field_id")
-    return None if number is None else int(number)
-
-
-def _type_of(column: "pq.ColumnSchema") -> str | None:
-    """Return the type as which Spark reads a column, None for one that no declared type is read from."""
-    if column.max_repetition_level:
-        return None
-    logical: dict[str, Any] = json.loads(column.logical_type.to_json())
-    match logical.get("Type"):
-        case "String":
-            return "STRING"
-        case "Int":
-            return _INTEGERS.get((logical["bitWidth"], logical["isSigned"]))
-        case "Decimal" if column.precision <= 38:
-            return f"DECIMAL({column.precision},{column.scale})"
-        case "Date":
-            return "DATE"
-        case "Timestamp" if logical["timeUnit"] in ("milliseconds", "microseconds"):
-            return "TIMESTAMP" if logical["isAdjustedToUTC"] else "TIMESTAMP_NTZ"
-        case None | "None":
-            return _PHYSICAL.get(column.physical_type)
-    return None
 
 
 def _require_readable(table: Table, types: Mapping[str, str | None]) -> None:

@@ -1,19 +1,21 @@
-"""Which files a table has: those of a pattern, or those that a Delta or Iceberg table names in one of its versions.
+"""Which files a table has: those of a pattern, those in an object store, or those that a Delta or Iceberg table names.
 
 Delta Lake and Iceberg are read as lists of Parquet files, by `deltalake` and `pyiceberg`: no JVM package is needed.
 Values and deleted rows that stand beside the files are read too (`delta`, `iceberg`, `beside`). Folders of a pattern
 with names like `zone=east` give their files a column `zone`. DuckDB reads them so too.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from lapwing.catalog.model import Table
 from lapwing.catalog.patterns import files_of, folder_of, is_pattern
-from lapwing.catalog.several_files import partition_keys
+from lapwing.catalog.several_files import keys_of, partition_keys
 from lapwing.catalog.source_address import SourceAddress, read_address
+from lapwing.engines.spark.object_store import STORED, ObjectStore, StoredObject
 from lapwing.errors import DataFault, LapwingError
 
 if TYPE_CHECKING:
@@ -33,28 +35,38 @@ class Listing:
     Args:
         lake: The version of a Delta or Iceberg table whose files they are.
         folders: The columns that the folders of a pattern name.
+        store: Where the files are if they are objects.
+        objects: What the store says of each file.
     """
 
     files: tuple[Path, ...]
     folder: Path
     lake: "DeltaVersion | IcebergVersion | None" = None
     folders: tuple[str, ...] = ()
+    store: ObjectStore | None = None
+    objects: tuple[StoredObject, ...] = ()
 
     @property
     def mark(self) -> str:
-        """The version of the lake, by which what it says beside files is known."""
+        """The version of the lake, by which what it says beside files is known. Of objects, a digest of their ETags."""
+        if self.objects:
+            return sha256("\n".join(stored.version for stored in self.objects).encode()).hexdigest()
         return "" if self.lake is None else self.lake.mark
 
 
-def listed(table: Table, folder: Path) -> Listing:
+def listed(table: Table, folder: Path, driver: Callable[[], Any]) -> Listing:
     """Return the files of a table.
 
     Args:
         folder: Where relative paths start from.
+        driver: Returns the Spark application, which lists object stores.
 
     Raises:
-        DataFault: If a Delta or Iceberg table cannot be opened, is more than its files, or is not on a file system.
+        DataFault: If a Delta or Iceberg table cannot be opened, is more than its files, or is not on a file system. If
+            an object store has no such files, or does not list them.
     """
+    if table.source.startswith(STORED):
+        return in_store(ObjectStore(driver(), table))
     if not table.source.startswith(LAKES):
         source = folder / table.source
         if not is_pattern(source):
@@ -69,6 +81,17 @@ def listed(table: Table, folder: Path) -> Listing:
     except Exception:  # whatever a client raises, whose texts may hold an address
         raise _unreadable(table) from None
     return Listing(_local(files, table), _local([root], table)[0], lake)
+
+
+def in_store(store: ObjectStore) -> Listing:
+    """Return the objects that a store has now."""
+    objects = store.listed()
+    files, folder = tuple(stored.path for stored in objects), store.folder(objects)
+    try:
+        folders = keys_of(folder, files)
+    except ValueError:
+        folders = ()
+    return Listing(files, folder, folders=folders, store=store, objects=objects)
 
 
 def _folders(source: Path) -> tuple[str, ...]:
