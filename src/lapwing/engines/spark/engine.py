@@ -238,7 +238,7 @@ class Spark:
         return known
 
     def _known(self, table: Table) -> Files:
-        """Return the files of a table as they were last described. What is read of them counts if they still are so."""
+        """Return the files of a table as they were last described. A query counts if that is still so after it."""
         with self._lock:
             known = self._described.get(table.name)
         return self._describe(table) if known is None else known

@@ -52,7 +52,7 @@ class Files:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """What is another after any file was written, also if it was put back: the version, and the times."""
+        """The version, and the times of the files: one of them changes if a file is written, also if it is restored."""
         return (self.digest, *(time for _, _, time, *_ in self.stamp.files))
 
 

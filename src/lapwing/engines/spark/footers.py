@@ -43,7 +43,7 @@ _MARK: Final = b"PAR1"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footer:
-    """What a footer says.
+    """The content of a footer.
 
     Args:
         digest: Of its bytes.

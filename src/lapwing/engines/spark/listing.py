@@ -1,4 +1,4 @@
-"""Which files a table has: those of a pattern, those in an object store, or those that a Delta or Iceberg table names.
+"""Which files a table has: those of a pattern, objects in a store, or those that a Delta or Iceberg table names.
 
 Delta Lake and Iceberg are read as lists of Parquet files, by `deltalake` and `pyiceberg`: no JVM package is needed.
 Values and deleted rows that stand beside the files are read too (`delta`, `iceberg`, `beside`). Folders of a pattern
@@ -36,7 +36,7 @@ class Listing:
         lake: The version of a Delta or Iceberg table whose files they are.
         folders: The columns that the folders of a pattern name.
         store: Where the files are if they are objects.
-        objects: What the store says of each file.
+        objects: The status of each file in the store.
     """
 
     files: tuple[Path, ...]

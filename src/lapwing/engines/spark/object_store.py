@@ -1,11 +1,11 @@
 """Objects of a store, such as S3: listed and opened by the file systems of Spark's driver.
 
-Theory of operation. The driver lists, and executors read, by the same settings and credentials: those of the cluster.
+Theory of operation. The driver lists, and executors read, by the settings and credentials of the cluster.
 Lapwing passes on none of its own, and repeats no text of an error, as one may hold a key. A second client would need
 keys of its own, and could see another list than Spark does. All that is needed of an object are its name, size, time
 and ETag, and its last bytes, in which Parquet keeps the schema.
 
-An ETag changes with the bytes of an object. A store that gives none is told by sizes, times and footers, as files are.
+An ETag changes with the bytes of an object. Without ETags, a version is sizes, times and footers, as of files.
 The client of a store tries again for a long time, by settings of the operator. So one that says nothing for a minute
 is given up, in a thread of its own.
 
@@ -51,7 +51,7 @@ class StoredObject:
         path: In its store, from the root.
         changed: Milliseconds since 1970.
         version: Its ETag; empty where the store gives none.
-        status: What the driver's file system says of it.
+        status: Its status in the driver's file system.
     """
 
     path: Path
@@ -95,7 +95,7 @@ class ObjectStore:
         return folder.parent if any(stored.path == folder for stored in objects) else folder
 
     def end_of(self, stored: StoredObject, size: int) -> bytes:
-        """Return the last bytes of an object, as it was listed.
+        """Return the last bytes of a listed object.
 
         Raises:
             DataFault: If the store refuses to read it, or it is another by now.
@@ -175,8 +175,8 @@ class ObjectStore:
         if any(known in kind for known in _MISSING):
             return DataFault(f"There are no Parquet objects where table {name} has its source; is the address right?")
         return DataFault(
-            f"The object store of table {name} does not answer, or an object changed while it was read; try again, or "
-            "look whether the cluster reaches the store"
+            f"The object store of table {name} does not answer, or an object changed while it was read. Try again, "
+            "or look whether the cluster reaches the store"
         )
 
 
