@@ -46,7 +46,7 @@ class AdjustedTable:
         adjusted = self.view.to_arrow()
         for name in self.effects:
             numbers = adjusted[name]
-            if release.unreliable_cells is UnreliableCells.LEAVE_OUT:
+            if release.unreliable_cells is not UnreliableCells.MARK:
                 numbers = pc.if_else(rows[f"{name}_unreliable"], pa.scalar(None, numbers.type), numbers)
             rows = rows.append_column(f"{name}{SUFFIX}", numbers)
         return rows

@@ -15,6 +15,10 @@ ROLES: Final = {
     "low": "The lower end of the 95 % interval of {name}.",
     "high": "The upper end of the 95 % interval of {name}.",
     "adjusted": "{name} as it adds up with other tables; without an interval of its own.",
+    "coarser": "Where {name} is unreliable: the smallest reliable cell of a coarser table around it.",
+    "coarser_low": "The lower end of the 95 % interval of {name}_coarser.",
+    "coarser_high": "The upper end of the 95 % interval of {name}_coarser.",
+    "coarser_by": "The keys of the coarser table of {name}_coarser.",
     "unreliable": "Whether {name} is unreliable by the rule of the release.",
 }
 

@@ -52,6 +52,8 @@ class UnreliableCells(StrEnum):
     """To publish them, with a mark."""
     LEAVE_OUT = "leave out"
     """To publish the mark only."""
+    COARSEN = "coarsen"
+    """To publish the mark, and the smallest reliable cell of a coarser table around it."""
 
 
 class FileFormat(StrEnum):

@@ -25,6 +25,11 @@ NEIGHBOURS: Final = {
     "add_remove": "whether one of them is in the data at all, with all rows",
     "replace_one": "which of two sets of rows one of them has",
 }
+TREATMENTS: Final = {
+    "mark": "Such cells are marked.",
+    "leave out": "Such cells are left out.",
+    "coarsen": "Such cells are left out. Columns that end in _coarser have a reliable cell of a coarser table instead.",
+}
 MOST_BARS: Final = 12
 """Cells of a chart, and changes in a table."""
 BAR: Final = 40
@@ -131,11 +136,7 @@ def _errors(release: PublishedRelease) -> PageSection:
         "The ± is half of a 95 % interval: in 95 of 100 cells, the number without noise is at most that far away.",
         "The median over all cells is the typical ±, in percent of the number.",
         f"A cell is unreliable if its ± is more than {_percent(part)} of the published number. "
-        + (
-            "Such cells are left out."
-            if release.manifest["unreliable_cells"] == "leave out"
-            else "Such cells are marked."
-        ),
+        + TREATMENTS[release.manifest["unreliable_cells"]],
     )
     return PageSection(title="Errors by table", paragraphs=paragraphs, table=tuple(rows))
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Cell = object
 """A key, of whatever type the file has."""
 ENDS: Final = ("low", "high", "unreliable")
+BESIDE: Final = ("adjusted", "coarser", "coarser_low", "coarser_high", "coarser_by")
+"""Ends of the names of columns that a release may have beside a number."""
 READABLE: Final = (FileFormat.PARQUET, FileFormat.CSV)
 """Formats from which numbers are read again, the exact one first."""
 
@@ -110,7 +112,7 @@ def _read(folder: Path, document: Mapping[str, Any]) -> "pa.Table":
 
 def _numbers_of(manifest: Mapping[str, Any], document: Mapping[str, Any], rows: "pa.Table") -> list[PublishedNumber]:
     noisy = [name for name in document["half_widths"] if f"{name}_unreliable" in rows.column_names]
-    ends = {f"{name}_{end}" for name in document["half_widths"] for end in (*ENDS, "adjusted")}
+    ends = {f"{name}_{end}" for name in document["half_widths"] for end in (*ENDS, *BESIDE)}
     key_names = tuple(name for name in rows.column_names if name not in ends and name not in document["half_widths"])
     keys = list(zip(*(rows[name].to_pylist() for name in key_names), strict=True)) or [()] * rows.num_rows
     normal = {noise["number"] for noise in document["noise"] if noise["mechanism"].endswith("Gaussian")}

@@ -31,6 +31,7 @@ from lapwing.release.nested_keys import NestedKeys
 from lapwing.release.request import Request
 from lapwing.session import access_of
 from lapwing.tabulation.adjusted_columns import AdjustedTable, adjusted_tables
+from lapwing.tabulation.coarser_cells import with_coarser_cells
 from lapwing.tabulation.csvw import METADATA, release_metadata
 from lapwing.tabulation.declaration import FileFormat, TableRelease, UnreliableCells
 from lapwing.tabulation.method_report import method_report
@@ -94,11 +95,17 @@ class ReleasedTables:
 
     def arrow(self, place: int) -> "pa.Table":
         """Return one table with the ends of its 95 % intervals, a mark for unreliable numbers, and adjusted numbers."""
+        rows = self._rows(place)
+        if self.release.unreliable_cells is UnreliableCells.COARSEN:
+            rows = with_coarser_cells(rows, place, [table.answer.plan for table in self.tables], self._rows)
+        return self.adjusted[place].beside(rows, self.release) if self.adjusted else rows
+
+    def _rows(self, place: int) -> "pa.Table":
         answer = self.tables[place].answer
         rows = marked(answer, self.release)
         if self.release.rounding > 1:
             rows = rounded(rows, answer.interval(CONFIDENCE), self.release.rounding)
-        return self.adjusted[place].beside(rows, self.release) if self.adjusted else rows
+        return rows
 
     def write(
         self,
@@ -251,7 +258,7 @@ def marked(answer: "Answer", release: TableRelease) -> "pa.Table":
         reliable = pc.less_equal(half, pc.multiply(pc.abs(number), float(release.unreliable)))
         unreliable = pc.invert(pc.fill_null(reliable, False))
         rows = rows.append_column(f"{name}{UNRELIABLE}", unreliable)
-        if release.unreliable_cells is UnreliableCells.LEAVE_OUT:
+        if release.unreliable_cells is not UnreliableCells.MARK:
             for column in (name, *ends):
                 place, kind = rows.schema.get_field_index(column), rows.schema.field(column)
                 left = pc.if_else(unreliable, pa.scalar(None, kind.type), rows[column])
