@@ -96,14 +96,11 @@ AXES = [(), (0,), (1, 2), (0, 2), (0, 1, 2)]
 
 
 def margins(axes: Sequence[Sequence[int]], deviations: Sequence[float]) -> list[Margin]:
-    grid = np.indices(SHAPE).reshape(len(SHAPE), -1)
     found = []
     for kept, deviation in zip(axes, deviations, strict=True):
-        places = np.zeros(grid.shape[1], dtype=np.int64)
-        for axis in kept:
-            places = places * SHAPE[axis] + grid[axis]
         size = int(np.prod([SHAPE[axis] for axis in kept]))
-        found.append(Margin(places=places.astype(np.int32), size=size, deviation=deviation))
+        places = np.arange(size, dtype=np.int32)
+        found.append(Margin(shape=SHAPE, kept=tuple(kept), places=places, size=size, deviation=deviation))
     return found
 
 
@@ -123,12 +120,12 @@ def test_it_is_the_nearest() -> None:
     every = margins(AXES, [3.0, 5.0, 4.0, 8.0, 6.0])
     for seed in range(4):
         released = released_values(seed, every)
-        found = nearest(60, every, released, may_be_negative=False)
+        found = nearest(every, released, may_be_negative=False)
         assert found.min() == 0
         other = np.ones(60)
         for _ in range(3000):
             slope = sum(
-                (margin.spread(margin.of(other) - values) / margin.deviation**2)
+                ((margin.of(other) - values)[margin.everywhere] / margin.deviation**2)
                 for margin, values in zip(every, released, strict=True)
             )
             other = np.maximum(0, other - 0.1 * slope)
@@ -149,5 +146,5 @@ def test_what_adds_up_already_stays() -> None:
     every = margins(AXES, [3.0, 5.0, 4.0, 8.0, 6.0])
     truth = np.random.default_rng(6).poisson(3.0, 60).astype(float)
     released = [margin.of(truth) for margin in every]
-    found = whole_numbers(nearest(60, every, released, may_be_negative=False), every)
+    found = whole_numbers(nearest(every, released, may_be_negative=False), every)
     assert (found == truth).all()

@@ -63,7 +63,7 @@ class TableGroup:
         """Return a table of whole numbers whose margins are near released ones."""
         side = -1 if self.sign < 0 else 1
         turned = [side * values for values in released]
-        return side * nearest_whole_numbers(self.cells, self.margins, turned, may_be_negative=not self.sign)
+        return side * nearest_whole_numbers(self.margins, turned, may_be_negative=not self.sign)
 
     def tables(self, common: Integers) -> list[Integers]:
         """Return the margins of a common table."""
@@ -168,14 +168,7 @@ def _group(
     nestings: Sequence[NestedKeys],
 ) -> TableGroup:
     attributes = _attributes(numbers, questions, nestings)
-    margins = [
-        Margin(
-            places=_places(questions[place], attributes),
-            size=prod(len(key.domain) for key in questions[place].keys),
-            deviation=deviations[place, measure],
-        )
-        for place, measure in numbers
-    ]
+    margins = [_margin(questions[place], attributes, deviations[place, measure]) for place, measure in numbers]
     return TableGroup(
         numbers=tuple(numbers),
         cells=prod(map(_size, attributes)),
@@ -184,17 +177,18 @@ def _group(
     )
 
 
-def _places(question: Question, attributes: Sequence[NestedAttribute]) -> Places:
-    """Return the cell of a question that each cell of the common table goes into: the last place if into none."""
-    size, sizes = prod(len(key.domain) for key in question.keys), [_size(attribute) for attribute in attributes]
-    into, outside = np.zeros((1,) * len(sizes), dtype=np.int64), np.zeros((1,) * len(sizes), dtype=bool)
+def _margin(question: Question, attributes: Sequence[NestedAttribute], deviation: float) -> Margin:
+    """Return a table as sums of the common table."""
+    axes = {key: axis for key in question.keys for axis, one in enumerate(attributes) if key in one.levels}
+    kept, sizes = sorted(set(axes.values())), [_size(attribute) for attribute in attributes]
+    size = prod(len(key.domain) for key in question.keys)
+    into, outside = np.zeros((1,) * len(kept), dtype=np.int64), np.zeros((1,) * len(kept), dtype=bool)
     for key in question.keys:
-        axis, attribute = next((axis, one) for axis, one in enumerate(attributes) if key in one.levels)
-        along = np.full(sizes[axis], len(key.domain))  # which is for rows without a value
+        attribute = attributes[axes[key]]
+        along = np.full(sizes[axes[key]], len(key.domain))  # which is for rows without a value
         along[: len(attribute.levels[-1].domain)] = attribute.above(key)
-        along = along.reshape([-1 if other == axis else 1 for other in range(len(sizes))])
+        along = along.reshape([-1 if axis == axes[key] else 1 for axis in kept])
         into = into * len(key.domain) + along
         outside = outside | (along >= len(key.domain))
-    places = np.where(outside, size, into)
-    every: Places = np.broadcast_to(places, tuple(sizes)).astype(np.int32).reshape(-1)
-    return every
+    places: Places = np.where(outside, size, into).astype(np.int32).reshape(-1)
+    return Margin(shape=tuple(sizes), kept=tuple(kept), places=places, size=size, deviation=deviation)
