@@ -58,7 +58,7 @@ class Margin:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether the cells are those of the kept axes, in order."""
+        """Whether the cells are in the order of the kept axes."""
         return self.places.size == self.size and bool((self.places == np.arange(self.size)).all())
 
     @property

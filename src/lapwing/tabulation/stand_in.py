@@ -17,7 +17,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, final
 
 from lapwing.catalog.file_columns import found_text
@@ -26,6 +25,7 @@ from lapwing.catalog.patterns import files_of
 from lapwing.catalog.several_files import named
 from lapwing.catalog.source_address import is_address
 from lapwing.errors import InvalidParameter
+from lapwing.machine.scratch import temporary_folder
 from lapwing.release.account import close_access, open_access, registration, with_new_ledger
 from lapwing.release.request import Access
 from lapwing.session import Session, access_of
@@ -71,12 +71,12 @@ def stand_in(session: Session, files: Mapping[str, str | Path]) -> Iterator[Stan
     """
     catalog = _in_place(session.catalog, files)
     _require_other_files(session.catalog, catalog)
-    with TemporaryDirectory(prefix="lapwing-rehearsal-") as folder:
-        catalog = _with_ledger(catalog, Path(folder) / "data")
+    with temporary_folder("lapwing-rehearsal-") as folder:
+        catalog = _with_ledger(catalog, folder / "data")
         access = open_access(catalog, registration(catalog))
         try:
             _require_other_data(session, access.ledger.state().digests)
-            yield StandIn(access=access, folder=Path(folder))
+            yield StandIn(access=access, folder=folder)
         finally:
             close_access(access)
 

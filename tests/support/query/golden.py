@@ -187,7 +187,7 @@ def _printed(bound: Question) -> str:
 
 
 def _layers_on_spark(table: Table, folder: Path) -> dict[str, str]:
-    types = described(listed(table, folder), table).types
+    types = described(listed(table, folder, driver=list), table).types
     rows = spark_cleaned.cleaned(table, "files", types, reads=False)
     kept = spark_cleaned.rows_of(table, "files", types, reads=False).replace(rows, "cleaned")
     return {"cleaned": _COLUMN.sub(r"\1\n  ", rows), "kept": kept}

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from lapwing.catalog.model import Table
 from lapwing.engines.spark.beside import Value
-from lapwing.engines.spark.layouts import Footer, Layout, layouts_of
+from lapwing.engines.spark.layouts import FooterFields, Layout, layouts_of
 from lapwing.engines.spark.listing import Listing
 from lapwing.errors import DataFault
 
@@ -74,7 +74,7 @@ class Columns:
                 found[name] = next(iter(kinds)) if kinds or field is None else field.kind
         return found | dict(self.parts)
 
-    def layouts(self, files: Sequence[Path], footers: Sequence[Footer], table: Table) -> list[Layout]:
+    def layouts(self, files: Sequence[Path], footers: Sequence[FooterFields], table: Table) -> list[Layout]:
         """Return how the files call the columns, if not all do as the table does."""
         lake = self.listing.lake
         if lake is None or not lake.has_layouts:

@@ -5,7 +5,7 @@ is a row of exact integers for every cell, never a row of the data. Noise is dra
 is for any engine: a task that Spark runs twice draws nothing twice.
 
 A version of the data is the list of their files (`files`), which is compared before a question and after it. If it is
-another then, the query fails, and rows that were kept meanwhile are not used again (`_distrust`). What is
+another then, the query fails, and rows that were cached meanwhile are not read again (`_distrust`). What is
 about to be accepted is read through first, whole, the way questions will: what cannot be read to its end is no data,
 and nobody has asked yet. A version that was accepted is not read through again by every session that asks it; a file
 that goes bad afterwards is a fault of the disk.

@@ -31,7 +31,7 @@ _WIDER: Final = {
 """Types that hold all values of a narrower one."""
 
 
-class Footer(Protocol):
+class FooterFields(Protocol):
     """The columns of a file, as its footer describes them."""
 
     @property
@@ -66,7 +66,11 @@ class Layout:
 
 
 def layouts_of(
-    names: Sequence[str], version: "IcebergVersion", files: Sequence[Path], footers: Sequence[Footer], table: Table
+    names: Sequence[str],
+    version: "IcebergVersion",
+    files: Sequence[Path],
+    footers: Sequence[FooterFields],
+    table: Table,
 ) -> list[Layout]:
     """Return the layouts of a table's files.
 
@@ -96,7 +100,7 @@ def layouts_of(
     return [Layout(tuple(places), layout.stored, layout.columns) for places, layout in found.values()]
 
 
-def _names(version: "IcebergVersion", footer: Footer, table: Table) -> dict[int, str]:
+def _names(version: "IcebergVersion", footer: FooterFields, table: Table) -> dict[int, str]:
     """Return how a file calls columns, by their numbers. The table has numbers for the names in a file without them."""
     numbers = footer.numbers
     if all(number is None for number in numbers.values()):

@@ -1,4 +1,4 @@
-"""Which files a table has: those of a pattern, objects in a store, or those that a Delta or Iceberg table names.
+"""Which files a table has: files of a pattern, objects in a store, or files that a Delta or Iceberg table names.
 
 Delta Lake and Iceberg are read as lists of Parquet files, by `deltalake` and `pyiceberg`: no JVM package is needed.
 Values and deleted rows that stand beside the files are read too (`delta`, `iceberg`, `beside`). Folders of a pattern
