@@ -1,6 +1,7 @@
 """Keys alone: public ones are free and touch no data, private ones are a selection and nothing else."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 import lapwing as lw
 from lapwing.answer import Answer
 from lapwing.engines.duckdb import queries
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.bind import public_keys
 from lapwing.query.bind.bind import bind
@@ -89,7 +91,8 @@ def test_public_keys_are_free(text: str, keys: list[Any], session: lw.Session, m
     assert len(session.history()) == entries
     with pytest.MonkeyPatch.context() as asked:
         asked.setattr(public_keys, "MOST_FREE_ROWS", 0)
-        plan = bind(text, session.catalog)
+        with closing(PublicData(session.catalog)) as facts:  # which tells the values that WHERE leaves
+            plan = bind(text, session.catalog, facts)
     assert plan.composition is None, "many of them are charged, and cost nothing"
     cells = cells_of(plan.question)
     answer = Answer(plan=plan, mechanisms=(), keys=columns_of(cells, len(plan.question.keys)), values=(), cost=NOTHING)

