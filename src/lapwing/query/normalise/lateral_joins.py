@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from lapwing.query.expressions.rows import is_star
 from lapwing.query.from_clause.conditions import conjuncts
-from lapwing.query.from_clause.listed_values import has_only
+from lapwing.query.from_clause.listed_values import has_only, is_unconditional
 from lapwing.query.normalise.without_rows import NULL, ZERO
 from lapwing.query.text.trees import nodes_of
 
@@ -31,7 +31,7 @@ def with_grouped_laterals(select: exp.Expression) -> exp.Expression | None:
     join, lateral = joins[place], joins[place].this
     inner = lateral.this.this if isinstance(lateral.this, exp.Subquery) and has_only(lateral.this, "this") else None
     alias = lateral.args.get("alias")
-    if not isinstance(inner, exp.Select) or not has_only(inner, *_PLAIN) or not _is_plain(lateral, join):
+    if not isinstance(inner, exp.Select) or not has_only(inner, *_PLAIN) or not is_unconditional(lateral, join):
         return None
     if alias is None or not has_only(alias, "this") or inner.args.get("from_") is None:
         return None
@@ -60,16 +60,6 @@ def with_grouped_laterals(select: exp.Expression) -> exp.Expression | None:
     joins[place] = exp.Join(this=subquery, on=exp.and_(*equal, copy=False), **({"side": side} if side else {}))
     select.set("joins", joins)
     return select
-
-
-def _is_plain(lateral: exp.Expression, join: exp.Expression) -> bool:
-    """Tell whether every row beside the subquery is joined with all of its rows: ON TRUE, CROSS or a comma."""
-    on = join.args.get("on")
-    always = on is None or (isinstance(on, exp.Boolean) and on.this)
-    sides = str(join.args.get("side") or "").upper() in ("", "LEFT")
-    kinds = str(join.args.get("kind") or "").upper() in ("", "CROSS", "INNER", "OUTER")
-    own = has_only(lateral, "this", "alias", "cross_apply", "view", "outer") and not lateral.args.get("outer")
-    return bool(always and sides and kinds and own and has_only(join, "this", "on", "side", "kind"))
 
 
 def _tables(select: exp.Expression) -> Iterable[exp.Expression]:
