@@ -53,6 +53,7 @@ def test_noisy_tables_are_told_with_what_helps(tmp_path: Path) -> None:
         assert not list(unreliable_tables(dearer, plan_release(session, dearer)))
 
 
+@pytest.mark.long
 def test_the_command_shows_advice_if_it_is_asked(visits: Path, run: Run) -> None:
     query = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
     tables = f'[tables.n]\nquery = "{query}"\nassumed_cell = 1\n[tables.a]\nquery = "SELECT COUNT(*) AS n FROM visits"'

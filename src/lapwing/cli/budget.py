@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import lapwing as lw
-from lapwing.cli import figures, options, raise_budget, spend
+from lapwing.cli import budget_plan, figures, options, raise_budget, spend
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
 from lapwing.ledger.charged_queries import charged_queries, refining
@@ -32,6 +32,9 @@ Examples:
   lapwing budget --last 100
   lapwing budget --format json"""
 app = typer.Typer(help="Show what is spent, what is left, and for what.", epilog=EXAMPLE, rich_markup_mode=None)
+app.command("plan", epilog=budget_plan.EXAMPLE, short_help="Divide a budget among queries of a year, for free.")(
+    budget_plan.command
+)
 app.command("raise", epilog=raise_budget.EXAMPLE, short_help="Raise the budget (for the curator).")(
     raise_budget.command
 )

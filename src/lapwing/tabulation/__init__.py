@@ -9,6 +9,13 @@ with lw.connect("lapwing.toml") as session:
 """
 
 from lapwing.tabulation.advice import TableSaving, UnreliableTable, savings, unreliable_tables
+from lapwing.tabulation.budget_plan import (
+    BudgetEntry,
+    BudgetPlan,
+    BudgetPlanEntry,
+    entries_from_file,
+    plan_budget,
+)
 from lapwing.tabulation.cell_errors import CellErrors
 from lapwing.tabulation.declaration import FileFormat, Objective, ReleaseTable, TableRelease, UnreliableCells
 from lapwing.tabulation.hierarchy import Hierarchy
@@ -21,6 +28,9 @@ from lapwing.tabulation.running import ReleasedTable, ReleasedTables, require_ne
 from lapwing.tabulation.signing import SigningKey, faults_of, unlisted_files
 
 __all__ = [
+    "BudgetEntry",
+    "BudgetPlan",
+    "BudgetPlanEntry",
     "CellChange",
     "CellErrors",
     "FileFormat",
@@ -45,8 +55,10 @@ __all__ = [
     "UnreliableCells",
     "UnreliableTable",
     "changes_between",
+    "entries_from_file",
     "faults_of",
     "method_report",
+    "plan_budget",
     "plan_release",
     "rehearse_release",
     "require_new",
