@@ -61,6 +61,8 @@ class FileFormat(StrEnum):
 
     CSV = "csv"
     PARQUET = "parquet"
+    XLSX = "xlsx"
+    """One workbook of all tables, with notes."""
 
 
 @final

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 import lapwing.tabulation
+from lapwing.answer.workbooks import can_write_workbooks
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.combined_noise import CombinedNoise
 from lapwing.mechanisms.merged_gaussian import MergedGaussian
@@ -40,6 +41,7 @@ from lapwing.tabulation.planning import UNRELIABLE, PlannedTable, ReleasePlan, o
 from lapwing.tabulation.published import PublishedRelease
 from lapwing.tabulation.rounding import rounded
 from lapwing.tabulation.signing import SigningKey
+from lapwing.tabulation.workbook import NAME, workbook_of_release
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,7 +132,9 @@ class ReleasedTables:
             rows = self.arrow(place)
             shown.append(rows)
             files = [
-                _written(target, file_name(place, table.planned.name), rows, form) for form in self.release.formats
+                _written(target, file_name(place, table.planned.name), rows, form)
+                for form in self.release.formats
+                if form is not FileFormat.XLSX
             ]
             document = _document(table, rows.num_rows, files)
             documents.append({**document, **self.adjusted[place].facts()} if self.adjusted else document)
@@ -140,6 +144,9 @@ class ReleasedTables:
         others = [report]
         if FileFormat.CSV in self.release.formats:
             others.append(_written_json(target / METADATA, release_metadata(facts, shown)))
+        if FileFormat.XLSX in self.release.formats:
+            others.append(target / NAME)
+            others[-1].write_bytes(workbook_of_release(facts, shown))
         manifest = _written_json(target / MANIFEST, {**facts, "files": [_listed(file) for file in others]})
         if signing_key is not None:
             signing_key.sign(manifest)
@@ -179,6 +186,8 @@ def run_release(session: "Session", release: TableRelease) -> ReleasedTables:
     Raises:
         LapwingError: As `plan_release`, and as `Session.batch`. If it raises before the charge, nothing is charged.
     """
+    if FileFormat.XLSX in release.formats and not can_write_workbooks():
+        raise InvalidParameter("A workbook needs an extra: pip install 'lapwing-dp[xlsx]'. Nothing was charged.")
     return bought(session, release, *offered(session, release))
 
 

@@ -8,7 +8,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from lapwing.server.console.answer.workbook import MOST_COLUMNS, workbook_of
+from lapwing.answer.workbooks import MOST_COLUMNS
+from lapwing.server.console.answer.workbook import workbook_of
 from lapwing.server.console.inside import ApiRefusal
 from tests.server.console.test_downloads import HOSTILE
 

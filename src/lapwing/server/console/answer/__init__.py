@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from lapwing.answer.notes import REFINED
+from lapwing.answer.workbooks import can_write_workbooks
 from lapwing.documents.answer_document import codes_of, notes_in
 from lapwing.documents.answer_table import cells_of, numeric_columns, ordered
 from lapwing.documents.chart_options import KINDS, NAMES, ORDERS, ChartOptions
@@ -27,7 +28,7 @@ from lapwing.server.console.answer.files import (
     snippets,
     table_of,
 )
-from lapwing.server.console.answer.workbook import KIND, can_write, workbook_of
+from lapwing.server.console.answer.workbook import KIND, workbook_of
 from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
@@ -71,7 +72,7 @@ async def show(visit: PageRequest) -> Response:
         refined=refined,
         charged=await _charged(visit, document) if refined or request.get("epsilon") is None else None,
         dashboards=[one for one in saved if "tiles" in one and one["person"] == visit.caller.name],
-        workbooks=can_write(),
+        workbooks=can_write_workbooks(),
         pictures=find_spec("vl_convert") is not None,
         question=question_of(request) if "sql" in request else None,
         cells=cells_of(shown, places[(page - 1) * ROWS : page * ROWS], document if consistent else None),

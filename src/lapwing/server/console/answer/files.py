@@ -8,16 +8,13 @@ from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
+from lapwing.answer.workbooks import FORMULAS
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.problems import problem
 from lapwing.server.responses import ARROW
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""Spreadsheets may run a text that begins so; the last four are full-width signs."""
 
 
 def csv_of(table: "pa.Table") -> bytes:
