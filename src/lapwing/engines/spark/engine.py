@@ -5,7 +5,7 @@ is a row of exact integers for every cell, never a row of the data. Noise is dra
 is for any engine: a task that Spark runs twice draws nothing twice.
 
 A version of the data is the list of their files (`files`), which is compared before a question and after it. If it is
-another then, the query fails, and rows that were cached meanwhile are not read again (`_distrust`). What is
+another then, the query fails, and executors drop the rows of these tables (`_distrust`). What is
 about to be accepted is read through first, whole, the way questions will: what cannot be read to its end is no data,
 and nobody has asked yet. A version that was accepted is not read through again by every session that asks it; a file
 that goes bad afterwards is a fault of the disk.
@@ -146,7 +146,7 @@ class Spark:
         return exact
 
     def _distrust(self, question: Question) -> None:
-        """Forget which rows are kept of the tables of a question: a file may have changed while they were read."""
+        """Forget the views of the tables of a question: a file may have changed while they were read."""
         names = {table.name for table in question.lineage}
         with self._lock:
             views = [self._kept.pop(version) for version in list(self._kept) if version[0] in names]
