@@ -22,7 +22,9 @@ from lapwing.query.expressions.types import TEXT, Fixed
 from lapwing.query.measures.distinct_counts import CountDistinct, CountUnits
 from lapwing.query.measures.measures import Count, Key, Measure, Sum
 from lapwing.query.plan.plan import Plan, Question
+from lapwing.query.relations.relation import FilteredRows, ProtectedRows
 from tests.support.answer.nearest_point import nearest_point
+from tests.support.catalog.linked import table
 
 OF_COUNT = constraints._of_count
 
@@ -53,7 +55,9 @@ COLUMNS: dict[str, Derived] = {
 
 def plan(columns: dict[str, Derived]) -> Plan:
     return Plan(
-        question=Question(selection=cast(Any, None), keys=(TOWN,), measures=tuple(VALUES)),
+        question=Question(
+            selection=FilteredRows(relation=ProtectedRows(table=table("shelves"))), keys=(TOWN,), measures=tuple(VALUES)
+        ),
         keys=(TOWN,),
         outputs=tuple(Output(name=name, value=value) for name, value in columns.items()),
     )

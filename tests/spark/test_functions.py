@@ -81,6 +81,8 @@ UNREAD = (
     "DATE_DIFF('minute'",
     "DATE_DIFF('second'",
     "SUM(",
+    "TIME_BUCKET(",
+    "DATE_BIN(",
 )
 """What the evaluator has no word for: of these, DuckDB is the judge."""
 
