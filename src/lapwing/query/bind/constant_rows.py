@@ -26,7 +26,7 @@ from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.text.literals import literal
 from lapwing.query.text.parse import Parsed
-from lapwing.query.text.trees import copied, has, nodes_of
+from lapwing.query.text.trees import copied, depth_first, has, nodes_of
 
 MOST_ROWS: Final = 1_000
 """Rows of constants in one list at most."""
@@ -76,7 +76,7 @@ def with_constant_rows(parsed: Parsed, rows: RowScope) -> Parsed:
         if listed is not None:
             membership.replace(listed)
             changed = True
-    for node in list(select.find_all(exp.Table, exp.Unnest, exp.Subquery, bfs=False)):
+    for node in depth_first(select, exp.Table, exp.Unnest, exp.Subquery):
         other = reader.in_from(node) if isinstance(node.parent, exp.From | exp.Join) else None
         if other is not None:
             starts = [part.meta["start"] for part in nodes_of(node) if "start" in part.meta]

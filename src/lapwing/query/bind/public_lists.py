@@ -36,7 +36,7 @@ from lapwing.query.plan.plan import Plan
 from lapwing.query.text.literals import is_readable, literal, null_of
 from lapwing.query.text.parse import Parsed
 from lapwing.query.text.plain import of_query
-from lapwing.query.text.trees import copied, has, nodes_of
+from lapwing.query.text.trees import copied, depth_first, has, nodes_of
 
 MOST_VALUES: Final = 1_000
 """A condition has at most as many constants as this."""
@@ -85,7 +85,7 @@ def _may_have_some(select: exp.Select, within: Scope) -> bool:
         return False
     public = {each.name.casefold() for each in catalog.public_tables}
     public |= {view.name.casefold() for view in catalog.views}
-    for table in select.find_all(exp.CTE, bfs=False):
+    for table in depth_first(select, exp.CTE):
         if _names(table) <= public:
             public.add(table.alias.casefold())
     views = any(view.name.casefold() in _names(select) for view in catalog.views)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -11,13 +12,15 @@ from lapwing.query.expressions.attempts import FORMS, NOT_THEIRS
 from lapwing.query.expressions.calls import bind_expression, looked_at
 from lapwing.query.expressions.conversion import alike
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.expressions.rows import RowScope, attempted
+from lapwing.query.expressions.rows import RowScope, attempted, is_column, same_name
 from lapwing.query.from_clause.conditions import bind_condition, conjunction, filtered
 from lapwing.query.from_clause.scope import Input
 from lapwing.query.text.trees import has
 
 Pairs = list[tuple[Expression, Expression]]
 """Expressions over one side, each with one over the other that it equals."""
+_NAME: Final = frozenset({"this", "table"})
+_IDENTIFIER: Final = frozenset({"this", "quoted"})
 
 
 def equal(left: Expression, right: Expression) -> tuple[Expression, Expression]:
@@ -65,8 +68,21 @@ def _both_missing(node: exp.Expression, rows: RowScope) -> tuple[exp.Expression,
 
 def binds(node: exp.Expression, rows: RowScope) -> bool:
     """Tell whether a node names nothing but columns of these rows."""
+    if _is_no_column_of(node, rows):
+        return False
     unbound = FORMS if has(node, exp.Query) else frozenset()  # subqueries are bound elsewhere
     return not isinstance(attempted(NOT_THEIRS | unbound, bind_expression, node, rows), QueryRefused)
+
+
+def _is_no_column_of(node: exp.Expression, rows: RowScope) -> bool:
+    """Tell of the name of a column alone that no column is called so: binding would look for what resembles it."""
+    if not is_column(node) or not _NAME.issuperset(node.args) or rows.lost or rows.ready(node) is not None:
+        return False
+    qualifier, wanted = node.args.get("table"), node.name.casefold()
+    if not all(part is None or _IDENTIFIER.issuperset(part.args) for part in (node.this, qualifier)):
+        return False
+    sources = [each for each in rows.sources if qualifier is None or same_name(qualifier, each.name)]
+    return all(name.casefold() != wanted for each in sources for name in each.columns)
 
 
 def separated(

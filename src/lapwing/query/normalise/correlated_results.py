@@ -38,7 +38,9 @@ def with_joined_results(select: exp.Select, within: Scope) -> exp.Select | None:
 
     Of a SELECT that aggregates the public rows it is None.
     """
-    if is_aggregated(select) or set(Kinds(within).in_from(select)) != {RelationKind.PUBLIC}:
+    if is_aggregated(select) or not any(_subqueries(select)):
+        return None
+    if set(Kinds(within).in_from(select)) != {RelationKind.PUBLIC}:
         return None
     new, joined = copied(select), list[_Result]()
     for node in list(_subqueries(new)):

@@ -27,7 +27,7 @@ from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.from_clause.scope import PublicInput, Scope, protected_table, public_table
 from lapwing.query.from_clause.subqueries import unnamed
 from lapwing.query.relations.public_rows import Combinations, JoinedRows
-from lapwing.query.text.trees import copied, has, nodes_of
+from lapwing.query.text.trees import copied, nodes_of
 
 Name = tuple[str, str]
 """A column: what its table is called in FROM, and its own name, in lower case."""
@@ -37,23 +37,31 @@ _ONE = Literal(value=Fraction(1), type=fixed(Fraction(1), 1, 1))
 
 def with_determined_keys(select: exp.Select, within: Scope) -> exp.Select | None:
     """Return a SELECT that is also grouped by what its keys determine and it shows; None if there is nothing."""
-    if not has(select, exp.Group):
+    if not any(_determine_some(one, within) for one in _by_columns(select)):
         return None
-    new, changed = copied(select), False
-    for one in nodes_of(new, exp.Select):
-        group = one.args.get("group")
-        if group is None or not has_only(group, "expressions") or not all(map(is_column, group.expressions)):
-            continue
-        grouped = _Grouped(one, within)
+    new = copied(select)
+    for one in _by_columns(new):
+        group, grouped = one.args["group"], _Grouped(one, within)
         ends = list(grouped.ends_of_texts())
         for end in ends:
             column = copied(end.this)
             named = end.parent is one and end.arg_key == "expressions"
             end.replace(exp.alias_(column, f"{end.key}_{column.name}", quoted=True) if named else column)
-        more = grouped.determined()
-        group.set("expressions", [*group.expressions, *more])
-        changed = changed or bool(ends) or bool(more)
-    return new if changed else None
+        group.set("expressions", [*group.expressions, *grouped.determined()])
+    return new
+
+
+def _by_columns(select: exp.Select) -> list[exp.Select]:
+    """Return the SELECTs in one that are grouped by columns alone."""
+    groups = [(one, one.args.get("group")) for one in nodes_of(select, exp.Select)]
+    plain = [(one, group) for one, group in groups if group is not None and has_only(group, "expressions")]
+    return [one for one, group in plain if all(map(is_column, group.expressions))]
+
+
+def _determine_some(select: exp.Select, within: Scope) -> bool:
+    """Tell whether the keys of a SELECT determine columns of a public table that it shows."""
+    grouped = _Grouped(select, within)
+    return grouped.has_public and (any(grouped.ends_of_texts()) or bool(grouped.determined()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +80,8 @@ class _Grouped:
         visible = [*visible_in(select), *tables_of_with(select)]
         joins = [None, *(select.args.get("joins") or ())]
         named = zip(items_of(select), joins, strict=True)
-        # Groups of rows of units whose key is NULL are in no answer: what may be NULL is no key that nobody wrote.
-        self._drops_null = RelationKind.PROTECTED in Kinds(within).in_from(select, visible_in(select))
         self._items = [_item(node, join, visible, within) for node, join in named]
+        self.has_public = any(item.table is not None for item in self._items)
 
     def determined(self) -> list[exp.Expression]:
         """Return the columns of public tables that the SELECT shows, and its keys determine, but are not among."""
@@ -110,10 +117,12 @@ class _Grouped:
             return []
         known = self._equal({key for key in keys if key is not None}, self._inner())
         more: list[exp.Expression] = []
+        # Groups of rows of units whose key is NULL are in no answer: what may be NULL is no key that nobody wrote.
+        drops_null = RelationKind.PROTECTED in Kinds(self._within).in_from(self._select, visible_in(self._select))
         for item in self._items:
             columns = {column: node for (table, column), node in shown.items() if table == item.name}
             own = {column for table, column in known if table == item.name}
-            never = columns if self._drops_null else ()
+            never = columns if drops_null else ()
             if columns and own and item.table is not None and are_unique(item.table, own, {*own, *never}, self._within):
                 more += [copied(node) for node in columns.values()]
         return more

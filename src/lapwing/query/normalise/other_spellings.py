@@ -31,7 +31,7 @@ from lapwing.query.normalise.most_common import with_most_common
 from lapwing.query.normalise.named_columns import with_named_columns
 from lapwing.query.normalise.report_fields import field_of_report, with_intervals, with_parts_of_list
 from lapwing.query.normalise.server_spellings import of_server, with_named_items
-from lapwing.query.text.trees import copied, nodes_of
+from lapwing.query.text.trees import copied, depth_first, nodes_of
 
 Spelling = Callable[[exp.Expression], exp.Expression | None]
 """Returns a node in other words, or None."""
@@ -63,7 +63,7 @@ def rewritten(select: exp.Select, kept: Collection[int], within: Scope) -> exp.S
         exp.Select: lambda select: next(filter(None, (other(select) for other in selects)), None),
     }
     new, changed = copied(select), False
-    for node in list(new.find_all(*spellings, bfs=False)):
+    for node in depth_first(new, exp.Expression):
         spelling = spellings.get(type(node))
         if spelling is None or (node.meta.get("start", -1) in kept and type(node) not in _AGGREGATES):
             continue

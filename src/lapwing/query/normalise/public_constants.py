@@ -25,7 +25,7 @@ from lapwing.query.from_clause.scope import PublicInput, Scope
 from lapwing.query.from_clause.subqueries import unnamed
 from lapwing.query.relations.public_rows import Combinations, JoinedRows
 from lapwing.query.text.literals import is_readable, literal, null_of
-from lapwing.query.text.trees import copied, nodes_of
+from lapwing.query.text.trees import copied, depth_first, nodes_of
 
 MOST_VALUES: Final = 1_000
 """How many constants a subquery becomes at most."""
@@ -44,7 +44,7 @@ def with_public_constants(select: exp.Select, within: Scope, *, joins: bool = Fa
     if all(map(stands_in_from, nodes_of(select, exp.Query))):
         return None
     new, changed, kinds = copied(select), False, None if joins else Kinds(within)
-    for node in reversed(list(new.find_all(exp.Subquery, exp.In, bfs=False))):  # inner ones before outer ones
+    for node in reversed(depth_first(new, exp.Subquery, exp.In)):  # inner ones before outer ones
         other = _member(node, within, kinds) if isinstance(node, exp.In) else _value(node, within)
         if other is not None:
             node.replace(other)

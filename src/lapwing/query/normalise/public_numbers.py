@@ -31,7 +31,7 @@ from lapwing.query.from_clause.subqueries import unnamed
 from lapwing.query.normalise.public_constants import type_name
 from lapwing.query.relations.public_rows import Combinations, JoinedRows, as_stored
 from lapwing.query.text.literals import literal, null_of
-from lapwing.query.text.trees import copied
+from lapwing.query.text.trees import copied, depth_first
 
 MOST_ROWS: Final = 20_000
 """Rows of a public table that are aggregated here."""
@@ -51,7 +51,7 @@ def with_public_numbers(select: exp.Select, within: Scope) -> exp.Select | None:
     if not any(isinstance(query, exp.Select) and is_aggregated(query) for query in map(bare, _subqueries(select))):
         return None
     new, changed = copied(select), False
-    for node in reversed(list(_subqueries(new))):  # inner ones before outer ones
+    for node in reversed(_subqueries(new)):  # inner ones before outer ones
         outer = node.find_ancestor(exp.Select)
         kinds = {*Kinds(within).in_from(outer, visible_in(outer))} if isinstance(outer, exp.Select) else set()
         protected = RelationKind.PROTECTED in kinds
@@ -66,8 +66,8 @@ def with_public_numbers(select: exp.Select, within: Scope) -> exp.Select | None:
     return new if changed else None
 
 
-def _subqueries(select: exp.Select) -> Iterator[exp.Subquery]:
-    return select.find_all(exp.Subquery, bfs=False)
+def _subqueries(select: exp.Select) -> list[exp.Subquery]:
+    return depth_first(select, exp.Subquery)
 
 
 def _of_rows(select: exp.Select) -> Iterator[exp.Subquery]:

@@ -14,16 +14,17 @@ from lapwing.query.classify.kinds import Kinds, RelationKind, items_of, visible_
 from lapwing.query.expressions.rows import is_star
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.from_clause.scope import Scope
+from lapwing.query.text.trees import copied, nodes_of
 
 _SIDES = (("", ""), ("", "INNER"), ("LEFT", ""), ("LEFT", "OUTER"), ("RIGHT", ""), ("RIGHT", "OUTER"))
 
 
 def with_qualified_using(select: exp.Select, within: Scope) -> exp.Select | None:
     """Return a SELECT with ON for each USING of which it names the column that binding hides; None if there is none."""
-    if not any(join.args.get("using") for join in select.find_all(exp.Join)):
+    if not any(join.args.get("using") for join in nodes_of(select, exp.Join)):
         return None
-    new, changed = select.copy(), False
-    for one in new.find_all(exp.Select):
+    new, changed = copied(select), False
+    for one in nodes_of(new, exp.Select):
         for place, join in enumerate(one.args.get("joins") or ()):
             if join.args.get("using") and _is_written(one, join, place, within):
                 changed = True

@@ -31,7 +31,7 @@ from lapwing.query.from_clause.scope import Scope, protected_table, public_table
 from lapwing.query.normalise.determined_keys import are_unique
 from lapwing.query.normalise.public_rows_with_matches import joined_for_exists
 from lapwing.query.relations.relation import unit_of
-from lapwing.query.text.trees import copied, has, nodes_of
+from lapwing.query.text.trees import copied, depth_first, has, nodes_of
 
 Owner = Callable[[exp.Expression], str | None]
 """Tells of which table a column is, by the name of that; None if it is not certain."""
@@ -46,7 +46,7 @@ def with_unmatched_rows(select: exp.Select, within: Scope) -> exp.Select | None:
     if not left and not any(type(node) is exp.Exists or node.args.get("query") for node in tests):
         return None
     new, changed = copied(select), False
-    for one in reversed(list(new.find_all(exp.Select, bfs=False))):  # inner ones before outer ones
+    for one in reversed(depth_first(new, exp.Select)):  # inner ones before outer ones
         joined = joined_for_exists(one, within)
         other = _by_groups(one if joined is None else joined.select, within, exists=joined is not None and joined.kept)
         if other is not None:

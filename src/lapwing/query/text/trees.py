@@ -27,6 +27,24 @@ def nodes_of(tree: exp.Expr, *kinds: type[Any]) -> list[Any]:
     return [node for node in found if isinstance(node, kinds)] if kinds else found
 
 
+@overload
+def depth_first(tree: exp.Expr) -> list[exp.Expr]: ...
+@overload
+def depth_first(tree: exp.Expr, *kinds: type[Node]) -> list[Node]: ...
+def depth_first(tree: exp.Expr, *kinds: type[Any]) -> list[Any]:
+    """Return all nodes of a tree, or its nodes of some kinds, each before what stands in it, and that before others."""
+    found, left = list[exp.Expr](), [tree]
+    while left:
+        node = left.pop()
+        found.append(node)
+        for value in reversed(node.args.values()):
+            if type(value) is list:
+                left += [one for one in reversed(value) if isinstance(one, exp.Expr)]
+            elif isinstance(value, exp.Expr):
+                left.append(value)
+    return [node for node in found if isinstance(node, kinds)] if kinds else found
+
+
 def has(tree: exp.Expr, *kinds: type[exp.Expr]) -> bool:
     """Tell whether a tree has a node of some kinds."""
     return any(issubclass(kind, kinds) for kind in set(map(type, nodes_of(tree))))
