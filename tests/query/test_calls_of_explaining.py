@@ -14,9 +14,9 @@ from tests.support.calls import within
 
 MOST = {
     "SELECT COUNT(*) AS n FROM sites": 11_500,
-    "SELECT region, COUNT(*) AS n FROM sites GROUP BY region": 11_000,
-    "SELECT s.region, COUNT(*) AS n FROM visits v JOIN sites s ON v.site = s.site WHERE v.age > 3 GROUP BY 1": 21_000,
-    f"WITH a AS ({A}) SELECT region, SUM(n) AS n FROM a JOIN sites USING (site) GROUP BY region": 30_500,
+    "SELECT region, COUNT(*) AS n FROM sites GROUP BY region": 10_000,
+    "SELECT s.region, COUNT(*) AS n FROM visits v JOIN sites s ON v.site = s.site WHERE v.age > 3 GROUP BY 1": 19_500,
+    f"WITH a AS ({A}) SELECT region, SUM(n) AS n FROM a JOIN sites USING (site) GROUP BY region": 26_500,
 }
 
 
@@ -34,3 +34,9 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> lw.Session:
 def test_a_query_beside_a_public_table_is_priced_in_few_calls(text: str, session: lw.Session) -> None:
     session.explain(text, epsilon=1)  # looks into the public table, and searches for noise: both are kept
     within(MOST[text], lambda: session.explain(text, epsilon=1))
+
+
+def test_many_keys_take_few_calls_each(session: lw.Session) -> None:
+    """Each key was compared with all keys before it, for every combination of values: that took 3.4 million calls."""
+    keys = ", ".join(f"age % {number}" for number in range(2, 82))
+    within(1_500_000, lambda: session.explain(f"SELECT COUNT(*) AS n FROM visits GROUP BY {keys}", epsilon=1))

@@ -101,7 +101,8 @@ def possible_keys(
         none = {key: replace(key, values=(), other=None) for grouped in sets for key in grouped}
         return tuple(tuple(none[key] for key in grouped) for grouped in sets), (), None
     keys = dict.fromkeys(key for grouped in sets for key in grouped)
-    new = {key: _settled(_among_listed(_narrowed(key, sets, known), selection)) for key in keys}
+    there = [(frozenset(grouped), _values_in(found)) for grouped, found in zip(sets, known, strict=True)]
+    new = {key: _settled(_among_listed(_narrowed(key, there), selection)) for key in keys}
     combined = [
         CombinedKeys.of(tuple(new[key] for key in together), rows, place)
         for place, found in enumerate(known)
@@ -128,15 +129,24 @@ def asked_before(question: Question, earlier: Earlier) -> Question:
     )
 
 
-def _narrowed(key: Key, sets: Sets, known: Sequence[Sequence[tuple[tuple[Key, ...], Rows]]]) -> Key:
+def _values_in(found: Sequence[tuple[tuple[Key, ...], Rows]]) -> dict[Key, set[Constant]]:
+    """Return the values that keys can have in one set, by what is known of them."""
+    values: dict[Key, set[Constant]] = {}
+    for keys, rows in found:
+        for place, key in enumerate(keys):
+            if key not in values:
+                values[key] = {row[place] for row in rows}
+    return values
+
+
+def _narrowed(key: Key, sets: Sequence[tuple[Set[Key], Mapping[Key, set[Constant]]]]) -> Key:
     """Return a key with only those of its values that it can have in some set."""
     there = set[Constant]()
-    for grouped, found in zip(sets, known, strict=True):
+    for grouped, found in sets:
         if key in grouped:
-            columns = [{row[keys.index(key)] for row in rows} for keys, rows in found if key in keys]
-            if not columns:  # nothing more is known of it there
+            if key not in found:  # nothing more is known of it there
                 return key
-            there |= columns[0]
+            there |= found[key]
     if not there:  # its sets have no cells then
         return key
     values = tuple(sorted(there)) if key.values is None else tuple(value for value in key.values if value in there)  # type: ignore[type-var]
