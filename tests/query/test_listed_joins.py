@@ -52,6 +52,10 @@ SAME = [
      "AS f(age, rate) ON v.age > f.age AND p.rate < f.rate GROUP BY f.rate",
      "SELECT f.r AS rate, COUNT(*) AS n FROM visits v JOIN places p ON v.site = p.site CROSS JOIN "
      "(VALUES (20, 4), (30, 5)) AS f(k, r) WHERE v.age > f.k AND p.rate < f.r GROUP BY f.r"),
+    ("SELECT p.region, COUNT(*) AS n FROM places p JOIN visits v ON v.site = p.site JOIN (VALUES ('n', 1), ('n', 2), "
+     "('s', 1)) AS f(k, r) ON p.site = f.k WHERE f.r = 1 GROUP BY p.region",
+     "SELECT p.region, COUNT(*) AS n FROM visits v JOIN places p ON v.site = p.site CROSS JOIN (VALUES ('n', 1), "
+     "('n', 2), ('s', 1)) AS f(k, r) WHERE f.r = 1 AND p.site = f.k GROUP BY p.region"),
     ("SELECT G.K AS k, COUNT(*) AS n FROM visits v, (VALUES (20), (30)) AS g(k) WHERE v.age > G.k GROUP BY g.K",
      "SELECT g.k, COUNT(*) AS n FROM visits v, (VALUES (20), (30)) AS g(k) WHERE v.age > g.k GROUP BY g.k"),
 ]  # fmt: skip

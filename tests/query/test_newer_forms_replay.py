@@ -1,4 +1,4 @@
-"""Rows of neighbours by named lists, EXISTS over public rows and IS TRUE: nothing moves further than is stated.
+"""Rows of neighbours by named lists, EXISTS over public rows, IS TRUE and LATERAL: none moves further than is stated.
 
 Each form is text that the stages before binding write in other words. So each is replayed, and each replay finds a
 bound that is planted away. That the words mean the same is what `test_differential` asks, in families of their own.
@@ -55,11 +55,25 @@ def truth(chance: random.Random, *, with_unit: bool) -> Rows:
     return Rows(text, {**VISITS, "k": NUMBER}, "person")
 
 
+def copies(chance: random.Random, *, with_unit: bool) -> Rows:
+    """Return visits with what LATERAL lists of each, in as many copies."""
+    rows = chance.sample(("('x', v.age)", "('y', v.pay)", "('z', v.age - 3)", "('x', 7)"), chance.choice((1, 2, 3)))
+    listed = f"{chance.choice(('CROSS JOIN', 'LEFT JOIN'))} LATERAL (VALUES {', '.join(rows)}) AS f (word, k)"
+    always = " ON TRUE" if listed.startswith("LEFT") else ""
+    text = f"(SELECT v.person, {SHOWN}, f.word, f.k FROM visits v {listed}{always})"
+    return Rows(text, {**VISITS, "word": TEXT, "k": NUMBER}, "person")
+
+
 WORDS: Final = ("TRUE", "NOT TRUE", "FALSE", "NOT FALSE")
-FORMS: Final[dict[str, Callable[..., Rows]]] = {"WITH f": named_list, "EXISTS": existence, "IS ": truth}
+FORMS: Final[dict[str, Callable[..., Rows]]] = {
+    "WITH f": named_list,
+    "EXISTS": existence,
+    "IS ": truth,
+    "LATERAL": copies,
+}
 
 
-FIRST: Final = {"WITH f": 17, "EXISTS": 3, "IS ": 9}
+FIRST: Final = {"WITH f": 17, "EXISTS": 3, "IS ": 9, "LATERAL": 17}
 """The number of a question that shows what is planted, so that a twin takes little time."""
 
 

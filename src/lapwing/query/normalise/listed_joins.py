@@ -41,7 +41,7 @@ def with_listed_joins(select: exp.Expression, within: Scope) -> exp.Expression |
     items = [clause.this, *(join.this for join in joins)]
     if not any(isinstance(item, exp.Values | exp.Unnest) for item in items):
         return None
-    kinds = set(Kinds(within).in_from(select, visible_in(select)))
+    kinds = Kinds(within).in_from(select, visible_in(select))
     if RelationKind.PROTECTED not in kinds or RelationKind.RELEASED in kinds:
         return None
     if list_of(items[0], nulls=True, most=MOST_KEYS) is not None:
@@ -70,6 +70,10 @@ def with_listed_joins(select: exp.Expression, within: Scope) -> exp.Expression |
         or any(map(is_star, select.expressions))
     ):
         return None
+    if kinds[:2] == [RelationKind.PUBLIC, RelationKind.PROTECTED] and not joins[0].args.get("using"):
+        first, second = clause.this.copy(), joins[0].this.copy()  # copies are of rows that carry the unit
+        clause.set("this", second)
+        joins[0].set("this", first)
     select.where(on, copy=False)
     join.replace(exp.Join(this=_with_names_of_its_own(select, join.this, within), kind="CROSS"))
     return select

@@ -180,6 +180,10 @@ def joined(chance: random.Random, world: World) -> Question:
         "generate_series(0, 40, 10) AS g(step) JOIN visits v ON v.age BETWEEN g.step AND g.step + 15": (
             "g.step", "SUM(v.age - g.step)", "COUNT(*)"),
         "visits v CROSS JOIN UNNEST([1, 2, 3]) AS t(copy)": ("t.copy", "SUM(t.copy)", "COUNT(*)"),
+        "visits v CROSS JOIN LATERAL (VALUES ('x', v.age), ('y', v.pay), ('z', 4)) AS l(word, y)": (
+            "l.word", "SUM(l.y)", "COUNT(l.y)"),
+        "visits v, LATERAL (SELECT v.age > 20 AS old, v.pay - 1 AS less) AS l": (
+            "l.old", "SUM(l.less)", "COUNT(l.less)"),
         "places p JOIN visits v ON v.age >= p.rate AND v.age < p.rate + 9": ("p.region", "SUM(p.rate)", "COUNT(*)"),
         f"visits v {left}JOIN places p ON v.day > p.opened AND v.pay > p.rate": ("p.region", "SUM(p.rate)", "COUNT(*)"),
     }  # fmt: skip
