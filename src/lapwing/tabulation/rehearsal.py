@@ -4,11 +4,7 @@ The data are a stand-in of the same shape (`stand_in`), or an earlier release, w
 truth. Each repetition has noise of its own from the operating system.
 
 Guarantee:
-<<<<<<< HEAD
     No protected row is read, so it is free. A rehearsal shows facts of the stand-in, or of what was published.
-=======
-    No protected row is read, so it is free. A rehearsal shows the stand-in, or what was published.
->>>>>>> 0884e8948a (Publish a reliable cell of a coarser table in the place of an unreliable one)
 """
 
 from collections.abc import Iterator, Mapping, Sequence
