@@ -199,6 +199,8 @@ def test_an_object_that_changes_while_it_is_read_is_refused(back: bool, store: S
             engine.run(question, digests)
         assert told.asked == 1
         assert state_of(engine, table) == []
+        session = told.cluster._session
+        assert not any(session.catalog.isCached(view.name) for view in session.catalog.listTables())
         engine._cluster = told.cluster
         assert (engine.digest(table, {"any": ""}) == digests["visits"]) is back
         assert counted(engine, catalog) == ({("a",): (2,), ("b",): (1,)} if back else {("b",): (2,)})

@@ -180,6 +180,10 @@ class Cluster:
 
         self._run(dropped)
 
+    def release(self, view: str) -> None:
+        """Drop the rows of a view from the executors. The next query reads the files."""
+        self._run(lambda session: session.table(view).unpersist())
+
     def close(self) -> None:
         """Let go of the session, and end the application with its last one."""
         with self._opening:

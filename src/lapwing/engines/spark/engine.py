@@ -146,7 +146,10 @@ class Spark:
         return exact
 
     def _distrust(self, question: Question) -> None:
-        """Forget the views of the tables of a question: a file may have changed while they were read."""
+        """Forget the views of the tables of a question: a file may have changed while they were read.
+
+        Other queries that use them go on, and read the files.
+        """
         names = {table.name for table in question.lineage}
         with self._lock:
             views = [self._kept.pop(version) for version in list(self._kept) if version[0] in names]
@@ -154,7 +157,7 @@ class Spark:
                 del self._sources[known]
         for view in views:
             with suppress(Exception):  # the session may be lost
-                self._cluster.forget(view)
+                self._cluster.release(view)
 
     def _renew(self) -> None:
         """Forget views that were lost with their session."""
