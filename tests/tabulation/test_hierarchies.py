@@ -173,6 +173,7 @@ def test_adjusted_numbers_add_up_through_all_levels(tmp_path: Path, budget: str)
         require_levels_add_up(released, "")
 
 
+@pytest.mark.long
 def test_the_measurements_lose_no_more_than_is_charged(tmp_path: Path) -> None:
     found: list[tuple[Any, Any]] = []
     right = workloads.workloads_of

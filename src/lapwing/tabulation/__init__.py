@@ -22,6 +22,7 @@ from lapwing.tabulation.hierarchy import Hierarchy
 from lapwing.tabulation.method_report import method_report
 from lapwing.tabulation.period_comparison import CellChange, NumberChanges, changes_between
 from lapwing.tabulation.planning import PlanAlternative, PlannedNumber, PlannedTable, ReleasePlan, plan_release
+from lapwing.tabulation.public_totals import PublicTotal
 from lapwing.tabulation.published import PublishedFigure, PublishedNumber, PublishedRelease
 from lapwing.tabulation.rehearsal import Rehearsal, RehearsedNumber, rehearse_release
 from lapwing.tabulation.running import ReleasedTable, ReleasedTables, require_new, run_release
@@ -40,6 +41,7 @@ __all__ = [
     "PlanAlternative",
     "PlannedNumber",
     "PlannedTable",
+    "PublicTotal",
     "PublishedFigure",
     "PublishedNumber",
     "PublishedRelease",

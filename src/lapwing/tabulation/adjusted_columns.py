@@ -8,10 +8,11 @@ from lapwing.answer.consistent import ConsistentAnswer, released_numbers
 from lapwing.query.derivation.derived import MeasureValue
 from lapwing.release.nested_keys import NestedKeys
 from lapwing.tabulation.common_table import Integers
-from lapwing.tabulation.consistency import Number, adjusted_groups
+from lapwing.tabulation.consistency import adjusted_groups
 from lapwing.tabulation.coverage import AdjustmentEffect, JointNoise, effects
 from lapwing.tabulation.declaration import TableRelease, UnreliableCells
 from lapwing.tabulation.offer import Offer
+from lapwing.tabulation.public_totals import FixedCells, Number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,7 +69,7 @@ class AdjustedTable:
 
 
 def adjusted_tables(
-    answers: Sequence["Answer"], offer: Offer, nestings: Sequence[NestedKeys] = ()
+    answers: Sequence["Answer"], offer: Offer, nestings: Sequence[NestedKeys] = (), fixed: FixedCells | None = None
 ) -> Iterator[AdjustedTable]:
     """Yield the adjusted numbers of each table.
 
@@ -78,6 +79,7 @@ def adjusted_tables(
     Args:
         offer: Says which numbers were measured together.
         nestings: Keys that lie inside others.
+        fixed: The cells that public totals fix.
     """
     questions = [answer.plan.question for answer in answers]
     laws = {(place, m): law for place, answer in enumerate(answers) for m, law in answer.mechanisms.items()}
@@ -95,7 +97,7 @@ def adjusted_tables(
     ]
     adjusted: dict[Number, Integers] = {}
     found: dict[Number, AdjustmentEffect] = {}
-    for group in adjusted_groups(answers, nestings):
+    for group in adjusted_groups(answers, nestings, fixed):
         adjusted.update(group.numbers)
         mine = [one for one in joint if one.numbers.keys() & set(group.numbers)]
         found.update(effects(group, laws, mine, questions))

@@ -11,7 +11,7 @@ from lapwing.query.pricing.quote import NoisyMeasure
 from lapwing.tabulation.allocation import AllocationProblem, problem_of, shares_for
 from lapwing.tabulation.declaration import Objective, TableRelease
 from lapwing.tabulation.nestings import nestings_of
-from lapwing.tabulation.planning import ReleasePlan, offered
+from lapwing.tabulation.planning import ReleasePlan, prepared
 
 if TYPE_CHECKING:
     from lapwing.session import Session
@@ -63,7 +63,8 @@ def savings(session: "Session", release: TableRelease) -> tuple[TableSaving, ...
     Raises:
         LapwingError: As `plan_release`.
     """
-    plan, plans, offer, _ = offered(session, release)
+    ready = prepared(session, release)
+    plan, plans, offer = ready.described, ready.plans, ready.offer
     found = []
     for place, table in enumerate(release.tables):
         rest = [other for other in range(len(plans)) if other != place]

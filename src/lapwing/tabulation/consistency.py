@@ -18,6 +18,7 @@ Guarantee:
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
@@ -25,21 +26,22 @@ import numpy as np
 from lapwing.answer.consistent import released_numbers
 from lapwing.answer.constraints import adds_up, sign
 from lapwing.answer.exhaustive_keys import is_exhaustive
-from lapwing.query.measures.measures import Measure
 from lapwing.query.plan.plan import Question
 from lapwing.release.nested_keys import NestedAttribute, NestedKeys, attributes_of
 from lapwing.release.workloads import has_margins, rows_and_measure
 from lapwing.tabulation.common_table import Floats, Integers, Margin, Places, nearest_whole_numbers
+from lapwing.tabulation.public_totals import FixedCells, Number, Owners
 
 if TYPE_CHECKING:
     from lapwing.answer import Answer
 
 MOST_CELLS: Final = 4_000_000
 """Of a common table."""
+KNOWN: Final = 10
+"""How many times as exact as the best table a public total counts, before it is met exactly."""
 LARGEST_NUMBER: Final = 2**50
 """Numbers beyond it are no doubles, and are not adjusted."""
-Number = tuple[int, Measure]
-"""A number of a release: the place of its table, and its measure."""
+NOTHING_FIXED: Final[FixedCells] = MappingProxyType({})
 
 
 @final
@@ -52,18 +54,25 @@ class TableGroup:
         cells: Of the common table.
         margins: Of each table.
         sign: 1 if no number can be below 0, −1 if none can be above, else 0.
+        owners: The sums that public totals fix.
     """
 
     numbers: tuple[Number, ...]
     cells: int
     margins: tuple[Margin, ...]
     sign: int
+    owners: Owners | None = None
 
     def common_table(self, released: Sequence[Floats]) -> Integers:
         """Return a table of whole numbers whose margins are near released ones."""
         side = -1 if self.sign < 0 else 1
-        turned = [side * values for values in released]
-        return side * nearest_whole_numbers(self.margins, turned, may_be_negative=not self.sign)
+        turned, margins = [side * values for values in released], self.margins
+        if self.owners is not None:
+            deviation = min(margin.deviation for margin in margins) / KNOWN
+            margins = (*margins, self.owners.margin(margins[0].shape, deviation))
+            turned = [*turned, side * self.owners.amounts.astype(np.float64)]
+        whole = side * nearest_whole_numbers(margins, turned, may_be_negative=not self.sign)
+        return whole if self.owners is None else self.owners.met(whole, self.sign)
 
     def tables(self, common: Integers) -> list[Integers]:
         """Return the margins of a common table."""
@@ -84,7 +93,9 @@ class AdjustedGroup:
     numbers: Mapping[Number, Integers]
 
 
-def adjusted_groups(answers: Sequence["Answer"], nestings: Sequence[NestedKeys] = ()) -> list[AdjustedGroup]:
+def adjusted_groups(
+    answers: Sequence["Answer"], nestings: Sequence[NestedKeys] = (), fixed: FixedCells | None = None
+) -> list[AdjustedGroup]:
     """Return the tables of a release, adjusted so that they add up. What is in no group stays as it was released.
 
     Args:
@@ -100,7 +111,7 @@ def adjusted_groups(answers: Sequence["Answer"], nestings: Sequence[NestedKeys] 
         if law.standard_deviation
     }
     adjusted: list[AdjustedGroup] = []
-    for group in groups_of([answer.plan.question for answer in answers], deviations, nestings):
+    for group in groups_of([answer.plan.question for answer in answers], deviations, nestings, fixed or {}):
         released = [released_numbers(answers[place])[measure] for place, measure in group.numbers]
         if max(int(np.abs(values).max(initial=0)) for values in released) >= LARGEST_NUMBER:
             continue
@@ -111,13 +122,20 @@ def adjusted_groups(answers: Sequence["Answer"], nestings: Sequence[NestedKeys] 
 
 
 def groups_of(
-    questions: Sequence[Question], deviations: Mapping[Number, float], nestings: Sequence[NestedKeys] = ()
+    questions: Sequence[Question],
+    deviations: Mapping[Number, float],
+    nestings: Sequence[NestedKeys] = (),
+    fixed: FixedCells = NOTHING_FIXED,
 ) -> list[TableGroup]:
     """Return the groups of tables: a function of the plans and of public noise.
 
     Args:
         deviations: Of the noise of each number.
         nestings: Keys that lie inside others.
+        fixed: The cells that public totals fix.
+
+    Raises:
+        InvalidParameter: If no table meets the totals.
     """
     alike: dict[Hashable, list[Number]] = {}
     for place, question in enumerate(questions):
@@ -125,7 +143,7 @@ def groups_of(
             if adds_up(measure) and (place, measure) in deviations:
                 alike.setdefault(rows_and_measure(question, measure), []).append((place, measure))
     return [
-        _group(numbers, questions, deviations, nestings)
+        _group(numbers, questions, deviations, nestings, fixed)
         for every in alike.values()
         for numbers in _that_fit(every, questions, nestings)
     ]
@@ -166,14 +184,18 @@ def _group(
     questions: Sequence[Question],
     deviations: Mapping[Number, float],
     nestings: Sequence[NestedKeys],
+    fixed: FixedCells,
 ) -> TableGroup:
     attributes = _attributes(numbers, questions, nestings)
     margins = [_margin(questions[place], attributes, deviations[place, measure]) for place, measure in numbers]
+    cells, side = prod(map(_size, attributes)), sign(numbers[0][1])
+    totals = [(margin, fixed[number]) for margin, number in zip(margins, numbers, strict=True) if number in fixed]
     return TableGroup(
         numbers=tuple(numbers),
-        cells=prod(map(_size, attributes)),
+        cells=cells,
         margins=tuple(margins),
-        sign=sign(numbers[0][1]),
+        sign=side,
+        owners=Owners.of(totals, cells, side),
     )
 
 

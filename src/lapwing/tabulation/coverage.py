@@ -24,7 +24,8 @@ from lapwing.mechanisms.residual_marginals import Axes, ResidualMarginals
 from lapwing.query.plan.plan import Question
 from lapwing.release.workloads import Workload
 from lapwing.tabulation.common_table import Floats
-from lapwing.tabulation.consistency import AdjustedGroup, Number
+from lapwing.tabulation.consistency import AdjustedGroup
+from lapwing.tabulation.public_totals import Number
 
 CONFIDENCE: Final = 0.95
 MOST_SIMULATIONS: Final = 20

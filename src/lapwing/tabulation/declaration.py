@@ -25,6 +25,7 @@ from lapwing.catalog.section import TomlSection
 from lapwing.errors import CatalogError, InvalidParameter
 from lapwing.privacy.amounts import Number, positive
 from lapwing.tabulation.hierarchy import Hierarchy, with_levels
+from lapwing.tabulation.public_totals import PublicTotal, total_from
 
 Choice = TypeVar("Choice", bound=StrEnum)
 USUAL_UNRELIABLE: Final = Fraction(1, 2)
@@ -145,6 +146,7 @@ class TableRelease:
         formats: The formats of the files, at least one.
         rounding: Published whole numbers are multiples of it, and the ends of their intervals are rounded outwards.
         hierarchies: Levels that tables are by, so that they are measured together and add up.
+        public_totals: Numbers from other sources, which adjusted numbers meet exactly. Never count them in these data.
         adjusted: Whether tables have adjusted numbers, which add up, beside the released ones.
     """
 
@@ -159,10 +161,16 @@ class TableRelease:
     adjusted: bool = False
     rounding: int = 1
     hierarchies: tuple[Hierarchy, ...] = ()
+    public_totals: tuple[PublicTotal, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", tuple(self.tables))
         object.__setattr__(self, "hierarchies", tuple(self.hierarchies))
+        object.__setattr__(self, "public_totals", tuple(self.public_totals))
+        if self.public_totals and not self.adjusted:
+            raise InvalidParameter(
+                "Adjusted numbers meet public totals, and the release has none: set adjusted = true."
+            )
         object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
         object.__setattr__(self, "unreliable", positive(self.unreliable, "unreliable"))
         if self.delta is not None:
@@ -232,6 +240,7 @@ class TableRelease:
             "adjusted",
             "rounding",
             "hierarchies",
+            "public_totals",
             "tables",
         )
         sections = document.section("tables")
@@ -254,7 +263,8 @@ class TableRelease:
             "delta": document.number("delta", example="1e-7") if document.has("delta") else None,
         }
         try:
-            return cls(tables=tuple(tables), hierarchies=tuple(hierarchies), **said)  # type: ignore[arg-type]  # what it is not, is refused
+            totals = tuple(total_from(section) for section in _totals_in(document))
+            return cls(tables=tuple(tables), hierarchies=tuple(hierarchies), public_totals=totals, **said)  # type: ignore[arg-type]  # what it is not, is refused
         except InvalidParameter as refused:
             raise CatalogError(str(refused)) from None
 
@@ -285,6 +295,13 @@ def _hierarchies_in(document: TomlSection) -> list[Hierarchy]:
         except InvalidParameter as refused:
             refuse(section.path, str(refused))
     return found
+
+
+def _totals_in(document: TomlSection) -> Iterator[dict[str, object]]:
+    for item in document.items("public_totals") if document.has("public_totals") else ():
+        if not isinstance(item, dict):
+            refuse("public_totals", f"has {item!r}; write sections [[public_totals]]")
+        yield item
 
 
 def _lists_by_source(sections: TomlSection) -> dict[str, list[list[str]]]:

@@ -262,6 +262,12 @@ def _adjusted(manifest: Mapping[str, Any]) -> PageSection | None:
         "The interval in the files is of the released number, and has a guarantee. An adjusted number has no interval.",
         "The parts below are averages over the cells of a table. No proof gives them: Lapwing simulated them from the "
         "adjusted numbers.",
+        *(
+            f"Adjusted numbers meet a public total: {one['value']} in {one['table']}"
+            + (f", {', '.join(f'{key} {value}' for key, value in one['cell'].items())}" if one["cell"] else "")
+            + f". Source: {one['source']}. Licence: {one['licence']}."
+            for one in manifest.get("public_totals", ())
+        ),
     )
     return PageSection(title="Numbers that add up", paragraphs=paragraphs, table=tuple(rows))
 

@@ -17,9 +17,11 @@ from lapwing.release.explaining import USUAL_DELTA
 from lapwing.release.nested_keys import NestedKeys
 from lapwing.release.previews import column_previews
 from lapwing.tabulation.allocation import problem_of, shares_for
+from lapwing.tabulation.consistency import NOTHING_FIXED, groups_of
 from lapwing.tabulation.declaration import TableRelease
 from lapwing.tabulation.nestings import nestings_of
 from lapwing.tabulation.offer import Offer
+from lapwing.tabulation.public_totals import FixedCells, fixed_cells
 
 if TYPE_CHECKING:
     from lapwing.session import Session
@@ -144,13 +146,29 @@ def plan_release(session: "Session", release: TableRelease) -> ReleasePlan:
         QueryRefused: If a query is not allowed; the message names the table.
         InvalidParameter: If tables cannot be planned together.
     """
-    return offered(session, release)[0]
+    return prepared(session, release).described
 
 
-def offered(session: "Session", release: TableRelease) -> tuple[ReleasePlan, list[Plan], Offer, tuple[NestedKeys, ...]]:
-    """Return a plan, with the bound queries, their prices, and keys that lie inside others.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRelease:
+    """A plan, with all that a run needs.
 
-    The shares follow from the release and the catalog.
+    Args:
+        plans: The bound queries.
+        nestings: Keys that lie inside others.
+        fixed: The cells that public totals fix.
+    """
+
+    described: ReleasePlan
+    plans: tuple[Plan, ...]
+    offer: Offer
+    nestings: tuple[NestedKeys, ...]
+    fixed: FixedCells
+
+
+def prepared(session: "Session", release: TableRelease) -> PreparedRelease:
+    """Return a plan, with all that a run needs; the shares follow from the release and the catalog.
 
     Raises:
         LapwingError: As `plan_release`.
@@ -189,7 +207,29 @@ def offered(session: "Session", release: TableRelease) -> tuple[ReleasePlan, lis
         other_costs=tuple(_alternative(release, plans, one.offer(shares), one.budget, one.epsilon) for one in others),
         other_measures=tuple(_in_other_measures(plans, release, budget, nestings)),
     )
-    return described, plans, offer, nestings
+    fixed = _fixed(release, plans, offer, nestings)
+    return PreparedRelease(described=described, plans=tuple(plans), offer=offer, nestings=nestings, fixed=fixed)
+
+
+def _fixed(release: TableRelease, plans: Sequence[Plan], offer: Offer, nestings: Sequence[NestedKeys]) -> FixedCells:
+    """Return the cells that public totals fix, if a table can meet them. Only public values decide that."""
+    if not release.public_totals:
+        return NOTHING_FIXED
+    fixed = fixed_cells(release.public_totals, [table.name for table in release.tables], plans)
+    deviations = {
+        (place, term.measure): float(term.mechanism.standard_deviation)
+        for place, terms in enumerate(offer.terms)
+        for term in terms
+        if term.mechanism.standard_deviation
+    }
+    groups = groups_of([plan.question for plan in plans], deviations, nestings, fixed)
+    together = {number for group in groups for number in group.numbers}
+    if apart := [place for place, measure in fixed if (place, measure) not in together]:
+        raise InvalidParameter(
+            f"The table {release.tables[apart[0]].name!r} has a public total, but its numbers are not adjusted. "
+            "Leave the total out. Nothing was charged."
+        )
+    return fixed
 
 
 def _plans(session: "Session", release: TableRelease) -> list[Plan]:

@@ -20,7 +20,7 @@ from lapwing.query.derivation.derived import measures_of
 from lapwing.tabulation.adjusted_columns import SUFFIX
 from lapwing.tabulation.cell_errors import CellErrors, Floats, Truths
 from lapwing.tabulation.declaration import TableRelease, UnreliableCells
-from lapwing.tabulation.planning import UNRELIABLE, PlannedNumber, ReleasePlan, offered, plan_release
+from lapwing.tabulation.planning import UNRELIABLE, PlannedNumber, ReleasePlan, plan_release, prepared
 from lapwing.tabulation.published import PublishedNumber, PublishedRelease
 from lapwing.tabulation.running import ReleasedTables, bought, marked
 from lapwing.tabulation.stand_in import StandIn, stand_in
@@ -123,8 +123,8 @@ def rehearse_release(
         runs, planned = [], None
         for place in range(times):
             with standing_in.session(f"run-{place}") as own:
-                planned = planned or offered(own, release)  # each run has the same plan
-                runs.append(_released(bought(own, release, *planned)))
+                planned = planned or prepared(own, release)  # each run has the same plan
+                runs.append(_released(bought(own, release, planned)))
     return Rehearsal(plan=plan, times=times, numbers=tuple(_numbers(plan, truth, runs)))
 
 

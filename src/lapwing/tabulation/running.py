@@ -26,9 +26,7 @@ from lapwing.mechanisms.combined_noise import CombinedNoise
 from lapwing.mechanisms.merged_gaussian import MergedGaussian
 from lapwing.privacy.amounts import exact, written
 from lapwing.privacy.measures import Loss
-from lapwing.query.plan.plan import Plan
 from lapwing.release.answering import answer_all
-from lapwing.release.nested_keys import NestedKeys
 from lapwing.release.request import Request
 from lapwing.session import access_of
 from lapwing.tabulation.adjusted_columns import AdjustedTable, adjusted_tables
@@ -36,8 +34,8 @@ from lapwing.tabulation.coarser_cells import with_coarser_cells
 from lapwing.tabulation.csvw import METADATA, release_metadata
 from lapwing.tabulation.declaration import FileFormat, TableRelease, UnreliableCells
 from lapwing.tabulation.method_report import method_report
-from lapwing.tabulation.offer import Offer
-from lapwing.tabulation.planning import UNRELIABLE, PlannedTable, ReleasePlan, offered
+from lapwing.tabulation.planning import UNRELIABLE, PlannedTable, PreparedRelease, ReleasePlan, prepared
+from lapwing.tabulation.public_totals import as_facts
 from lapwing.tabulation.published import PublishedRelease
 from lapwing.tabulation.rounding import rounded
 from lapwing.tabulation.signing import SigningKey
@@ -173,6 +171,7 @@ class ReleasedTables:
             "unreliable": written(exact(self.release.unreliable, "unreliable")),
             "unreliable_cells": self.release.unreliable_cells.value,
             **({"rounding": self.release.rounding} if self.release.rounding > 1 else {}),
+            **({"public_totals": as_facts(self.release.public_totals)} if self.release.public_totals else {}),
             "ledger_entries": entries,
         }
 
@@ -188,36 +187,30 @@ def run_release(session: "Session", release: TableRelease) -> ReleasedTables:
     """
     if FileFormat.XLSX in release.formats and not can_write_workbooks():
         raise InvalidParameter("A workbook needs an extra: pip install 'lapwing-dp[xlsx]'. Nothing was charged.")
-    return bought(session, release, *offered(session, release))
+    return bought(session, release, prepared(session, release))
 
 
-def bought(
-    session: "Session",
-    release: TableRelease,
-    plan: ReleasePlan,
-    plans: Sequence[Plan],
-    offer: Offer,
-    nestings: tuple[NestedKeys, ...],
-) -> ReleasedTables:
+def bought(session: "Session", release: TableRelease, ready: PreparedRelease) -> ReleasedTables:
     """Buy all tables of a release that is planned; as `run_release`."""
     requests = [
         Request(text=table.query, parameters=(), plan=bound, priced=quote, label=_label(release, table.name))
-        for table, bound, quote in zip(release.tables, plans, offer.quotes, strict=True)
+        for table, bound, quote in zip(release.tables, ready.plans, ready.offer.quotes, strict=True)
     ]
-    answers = answer_all(requests, replace(access_of(session), nestings=nestings))
+    answers = answer_all(requests, replace(access_of(session), nestings=ready.nestings))
     paid, delta = _charges(session, answers)
     return ReleasedTables(
         release=release,
-        plan=plan,
+        plan=ready.described,
         tables=tuple(
-            ReleasedTable(planned=planned, answer=answer) for planned, answer in zip(plan.tables, answers, strict=True)
+            ReleasedTable(planned=planned, answer=answer)
+            for planned, answer in zip(ready.described.tables, answers, strict=True)
         ),
         paid=paid,
         delta=delta,
         dataset=session.dataset,
         catalog_digest=session.catalog.digest,
         neighbouring=session.catalog.budget.neighbouring,
-        adjusted=tuple(adjusted_tables(answers, offer, nestings)) if release.adjusted else (),
+        adjusted=tuple(adjusted_tables(answers, ready.offer, ready.nestings, ready.fixed)) if release.adjusted else (),
     )
 
 
