@@ -16,6 +16,7 @@ from lapwing.datasets import rand_hie_catalog
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query.bind.bind import bind
 from lapwing.server.openid.settings import read_settings
+from lapwing.tabulation.budget_plan import entries_from_file
 from tests.support.docs.pages import (
     DOCS,
     PAGES,
@@ -141,6 +142,11 @@ def test_catalogs_and_settings_are_valid(page: Path, block: Block, tmp_path: Pat
         assert read_settings(file).client_secret == "a secret"
     elif block.text.startswith("title = "):  # a release file
         assert lw.tabulation.TableRelease.from_text(block.text).tables
+    elif block.text.startswith("epsilon = "):  # what `lapwing budget plan` reads
+        release = next(other.text for _, other in TOML if other.text.startswith("title = "))
+        (tmp_path / "release.toml").write_text(release)
+        (tmp_path / "year.toml").write_text(block.text)
+        assert entries_from_file(tmp_path / "year.toml")[0]
     else:
         assert loads(block.text, file=page.name, folder=tmp_path).tables
 

@@ -2,13 +2,19 @@
 
 import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from lapwing.tabulation import ReleaseTable, TableRelease, faults_of, run_release
 from lapwing.tabulation.csvw import METADATA
 from tests.support.release.small import GDP, opened, row
 
-READ = {"boolean": {"true": True, "false": False}.__getitem__, "integer": int, "double": float, "string": str}
+READ: dict[str, Callable[[str], object]] = {
+    "boolean": {"true": True, "false": False}.__getitem__,
+    "integer": int,
+    "double": float,
+    "string": str,
+}
 TABLES = (
     ReleaseTable(name="counts", query='SELECT plan AS "the plan", size, COUNT(*) AS n FROM visits GROUP BY ALL'),
     ReleaseTable(name="means", query="SELECT plan, AVG(age) AS m FROM visits GROUP BY plan"),

@@ -16,7 +16,7 @@ import pytest
 
 from lapwing.exact.arrays import IntArray
 from lapwing.mechanisms.residual_marginals import ResidualMarginals
-from lapwing.release import shared_vectors, workloads
+from lapwing.release import cells, shared_vectors, workloads
 from lapwing.session import Session
 from lapwing.tabulation import PublicTotal, ReleaseTable, TableRelease, run_release
 from tests.support.effort import one_in
@@ -97,7 +97,7 @@ def test_a_total_that_is_counted_in_the_data_is_found(tmp_path: Path) -> None:
 
 def test_rounding_before_the_noise_is_found(tmp_path: Path) -> None:
     """The planted bug: then one person moves a number by 10, where noise for 1 is added."""
-    exactly = workloads.exact_values
+    exactly = cells.exact_values
 
     def rounded(*asked: Any) -> tuple[IntArray, ...]:
         return tuple((values + 5) // 10 * 10 for values in exactly(*asked))

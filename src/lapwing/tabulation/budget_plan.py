@@ -34,7 +34,7 @@ from lapwing.privacy.measures import PureDP
 from lapwing.query.pricing.quote import request
 from lapwing.tabulation.allocation import AllocationProblem, problem_of, shares_for
 from lapwing.tabulation.declaration import ReleaseTable, TableRelease
-from lapwing.tabulation.planning import PlannedTable, offered
+from lapwing.tabulation.planning import PlannedTable, prepared
 
 if TYPE_CHECKING:
     from lapwing.session import Session
@@ -187,7 +187,7 @@ def plan_budget(session: "Session", entries: tuple[BudgetEntry, ...], epsilon: N
     planned, cost = [], Fraction(0)
     for entry, each in zip(entries, costs, strict=True):
         price = entry.times * request(each, budget).amount
-        tables = offered(session, replace(entry.release, epsilon=each))[0].tables
+        tables = prepared(session, replace(entry.release, epsilon=each)).described.tables
         cost += price
         planned.append(BudgetPlanEntry(entry=entry, epsilon=each, share=float(price / whole.amount), tables=tables))
     needed = None
@@ -206,8 +206,8 @@ def plan_budget(session: "Session", entries: tuple[BudgetEntry, ...], epsilon: N
 def _problem(session: "Session", entry: BudgetEntry, epsilon: Fraction) -> tuple[AllocationProblem, Sequence[float]]:
     """Return how an entry divides a cost among its tables, with references at this cost."""
     release = replace(entry.release, epsilon=epsilon)
-    _, plans, _, nestings = offered(session, release)
-    problem = problem_of(plans, release, session.catalog.budget, nestings)
+    ready = prepared(session, release)
+    problem = problem_of(ready.plans, release, session.catalog.budget, ready.nestings)
     return problem, shares_for(problem)
 
 
