@@ -37,6 +37,7 @@ from lapwing.query.from_clause import window_functions
 from lapwing.query.relations import size
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.text import parse, privacy_options
+from lapwing.secure import prio3
 from tests.support.docs.pages import DOCS
 
 LOSSES: Final = (
@@ -223,6 +224,7 @@ def test_ledger_kinds() -> None:
 
 def test_names_of_secure_sums() -> None:
     assert not unmentioned(secure.__all__, section(page("secure.md"), "Names in Python"))
+    assert not unmentioned(prio3.__all__, section(page("secure.md"), "Prio3"))
 
 
 def test_names_of_monitors() -> None:

@@ -1,0 +1,311 @@
+"""The measurements of Prio3: how each is encoded as a vector, and the circuit that is 0 only for valid vectors.
+
+Theory of operation. Each circuit here calls one gadget of degree 2, several times. The inputs of the calls are affine
+in the measurement. The outputs are affine in the measurement and in the values of the gadget. So servers that hold
+shares of the measurement have shares of all inputs. With shares of the gadget's values (`proofs`) they have shares of
+the outputs. Each of m servers adds 1/m of every constant.
+
+A class has the identifier of Prio3 with it (`algorithm`). `arity` is the number of inputs of a call, and `calls` the
+number of calls. `joint` is the number of random elements that the circuit takes. `outputs` numbers must be 0.
+
+SumVec and Histogram add up the range checks of all elements. Each call weighs its checks with powers of one random
+element. Let an element be neither 0 nor 1. Then the sum of its call is a polynomial in the random element, of degree
+`chunk`, that is not 0. So at most `chunk` random elements hide it.
+
+Source:
+    draft-irtf-cfrg-vdaf-20, section 7.4; Boneh, Boyle, Corrigan-Gibbs, Gilboa and Ishai 2019, theorem 5.2.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, final
+
+from lapwing.errors import InvalidParameter
+from lapwing.secure.prio3.fields import FIELD64, FIELD128, PrimeField
+
+MOST_ELEMENTS: Final = 1 << 20
+"""Of an encoded measurement."""
+Measurement = int | Sequence[int]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CountCircuit:
+    """0 or 1: x·x − x must be 0."""
+
+    algorithm: ClassVar[int] = 1
+    field: ClassVar[PrimeField] = FIELD64
+    arity: ClassVar[int] = 2
+    calls: ClassVar[int] = 1
+    joint: ClassVar[int] = 0
+    outputs: ClassVar[int] = 1
+    measurement_length: ClassVar[int] = 1
+    output_length: ClassVar[int] = 1
+
+    def encode(self, measurement: Measurement) -> list[int]:
+        """Return the one element."""
+        return [_within(measurement, 1)]
+
+    def inputs(self, vector: Sequence[int], joint: Sequence[int], servers: int) -> list[list[int]]:
+        """Return the element twice."""
+        return [[vector[0], vector[0]]]
+
+    def gadget(self, inputs: Sequence[int]) -> int:
+        """Return the product."""
+        return inputs[0] * inputs[1] % self.field.modulus
+
+    def checks(self, vector: Sequence[int], values: Sequence[int], servers: int) -> list[int]:
+        """Return x·x − x."""
+        return self.field.difference(values, vector)
+
+    def truncate(self, vector: Sequence[int]) -> list[int]:
+        """Return the element."""
+        return list(vector)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SumCircuit:
+    """A whole number from 0 to `most`, as bits with public weights: b·b − b must be 0 of each."""
+
+    algorithm: ClassVar[int] = 2
+    field: ClassVar[PrimeField] = FIELD64
+    arity: ClassVar[int] = 1
+    joint: ClassVar[int] = 0
+    output_length: ClassVar[int] = 1
+    most: int
+
+    def __post_init__(self) -> None:
+        _require_most(self.most, self.field)
+
+    @property
+    def calls(self) -> int:
+        """One for each bit."""
+        return self.most.bit_length()
+
+    @property
+    def outputs(self) -> int:
+        """One for each bit."""
+        return self.calls
+
+    @property
+    def measurement_length(self) -> int:
+        """One for each bit."""
+        return self.calls
+
+    def encode(self, measurement: Measurement) -> list[int]:
+        """Return the bits."""
+        return _bits(_within(measurement, self.most), self.most)
+
+    def inputs(self, vector: Sequence[int], joint: Sequence[int], servers: int) -> list[list[int]]:
+        """Return each bit by itself."""
+        return [[bit] for bit in vector]
+
+    def gadget(self, inputs: Sequence[int]) -> int:
+        """Return x·x − x."""
+        return inputs[0] * (inputs[0] - 1) % self.field.modulus
+
+    def checks(self, vector: Sequence[int], values: Sequence[int], servers: int) -> list[int]:
+        """Return what each call gave."""
+        return list(values)
+
+    def truncate(self, vector: Sequence[int]) -> list[int]:
+        """Return the number that the bits have."""
+        return [self.field.product(vector, _weights(self.most))]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SumVecCircuit:
+    """A vector of `length` whole numbers from 0 to `most`, each as bits with public weights.
+
+    Args:
+        length: Of the vector.
+        most: The largest value of an element.
+        chunk: How many elements of the encoding one call of the gadget checks: near the root of their number.
+    """
+
+    algorithm: ClassVar[int] = 3
+    field: ClassVar[PrimeField] = FIELD128
+    outputs: ClassVar[int] = 1
+    length: int
+    most: int
+    chunk: int
+
+    def __post_init__(self) -> None:
+        _require_most(self.most, self.field)
+        _require_length(self.length * self.most.bit_length(), self.chunk)
+
+    @property
+    def arity(self) -> int:
+        """Two for each element of a chunk."""
+        return 2 * self.chunk
+
+    @property
+    def calls(self) -> int:
+        """One for each chunk."""
+        return -(-self.measurement_length // self.chunk)
+
+    @property
+    def joint(self) -> int:
+        """One for each chunk."""
+        return self.calls
+
+    @property
+    def measurement_length(self) -> int:
+        """The bits of all elements."""
+        return self.length * self.most.bit_length()
+
+    @property
+    def output_length(self) -> int:
+        """The length of the vector."""
+        return self.length
+
+    def encode(self, measurement: Measurement) -> list[int]:
+        """Return the bits of all elements, one after the other."""
+        if isinstance(measurement, int) or len(measurement) != self.length:
+            raise InvalidParameter(f"The measurement must be a vector of {self.length} whole numbers.")
+        return [bit for each in measurement for bit in _bits(_within(each, self.most), self.most)]
+
+    def inputs(self, vector: Sequence[int], joint: Sequence[int], servers: int) -> list[list[int]]:
+        """Return the pairs of `_range_checked` for all bits."""
+        return _range_checked(self.field, vector, joint, self.chunk, servers)
+
+    def gadget(self, inputs: Sequence[int]) -> int:
+        """Return the sum of products of pairs."""
+        return _summed_products(self.field, inputs)
+
+    def checks(self, vector: Sequence[int], values: Sequence[int], servers: int) -> list[int]:
+        """Return the sum of what all calls gave."""
+        return [sum(values) % self.field.modulus]
+
+    def truncate(self, vector: Sequence[int]) -> list[int]:
+        """Return the numbers that the bits have."""
+        weights = _weights(self.most)
+        size = len(weights)
+        return [self.field.product(vector[at : at + size], weights) for at in range(0, len(vector), size)]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HistogramCircuit:
+    """One of `length` buckets: elements that are 0 or 1 and add up to 1.
+
+    Args:
+        length: Of the histogram.
+        chunk: As of SumVec.
+    """
+
+    algorithm: ClassVar[int] = 4
+    field: ClassVar[PrimeField] = FIELD128
+    outputs: ClassVar[int] = 2
+    length: int
+    chunk: int
+
+    def __post_init__(self) -> None:
+        _require_length(self.length, self.chunk)
+
+    @property
+    def arity(self) -> int:
+        """Two for each element of a chunk."""
+        return 2 * self.chunk
+
+    @property
+    def calls(self) -> int:
+        """One for each chunk."""
+        return -(-self.length // self.chunk)
+
+    @property
+    def joint(self) -> int:
+        """One for each chunk."""
+        return self.calls
+
+    @property
+    def measurement_length(self) -> int:
+        """One for each bucket."""
+        return self.length
+
+    @property
+    def output_length(self) -> int:
+        """One for each bucket."""
+        return self.length
+
+    def encode(self, measurement: Measurement) -> list[int]:
+        """Return 1 for the bucket and 0 for all others."""
+        bucket = _within(measurement, self.length - 1)
+        return [int(each == bucket) for each in range(self.length)]
+
+    def inputs(self, vector: Sequence[int], joint: Sequence[int], servers: int) -> list[list[int]]:
+        """Return the pairs of `_range_checked` for all buckets."""
+        return _range_checked(self.field, vector, joint, self.chunk, servers)
+
+    def gadget(self, inputs: Sequence[int]) -> int:
+        """Return the sum of products of pairs."""
+        return _summed_products(self.field, inputs)
+
+    def checks(self, vector: Sequence[int], values: Sequence[int], servers: int) -> list[int]:
+        """Return the sum of what all calls gave, and what the buckets add up to beyond 1."""
+        p = self.field.modulus
+        return [sum(values) % p, (sum(vector) - self.field.inverse(servers)) % p]
+
+    def truncate(self, vector: Sequence[int]) -> list[int]:
+        """Return the buckets."""
+        return list(vector)
+
+
+Circuit = CountCircuit | SumCircuit | SumVecCircuit | HistogramCircuit
+
+
+def _range_checked(
+    field: PrimeField, vector: Sequence[int], joint: Sequence[int], chunk: int, servers: int
+) -> list[list[int]]:
+    """Return for each chunk the pairs (r^j·b, b − 1), j from 1: their products add up to Σ r^j·b·(b − 1).
+
+    The last chunk is filled up with zeros.
+    """
+    p, one = field.modulus, field.inverse(servers)
+    filled = [*vector, *[0] * (-len(vector) % chunk)]
+    calls = []
+    for r, at in zip(joint, range(0, len(filled), chunk), strict=True):
+        power, inputs = r, list[int]()
+        for element in filled[at : at + chunk]:
+            inputs += (power * element % p, (element - one) % p)
+            power = power * r % p
+        calls.append(inputs)
+    return calls
+
+
+def _summed_products(field: PrimeField, inputs: Sequence[int]) -> int:
+    return field.product(inputs[::2], inputs[1::2])
+
+
+def _weights(most: int) -> list[int]:
+    """Return powers of two, and a rest so that all of them add up to `most`."""
+    powers = [1 << place for place in range(most.bit_length() - 1)]
+    return [*powers, most - sum(powers)]
+
+
+def _bits(number: int, most: int) -> list[int]:
+    """Return which weights add up to a number: the last one if the powers of two do not reach it."""
+    *powers, rest = _weights(most)
+    last = int(number > sum(powers))
+    remaining = number - last * rest
+    return [*(remaining >> place & 1 for place in range(len(powers))), last]
+
+
+def _within(measurement: Measurement, most: int) -> int:
+    if isinstance(measurement, bool) or not isinstance(measurement, int) or not 0 <= measurement <= most:
+        raise InvalidParameter(f"A measurement must be a whole number from 0 to {most}. Nothing was sent.")
+    return measurement
+
+
+def _require_most(most: int, field: PrimeField) -> None:
+    if not 1 <= most < field.modulus:
+        raise InvalidParameter("The largest measurement must be at least 1, and below the modulus of the field.")
+
+
+def _require_length(elements: int, chunk: int) -> None:
+    if not 1 <= elements <= MOST_ELEMENTS or not 1 <= chunk <= elements:
+        raise InvalidParameter(
+            f"A measurement has 1 to {MOST_ELEMENTS:,} elements, and a chunk has one to all of them."
+        )
