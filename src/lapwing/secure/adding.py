@@ -9,23 +9,22 @@ What the server is told is not trusted: the organiser may name any set of client
 the proof gives the adversary that choice), and other clients and servers may have sent anything.
 """
 
-import fcntl
 import json
 import threading
 from fractions import Fraction
 from pathlib import Path
-from typing import BinaryIO, Final, final
+from typing import Final, final
 
-from lapwing.errors import BudgetExhausted, Fault, InvalidParameter, QueryRefused, RefusalCause
+from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused, RefusalCause
 from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
-from lapwing.ledger.entries import Charge, Charged, subject_of
+from lapwing.ledger.entries import Charge
 from lapwing.ledger.opening import open_ledger
 from lapwing.ledger.registration import Registration
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.calibration import loss_for
-from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.secure import wire
+from lapwing.secure.charging import LOCK, charge_once, locked
 from lapwing.secure.checking import (
     challenge_of,
     range_label,
@@ -45,7 +44,6 @@ from lapwing.secure.task import NEIGHBOURING, Task
 from lapwing.secure.wire import ID_BYTES, ServerRelease, clients_in, records_in, set_digest
 
 LEDGER: Final = "sums.lapwing.db"
-_LOCK: Final = "serving.lock"
 _UNIT: Final = "the answers of one client"
 
 
@@ -74,7 +72,7 @@ class AddingServer:
         self._share = AT_ZERO[self._keys.place] if self._keys and task.checked else 1
         self._tested: tuple[tuple[str, int], list[int]] | None = None
         task.noise.loss(task.asked.sensitivity, budget.budget.kind)  # refused if this noise has none in that measure
-        self._lock = _locked(folder / _LOCK)
+        self._lock = locked(folder / LOCK)
         try:
             path = folder / f"parts-{task.digest[:16]}.db"
             self._store = ShareStore(path, task.digest, task.width, task.most_clients)
@@ -314,18 +312,10 @@ class AddingServer:
         return ServerRelease.from_text(answers[0].payload, task=self.task.digest, width=self.task.asked.width)
 
     def _charge(self, digest: str, clients: int) -> int:
-        """Charge a release, and return the charge; one that was charged before and never released is charged already.
-
-        Only this process uses the ledger (`_locked`), so a charge without an answer is that of one that died.
-        """
-        key = self._key(digest)
-        subject, under_way = subject_of(key), self._ledger.seen().under_way
-        for entry in self._ledger.entries() if under_way else ():
-            if entry.kind == "charge" and entry.subject == subject and entry.sequence in under_way:
-                return entry.sequence
+        """Charge a release, and return the number of the charge (`charge_once`)."""
         budget = self._ledger.seen().account.budget
         charge = Charge(
-            key=key,
+            key=self._key(digest),
             question=f"the total of {clients} clients: {self.task.question}",
             loss=self._loss(budget),
             delta=self._delta(),
@@ -333,18 +323,15 @@ class AddingServer:
             principal="organiser",
             version=self._ledger.seen().version,
         )
-        outcome = self._ledger.charge_all([charge])
-        if isinstance(outcome, Refused):
-            if self._delta() > self._ledger.seen().delta_remaining:
-                raise BudgetExhausted(self._short_of_delta())
-            raise BudgetExhausted(
-                f"A total costs {charge.loss} and the server's budget is {budget}, of which "
-                f"{self._ledger.seen().account.spent} is spent. Nothing was released."
-            )
-        if not isinstance(outcome, tuple):
-            raise Fault("The same release is under way; try again.")
-        charged: Charged = outcome[0]
-        return charged.sequence
+        outcome = charge_once(self._ledger, charge)
+        if isinstance(outcome, int):
+            return outcome
+        if self._delta() > self._ledger.seen().delta_remaining:
+            raise BudgetExhausted(self._short_of_delta())
+        raise BudgetExhausted(
+            f"A total costs {charge.loss} and the server's budget is {budget}, of which "
+            f"{self._ledger.seen().account.spent} is spent. Nothing was released."
+        )
 
 
 def budget_of(measure: str, epsilon: Fraction, delta: Fraction) -> Registration:
@@ -358,13 +345,3 @@ def budget_of(measure: str, epsilon: Fraction, delta: Fraction) -> Registration:
         delta=delta,
         delta_keys=delta if measure == PureDP.kind else Fraction(0),  # for what may go wrong: a joint noise
     )
-
-
-def _locked(path: Path) -> BinaryIO:
-    file = path.open("ab")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise Fault(f"Another process serves from {path.parent}; stop it first.") from None
-    return file

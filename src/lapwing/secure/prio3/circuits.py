@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, final
 
 from lapwing.errors import InvalidParameter
+from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.secure.prio3.fields import FIELD64, FIELD128, PrimeField
 
 MOST_ELEMENTS: Final = 1 << 20
@@ -41,6 +42,16 @@ class CountCircuit:
     outputs: ClassVar[int] = 1
     measurement_length: ClassVar[int] = 1
     output_length: ClassVar[int] = 1
+
+    @property
+    def largest(self) -> int:
+        """The most that one measurement adds to a total."""
+        return 1
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Another measurement moves the count by 1 at most."""
+        return Sensitivity.from_l1(1)
 
     def encode(self, measurement: Measurement) -> list[int]:
         """Return the one element."""
@@ -92,6 +103,16 @@ class SumCircuit:
     def measurement_length(self) -> int:
         """One for each bit."""
         return self.calls
+
+    @property
+    def largest(self) -> int:
+        """The most that one measurement adds to a total."""
+        return self.most
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Another measurement moves the sum by the largest one at most."""
+        return Sensitivity.from_l1(self.most)
 
     def encode(self, measurement: Measurement) -> list[int]:
         """Return the bits."""
@@ -161,6 +182,16 @@ class SumVecCircuit:
         """The length of the vector."""
         return self.length
 
+    @property
+    def largest(self) -> int:
+        """The most that one measurement adds to a total."""
+        return self.most
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Another measurement moves each sum by the largest element at most."""
+        return Sensitivity.from_linf(self.most, entries=self.length)
+
     def encode(self, measurement: Measurement) -> list[int]:
         """Return the bits of all elements, one after the other."""
         if isinstance(measurement, int) or len(measurement) != self.length:
@@ -229,6 +260,16 @@ class HistogramCircuit:
     def output_length(self) -> int:
         """One for each bucket."""
         return self.length
+
+    @property
+    def largest(self) -> int:
+        """The most that one measurement adds to a total."""
+        return 1
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Another measurement empties one bucket by 1, and fills another by 1."""
+        return Sensitivity(l1=2, l2_squared=2)
 
     def encode(self, measurement: Measurement) -> list[int]:
         """Return 1 for the bucket and 0 for all others."""
