@@ -38,6 +38,7 @@ class SavedQuestion(Body):
     sql: Annotated[Text, Field(min_length=1, max_length=MOST_SQL)]
     epsilon: Amount | None = None
     error: Amount | None = None
+    delta: Amount | None = None
 
 
 class Tile(Body):

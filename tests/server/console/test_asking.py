@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from fractions import Fraction
 from urllib.parse import parse_qs, urlsplit
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lapwing.server.console.acting import decimal_of, share_of
+from lapwing.server.console.answer.files import snippets
 from lapwing.server.console.inside import ApiRefusal
 from tests.server.console.test_refused_forms import faults
 from tests.support.effort import one_in
@@ -100,6 +102,51 @@ def test_a_wanted_error_of_a_mean_takes_how_many_rows_it_is_of(reader: Visitor) 
     assert "±2" in price.text
     assert price.form("/ask/answer").fields["assuming"] == "1000"
     assert reader.submit(price, "/ask/answer").status == 200
+
+
+TOWNS = "SELECT town, COUNT(*) AS n FROM visits GROUP BY town"
+
+
+def test_groups_of_values_that_are_not_listed_take_delta(place: World) -> None:
+    alice = visitor(place, "alice")
+    refused = priced(alice, TOWNS)
+    assert refused.page.links.count("#delta") == 1
+    assert place.charges() == 0
+    price = alice.submit(refused, "/ask", delta="1e-4")
+    assert price.form("/ask/answer").fields["delta"] == price.form("/ask").fields["delta"] == "1e-4"
+    saved = alice.submit(price, "/saved", title="towns")
+    (link,) = [link for link in saved.page.links if "ask?sql=" in link]
+    again = alice.go(link)
+    assert again.form("/ask").fields["delta"] == "0.0001"
+    alice.submit(again, "/ask/answer")
+    (charge,) = place.session().budget().history
+    assert charge.delta == Fraction("0.0001")
+    assert "δ = 0.0001" in alice.go("/console/data/open/saved").text
+    assert "was bought before" in priced(alice, TOWNS, delta="0,0001").text
+    assert place.charges() == 1
+
+
+def test_a_delta_that_is_none_is_marked_at_its_field(reader: Visitor) -> None:
+    refused = priced(reader, TOWNS, delta="much")
+    assert b'data-field="delta"' in refused.content
+    assert refused.page.links.count("#delta") == 1
+
+
+def test_several_queries_share_their_delta(place: World) -> None:
+    alice = visitor(place, "alice")
+    page = alice.go("/console/data/open/batch")
+    price = alice.submit(page, "/batch", sql=f"{TOWNS}; {SQL}", epsilon="0.5", delta="1e-4")
+    assert price.form("/batch/answers").fields["delta"] == "1e-4"
+    alice.submit(price, "/batch/answers")
+    assert sum(charge.delta for charge in place.session().budget().history) == Fraction("0.0001")
+
+
+def test_the_code_that_repeats_a_query_has_its_delta_and_assumed_rows() -> None:
+    request = {"sql": TOWNS, "error": 5, "delta": "1e-8", "assuming_count": 50}
+    python, curl, command, _ = (text for _, text in snippets("http://x", "open", request))
+    assert "error=5, delta=1e-08, assuming_count=50)" in python
+    assert json.loads(curl.rpartition(" -d ")[2].strip("'")) == request
+    assert "--error 5 --delta 1e-8 --assuming-count 50 " in command
 
 
 def test_a_refusal_points_at_the_place_and_can_be_put_right(reader: Visitor) -> None:

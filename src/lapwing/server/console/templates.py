@@ -5,7 +5,9 @@ right to left: templates show it by `clip`, inside of `<bdi>`, so that it change
 """
 
 import math
+import re
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache, cached_property
 from hashlib import sha256
@@ -23,6 +25,8 @@ FOLDER: Final = Path(__file__).parent
 STATIC: Final = FOLDER / "static"
 TOO_EXPENSIVE: Final = (BudgetExhausted.code, AllowanceExhausted.code)
 """Codes of refusals that a lower cost would avoid."""
+DECIMAL: Final = re.compile(r"(?=.{1,24}$)[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
+"""A decimal with no more digits than `Decimal` keeps."""
 
 
 @final
@@ -35,6 +39,7 @@ class Templates:
             charge_in_words=charge_in_words,
             epsilon=epsilon,
             delta=delta,
+            stated_delta=stated_delta,
             margin=margin,
             size=size,
             percent=percent,
@@ -88,6 +93,16 @@ def delta(value: float | str | None) -> str:
     ('1e-6', '4e-7', '–')
     """
     return NOTHING if value is None else figures.delta(_exact(value))
+
+
+def stated_delta(stated: float | str) -> str:
+    """Return a δ exactly as a request states it, with a power of ten where that is shorter; any other text as it is.
+
+    >>> stated_delta("0.00000001"), stated_delta(2.5e-08), stated_delta("0.001"), stated_delta("much")
+    ('1e-8', '2.5e-8', '0.001', 'much')
+    """
+    text = str(stated)
+    return str(Decimal(text).normalize()).lower() if DECIMAL.fullmatch(text) else text
 
 
 def margin(value: float | str | None) -> str:

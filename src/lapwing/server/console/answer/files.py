@@ -124,11 +124,12 @@ def table_of(stream: bytes) -> "pa.Table":
 
 def snippets(address: str, dataset: str, request: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return texts that ask the same again, which is free, each with its name."""
-    price = {name: request[name] for name in ("epsilon", "error", "delta") if request.get(name) is not None}
+    names = ("epsilon", "error", "delta", "assuming_count")
+    price = {name: request[name] for name in names if request.get(name) is not None}
     body = {"sql": request["sql"], **price}
     written = {name: _literal(amount) if isinstance(amount, str) else amount for name, amount in price.items()}
     priced = "".join(f", {name}={amount}" for name, amount in written.items())
-    options = "".join(f" --{name} {shlex.quote(str(amount))}" for name, amount in price.items())
+    options = "".join(f" --{name.replace('_', '-')} {shlex.quote(str(amount))}" for name, amount in price.items())
     python = (
         "import os\n\nimport lapwing as lw\n\n"
         f'session = lw.connect({address!r}, token=os.environ["LAPWING_TOKEN"], dataset={dataset!r})\n'

@@ -46,7 +46,7 @@ EDITED: Final = "edited"
 Its value is a keyed hash of the query under the secret of the session, which a link from elsewhere does not have. So
 only what the reader wrote becomes a draft of theirs.
 """
-QUERY: Final = ("sql", "by", "epsilon", "error", "label", "assuming", "typical", "tab")
+QUERY: Final = ("sql", "by", "epsilon", "error", "delta", "label", "assuming", "typical", "tab")
 LONGEST_LINK: Final = 4000
 KEY: Final = "Idempotency-Key"
 KEYS: Final = re.compile("[0-9a-f]{32}")
@@ -130,6 +130,7 @@ async def _page(
     budget = await visit.api.get("datasets", dataset, "budget")
     standing = await state_at(visit.api, visit.caller, dataset, budget)
     shown = {"dataset": dataset, "tables": tables, "builder": builder, "refused": refused, "edited": edited}
+    shown["groups_delta"] = groups_delta(budget)
     action = f"/console/data/{segment(dataset)}/ask"
     faulty = facts["refusal"] if facts.get("at_field") else None
     return with_editor(
@@ -140,12 +141,12 @@ async def _page(
 async def _previewed(visit: PageRequest, question: QuestionForm, tables: Sequence[TableText]) -> dict[str, Any]:
     """Return what is to be said of a question before it is bought: its price, or why it is refused."""
     dataset = visit.part("dataset")
+    budget = await visit.api.get("datasets", dataset, "budget")
     try:
         bought, preview = await _priced(visit, question, tables)
         typical = typical_results(question, tables, _noisy(preview))
     except ApiRefusal as refusal:
-        return {"question": question, **_refused(question, refusal)}
-    budget = await visit.api.get("datasets", dataset, "budget")
+        return {"question": question, **_refused(question, refusal, groups_delta(budget))}
     total, left = Fraction(budget["total"]["amount"]), Fraction(preview["remaining"]["amount"])
     medians = widths_of_medians(question, tables, preview, typical)
     cost, columns = Fraction(preview["cost"]["amount"]), _columns(preview, typical, medians)
@@ -169,13 +170,23 @@ async def _previewed(visit: PageRequest, question: QuestionForm, tables: Sequenc
     }
 
 
-def _refused(question: QuestionForm, refusal: ApiRefusal) -> dict[str, Any]:
+def groups_delta(budget: Mapping[str, Any]) -> tuple[Fraction, Fraction] | None:
+    """Return the δ that is left for finding groups whose values are not listed, and all of it; None if there is none.
+
+    >>> groups_delta({"delta_keys": "0", "delta_keys_spent": "0"})
+    """
+    whole, spent = (Fraction(budget[name]) for name in ("delta_keys", "delta_keys_spent"))
+    return (whole - spent, whole) if whole else None
+
+
+def _refused(question: QuestionForm, refusal: ApiRefusal, groups_delta: object) -> dict[str, Any]:
     document = renamed(refusal.document, {"assuming_count": "assuming"})
     place = document.get("position")
     where = None if place is None else (place[0], place[1])
     return {
         "refusal": document,
-        "at_field": document.get("field") in (question.by, "typical", "assuming"),
+        "at_field": document.get("field") in (question.by, "delta", "typical", "assuming"),
+        "needs_delta": groups_delta is not None and document.get("cause") == RefusalCause.NEEDS_DELTA.value,
         "assumable": not question.assuming and document.get("cause") == RefusalCause.ASSUMES_ROWS.value,
         "marked": None if where is None else marked(question.sql, where),
         "mended": None if where is None else mended(question.sql, where, document.get("suggestion")),

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 from urllib.parse import urlencode
 
-from lapwing.server.console.acting import decimal_of
+from lapwing.server.console.acting import decimal_of, number_of
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.templates import stated_delta
 from lapwing.server.problems import problem
 
 USUAL_PRICE: Final = "0.1"
@@ -24,6 +25,7 @@ class QuestionForm:
 
     Args:
         by: "epsilon", "error", or the name of a level, which becomes one of these before anything is priced.
+        delta: The part of the data set's δ that finding groups may take; empty for none.
         typical: A typical result, of which a level is a share.
         tab: Where it is written: "sql" or "build".
     """
@@ -32,6 +34,7 @@ class QuestionForm:
     by: str
     epsilon: str
     error: str
+    delta: str
     label: str
     assuming: str
     typical: str
@@ -46,6 +49,7 @@ class QuestionForm:
             by=by if by in WAYS else "epsilon",
             epsilon=fields.get("epsilon", USUAL_PRICE).strip(),
             error=fields.get("error", "").strip(),
+            delta=fields.get("delta", "").strip(),
             label=fields.get("label", "").strip(),
             assuming=fields.get("assuming", "").strip(),
             typical=fields.get("typical", "").strip(),
@@ -61,7 +65,8 @@ class QuestionForm:
         """
         name = "error" if self.by == "error" else "epsilon"
         price = {name: decimal_of(getattr(self, name), name)}
-        return {"sql": self.sql, **price, **({} if self.rows is None else {"assuming_count": self.rows})}
+        delta = {"delta": number_of(self.delta, "delta")} if self.delta else {}
+        return {"sql": self.sql, **price, **delta, **({} if self.rows is None else {"assuming_count": self.rows})}
 
     @property
     def rows(self) -> int | None:
@@ -90,7 +95,8 @@ class QuestionForm:
     def link(self) -> str:
         """The query of a link to this question."""
         price = {"error": self.error} if self.by == "error" else {"epsilon": self.epsilon}
-        return urlencode({"sql": self.sql, **price, **({"label": self.label} if self.label else {})})
+        further = {name: getattr(self, name) for name in ("delta", "assuming", "label") if getattr(self, name)}
+        return urlencode({"sql": self.sql, **price, **further})
 
 
 def single(request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -104,6 +110,10 @@ def single(request: Mapping[str, Any]) -> Mapping[str, Any]:
 def question_of(request: Mapping[str, Any]) -> QuestionForm:
     """Return what was asked by a request that bought an answer."""
     fields = {name: str(request[name]) for name in ("sql", "epsilon", "error", "label") if request.get(name)}
+    if request.get("delta"):
+        fields["delta"] = stated_delta(request["delta"])
+    if request.get("assuming_count"):
+        fields["assuming"] = str(request["assuming_count"])
     return QuestionForm.read(fields)
 
 

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from lapwing.server.console.acting import decimal_of
-from lapwing.server.console.ask import LONGEST_LINK
+from lapwing.server.console.acting import decimal_of, number_of
+from lapwing.server.console.ask import LONGEST_LINK, groups_delta
 from lapwing.server.console.ask.question import USUAL_PRICE, marked, mended
 from lapwing.server.console.dashboards.tiles import tile_of
 from lapwing.server.console.forms import KEY, KEYS
@@ -17,7 +17,7 @@ from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest, at_field, redirect
 from lapwing.server.credentials import new_name
 
-QUERY: Final = ("sql", "epsilon", "label")
+QUERY: Final = ("sql", "epsilon", "delta", "label")
 PATH: Final = "/console/data/{dataset}/batch"
 PIECE: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|;|[^'";/-]+|.""", re.DOTALL)
 
@@ -64,22 +64,24 @@ async def bought(visit: PageRequest) -> Response:
 async def _page(visit: PageRequest, fields: Any, *, preview: bool, refused: Any = None) -> Response:
     dataset = visit.part("dataset")
     questions, document, told, wrong = divided(fields.get("sql", "")), None, refused, None
-    total: Any = None
+    budget = await visit.api.get("datasets", dataset, "budget")
+    total = budget["total"]
     if preview and questions and refused is None:
         try:
             reply = await visit.api.send("POST", "datasets", dataset, "batch", "explain", body=_body(fields))
             document = reply.document
-            total = (await visit.api.get("datasets", dataset, "budget"))["total"]
         except ApiRefusal as refusal:
             told = refusal.document
             wrong = None if told.get("field") else await _wrong(visit, dataset, fields, questions, told)
-    faulty = told if told is not None and told.get("field") in ("epsilon", "label") else None
+    faulty = told if told is not None and told.get("field") in ("epsilon", "delta", "label") else None
     page = visit.show(
         "batch/page.html",
         refused["status"] if refused else 200,
         dataset=dataset,
         sql=fields.get("sql", ""),
         epsilon=fields.get("epsilon", USUAL_PRICE).strip(),
+        delta=fields.get("delta", "").strip(),
+        groups_delta=groups_delta(budget),
         label=fields.get("label", "").strip(),
         questions=questions,
         document=document,
@@ -97,7 +99,8 @@ async def _wrong(
 ) -> dict[str, Any] | None:
     """Return which question a refusal is about: its number, its line, and all of them put right if that is proposed."""
     for place, sql in enumerate(questions):
-        body = {"sql": sql, "epsilon": _body(fields)["epsilon"]}
+        price = {name: value for name, value in _body(fields).items() if name in ("epsilon", "delta")}
+        body = {"sql": sql, **price}
         try:
             await visit.api.send("POST", "datasets", dataset, "explain", body=body)
         except ApiRefusal as refusal:
@@ -120,10 +123,11 @@ def _share(part: Any, total: Any) -> float:
 
 
 def _body(fields: Any) -> dict[str, Any]:
-    label = fields.get("label", "").strip()
+    label, delta = fields.get("label", "").strip(), number_of(fields.get("delta", ""), "delta")
     return {
         "questions": [{"sql": text} for text in divided(fields.get("sql", ""))],
         "epsilon": decimal_of(fields.get("epsilon", USUAL_PRICE), "epsilon"),
+        **({"delta": delta} if delta else {}),
         **({"label": label} if label else {}),
     }
 

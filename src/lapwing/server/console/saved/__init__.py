@@ -18,6 +18,8 @@ from lapwing.server.problems import Problem, problem
 MOST: Final = 50
 """Of each list, on one page."""
 STARTS: Final = ("after", "after_results")
+SAVED: Final = ("sql", "epsilon", "error", "delta")
+"""The fields of a query that are saved."""
 
 
 async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
@@ -53,7 +55,7 @@ def _answer_texts(answer: Any) -> tuple[object, ...]:
 async def save(visit: PageRequest) -> Response:
     """Save the question of a form; or show why it is not."""
     dataset, question = visit.part("dataset"), QuestionForm.read(visit.form)
-    priced = {name: value for name, value in question.priced.items() if name in ("sql", "epsilon", "error") and value}
+    priced = {name: value for name, value in question.priced.items() if name in SAVED and value}
     title = visit.form.get("title", "").strip() or question.label or " ".join(question.sql.split())[:60]
     chart = chart_in(visit.form)
     body: dict[str, Any] = {"title": title, "question": priced, "shared": "shared" in visit.form}
@@ -103,7 +105,7 @@ async def change(visit: PageRequest) -> Response:
         text = f"Removed {named(item['title'])}. You can undo this for one hour."
         return visit.tell(Toast(at=_list_of(item), text=text, action=action, fields={"what": "restore"}))
     if what == "question":
-        question = {name: visit.form[name] for name in ("sql", "epsilon", "error") if name in visit.form}
+        question = {name: visit.form[name] for name in SAVED if name in visit.form}
         chart = chart_in(visit.form)
         body = {"title": item["title"], "question": question, "shared": item["team"] is not None}
         body |= {"chart": chart} if chart else {}

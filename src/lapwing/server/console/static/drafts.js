@@ -4,7 +4,7 @@
 
 {
   const form = document.getElementById("ask"), { draft: key, edited } = document.currentScript.dataset;
-  const FIELDS = ["sql", "by", "epsilon", "error", "label", "assuming", "typical"], MOST = 10, PREVIEW = 70, NEW = "new";
+  const FIELDS = ["sql", "by", "epsilon", "error", "delta", "label", "assuming", "typical"].filter((name) => form.elements[name]), MOST = 10, PREVIEW = 70, NEW = "new";
   const values = () => Object.fromEntries(FIELDS.map((name) => [name, form.elements[name].value]));
   const read = () => {
     try {
