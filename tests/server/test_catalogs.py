@@ -99,6 +99,7 @@ def test_versions_have_what_was_in_force_and_who_changed_it(world: World, file: 
     assert listed["catalogs"][0]["digest"] == listed["catalog"]
     assert [one["version"] for one in listed["data"]] == [1]
     assert set(listed["data"][0]["digests"]) == {"visits"}
+    assert listed["data"][-1]["by_service"]  # nobody registered it: it was there when the service started
     assert world.ask("GET", "/v1/datasets/open/versions/1", "carol").content.decode() == first
     assert world.ask("GET", "/v1/datasets/open/versions/9", "carol").status == 404
     assert world.ask("GET", "/v1/datasets/open/versions/1", "audrey").status == 403

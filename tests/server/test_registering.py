@@ -86,6 +86,8 @@ def test_a_registered_data_set_is_asked_at_once_and_after_a_restart(
     file = data / "fresh.registered.toml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert not [name for name in kept(data) if name.startswith(".")]
+    (version,) = registry.ask("GET", "/v1/datasets/fresh/versions", "carol").document["data"]
+    assert (version["person"], version["by_service"]) == ("carol", False)
     (line,) = [line for line in registry.ask("GET", "/v1/audit", "carol").content.splitlines() if b"registered" in line]
     assert b'"actor": "carol"' in line
     assert b'"epsilon": "0.3"' in line

@@ -77,11 +77,15 @@ class CatalogChangedDocument(TypedDict):
 
 
 class DataVersionDocument(TypedDict):
-    """A version of the data that was accepted: by whom, when, and the digest of each table's data, which is secret."""
+    """A version of the data that was accepted: by whom, when, and the digest of each table's data, which is secret.
+
+    If `by_service`, `person` is an account of the operating system: the one of the process that opened the ledger.
+    """
 
     version: int
     time: str
     person: str
+    by_service: bool
     digests: dict[str, str]
 
 

@@ -13,9 +13,11 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
-from lapwing.server.store import StoreConnection, now
+from lapwing.server.store import ServiceStore, StoreConnection, now
 
 GENESIS: Final = "0" * 64
+SECONDS: Final = len("2026-11-30T12:00:00")
+"""The length of a time to the second, as which the store has times and the ledger their start."""
 _COLUMNS: Final = "sequence, time, actor, act, subject, details, previous, hash"
 
 
@@ -52,6 +54,18 @@ def lines(connection: StoreConnection, after: int = 0, most: int | None = None) 
     ):
         line = dict(zip(names, row, strict=True))
         yield line | {"details": json.loads(line["details"])}
+
+
+def registered_by(store: ServiceStore, dataset: str, time: str) -> str | None:
+    """Return the curator whose registration of a data set was under way at a time in UTC, None if there was none."""
+    begun: tuple[str, str] | None = None
+    statement = "SELECT time, actor, act FROM audit WHERE subject = ? AND act IN (?, ?) ORDER BY sequence"
+    for moment, actor, act in store.look(statement, (dataset, "registration begun", "data set registered")):
+        if act == "registration begun":
+            begun = moment[:SECONDS], actor
+        elif begun is not None and begun[0] <= time[:SECONDS] <= moment[:SECONDS]:
+            return begun[1]
+    return None
 
 
 def first_broken(log: Iterator[Mapping[str, Any]]) -> int | None:

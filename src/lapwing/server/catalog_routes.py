@@ -129,12 +129,15 @@ def list_versions(service: OfService, dataset: str, caller: Caller = AUDITOR) ->
     data: list[DataVersionDocument] = []
     for entry in served.session.ledger_entries():
         if entry.kind == "data":
-            body = entry.contents()
+            body, person = entry.contents(), None
+            if body["version"] == 1:  # the process that opened the ledger wrote the name of its own account
+                person = audit_log.registered_by(service.store, dataset, entry.time)
             data.append(
                 {
                     "version": body["version"],
                     "time": entry.time,
-                    "person": body["principal"],
+                    "person": person or body["principal"],
+                    "by_service": body["version"] == 1 and person is None,
                     "digests": dict(body["digests"]),
                 }
             )
