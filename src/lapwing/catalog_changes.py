@@ -58,7 +58,7 @@ Place = tuple[str, ...]
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _FIXED: Final[Mapping[Place, str]] = {
     ("dataset", "name"): "its address, its grants and its history go by this name",
-    ("dataset", "engine"): "another engine would choose other rows of a unit that has too many",
+    ("dataset", "engine"): "another engine would choose other rows of a person who has too many",
     ("dataset", "cluster"): "only the operator of the service decides where queries run",
     ("dataset", "ledger"): "another ledger would not know what these people have lost already",
     ("budget", "epsilon"): "a budget only becomes larger, by an entry of the ledger; use `Raise or close`",
@@ -68,8 +68,8 @@ _FIXED: Final[Mapping[Place, str]] = {
     ("budget", "neighbouring"): "earlier charges protect these neighbours, and no others",
     ("graphs",): "a graph's edges have their own bounds, and may have their own ledger; stop the service first",
 }
-_WHOSE: Final = "it says whose rows these are, and earlier charges would have protected other units"
-_SAME_UNITS: Final = "this type compares the values that say whose a row is; with another type, one unit may become two"
+_WHOSE: Final = "it says whose rows these are, and earlier charges would have protected others"
+_SAME_UNITS: Final = "the values of this type say whose a row is; with another type, one person may become two"
 _PUBLIC_NOW: Final = "a table protected under this ledger cannot become public, because its charges would be void"
 _PROTECTED_NOW: Final = "it was public until now, and no budget can undo that; register it as its own data set"
 

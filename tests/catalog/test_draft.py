@@ -282,7 +282,7 @@ def test_each_row_alone(parquet: Path) -> None:
                 IN + '.privacy_unit: "list" is stored as list<element: int64>; store',
             ),
             ({"privacy_unit": "fare"}, CatalogError, IN + '.privacy_unit: "fare" is of type float'),
-            ({"max_rows_per_unit": None}, CatalogError, IN + ".max_rows_per_unit: missing; write the maximum"),
+            ({"max_rows_per_unit": None}, CatalogError, IN + ".max_rows_per_unit: missing; write the most"),
             ({"max_rows_per_unit": 0}, CatalogError, IN + ".max_rows_per_unit: 0 is not allowed"),
             ({"max_rows_per_unit": 2.0}, CatalogError, IN + ".max_rows_per_unit: 2.0 is not an integer"),
             (
@@ -406,9 +406,7 @@ def test_columns_that_differ_only_by_case(tmp_path: Path) -> None:
 def test_a_column_called_row_makes_the_unit_ambiguous(tmp_path: Path) -> None:
     path = tmp_path / "visits.parquet"
     pyarrow.parquet.write_table(pa.table({"row": [1, 1]}), path)
-    with pytest.raises(
-        CatalogError, match=r'tables\.visits\.privacy_unit: "row" makes each row a unit of its own, but'
-    ):
+    with pytest.raises(CatalogError, match=r'tables\.visits\.privacy_unit: "row" protects each row by itself, but'):
         drafted(path, privacy_unit="row", max_rows_per_unit=None)
 
 

@@ -155,8 +155,8 @@ REFUSED = {
     "circle": (*to('"lineitem"'), "tables.orders.link.table: links form a circle, "
                '"lineitem" to "orders" to "lineitem"; give one of these tables a privacy_unit'),
     "public": (*to('"codes"'), 'tables.orders.link.table: "codes" is a public table, and nobody belongs to its rows'),
-    "rows": (*to('"shelves"', 'o_custkey = "shelf"'), 'tables.orders.link.table: each row of "shelves" is its own '
-             'unit, so no other row can belong to it; declare its key there, for example privacy_unit = "shelf"'),
+    "rows": (*to('"shelves"', 'o_custkey = "shelf"'), 'tables.orders.link.table: each row of "shelves" is protected by '
+             'itself, so no other row can belong to it; declare its key there, for example privacy_unit = "shelf"'),
     "rows by two": (*to('"shelves"', 'o_custkey = "shelf", o_day = "x"'), "tables.orders.link.table: each row of"),
     "parent a number": (*to("1"), "tables.orders.link.table: 1 is an integer; write a string, for example table ="),
     "no parent": (ORDERS, 'link = { on = { o_custkey = "c_custkey" } }', "tables.orders.link.table: missing; add for"),
@@ -190,15 +190,15 @@ REFUSED = {
              'tables.orders.link.on.o_custkey: "o_custkey" has bounds or a step'),
     "promise": ("o_custkey = { type = \"integer\"", "o_custkey = { type = 'integer', values = [1], nullable = false",
                 'tables.orders.link.on.o_custkey: "o_custkey" promises not to be NULL, so a missing key would'),
-    "link and unit": (ORDERS, f'privacy_unit = "o_custkey"\n{ORDERS}', "tables.orders.privacy_unit: the rows belong to "
-                      'the units of "customer" by the link; remove one of the two'),
-    "link and row": (ORDERS, f'privacy_unit = "row"\n{ORDERS}', "tables.orders.privacy_unit: the rows belong to"),
-    "link and unit's name": (ORDERS, f'unit = "person"\n{ORDERS}', "tables.orders.unit: the rows belong to the units"),
+    "link and unit": (ORDERS, f'privacy_unit = "o_custkey"\n{ORDERS}', "tables.orders.privacy_unit: the link to "
+                      '"customer" already says whose the rows are; remove one of the two'),
+    "link and row": (ORDERS, f'privacy_unit = "row"\n{ORDERS}', "tables.orders.privacy_unit: the link to"),
+    "link and unit's name": (ORDERS, f'unit = "person"\n{ORDERS}', "tables.orders.unit: the link to "),
     "link and part": (ORDERS, f'part = "o_day"\n{ORDERS}', "tables.orders.part: the table at the end of"),
     "neither": (ORDERS, "", "tables.orders.privacy_unit: missing; add for example privacy_unit"),
     "no row bound": ("max_rows_per_unit = 50\n", "", "tables.orders.max_rows_per_unit: missing; add for example"),
     "units of rows": ('privacy_unit = "row"', 'privacy_unit = "row"\nunit = "shelf"', "tables.shelves.unit: each row "
-                      "is its own unit, so no other table can have the same units; remove it"),
+                      "is protected by itself, so no other table can have rows of the same; remove it"),
     "unit empty": (BILLS, 'privacy_unit = "pid"\nunit = ""', "tables.bills.unit: use at least one character"),
     "unit a number": (BILLS, 'privacy_unit = "pid"\nunit = 1', "tables.bills.unit: 1 is an integer; write a string"),
     "unit's case": (BILLS, 'privacy_unit = "pid"\nunit = "Person"', 'tables.bills.unit: "person" and "Person" differ '
@@ -210,7 +210,7 @@ REFUSED = {
                     'tables.bills.unit: "pid" of "bills" is of type string, but "c_custkey" of "customer" is of type '
                     "integer; declare both alike"),
     "decimal unit": (BILLS, 'privacy_unit = "sum"\nunit = "person"', 'tables.bills.unit: "sum" is of type decimal; '
-                     "units are found in other tables by one of integer, string, date, timestamp"),
+                     "tables are compared by one of integer, string, date, timestamp"),
 }  # fmt: skip
 
 

@@ -100,11 +100,11 @@ def _check_whose(table: "Table") -> None:
         return
     parent = spelling.text(table.link.parent.name)
     if table.privacy_unit is not None:
-        refuse(".privacy_unit", f"the rows belong to the units of {parent} by the link; remove one of the two")
+        refuse(".privacy_unit", f"the link to {parent} already says whose the rows are; remove one of the two")
     if table.unit is not None:
-        refuse(".unit", f"the rows belong to the units of {parent} by the link; remove it, or write it at their table")
+        refuse(".unit", f"the link to {parent} already says whose the rows are; remove it, or write it at {parent}")
     if table.part is not None:
-        refuse(".part", f"the table at the end of the links from {parent} gives a unit's part; remove it here")
+        refuse(".part", f"the table at the end of the links from {parent} gives the part; remove it here")
 
 
 def _check_privacy_unit(table: "Table") -> None:
@@ -117,7 +117,7 @@ def _check_privacy_unit(table: "Table") -> None:
             continue
         unit, listed = spelling.text(table.privacy_unit), spelling.text(column.name)
         if table.unit_is_row:
-            refuse(place, f"{unit} makes each row a unit of its own, but there is a column {listed}; leave it out")
+            refuse(place, f"{unit} protects each row by itself, but there is a column {listed}; leave it out")
         if column.name != table.privacy_unit:
             refuse(place, f"{unit} differs only by case from the column {listed}; write both alike")
         if column.type in ("float", "boolean"):
@@ -140,14 +140,14 @@ def _check_unit_day(table: "Table") -> None:
     if table.privacy_unit is None or table.unit_is_row:
         refuse(place, f"names the day of {day} but not the column that says whose row it is")
     if column is None or column.type != "timestamp":
-        refuse(place, f"the day of {day} is part of the unit; declare it as a column of type timestamp")
+        refuse(place, f"the day of {day} is part of what is protected; declare it as a column of type timestamp")
     if column.bounded or not column.nullable:
         refuse(
             place,
-            f"the day of {day} is part of the unit: remove its bounds and nullable, which would move days",
+            f"the day of {day} is part of what is protected: remove its bounds and nullable, which would move days",
         )
     if table.part is not None or table.unit is not None or table.people is not None:
-        refuse(place, "a unit that is a person and a day has no part, name or known number; remove them")
+        refuse(place, "a table that protects a person and a day has no part, unit or people; remove them")
 
 
 def _check_name_of_units(table: "Table") -> None:
@@ -157,12 +157,12 @@ def _check_name_of_units(table: "Table") -> None:
     place = ".unit"
     check_text(place, table.unit)
     if table.unit_is_row:
-        refuse(place, "each row is its own unit, so no other table can have the same units; remove it")
+        refuse(place, "each row is protected by itself, so no other table can have rows of the same; remove it")
     column, named = table.column(table.privacy_unit), spelling.text(table.privacy_unit)
     if column is None:
         refuse(place, f"needs the type of the privacy unit, to find it in other tables; declare the column {named}")
     if column.type not in KEY_TYPES:
-        reason = f"{named} is of type {column.type}; units are found in other tables by one of {', '.join(KEY_TYPES)}"
+        reason = f"{named} is of type {column.type}; tables are compared by one of {', '.join(KEY_TYPES)}"
         refuse(place, f"{reason}, declare it as such")
 
 
@@ -177,7 +177,7 @@ def _check_link_of(table: "Table") -> None:
         )
     if parent.unit_is_row:
         unit = spelling.text(link.on[0][1] if len(link.on) == 1 else "person_id")
-        reason = f"each row of {spelling.text(parent.name)} is its own unit, so no other row can belong to it"
+        reason = f"each row of {spelling.text(parent.name)} is protected by itself, so no other row can belong to it"
         refuse(".link.table", f"{reason}; declare its key there, for example privacy_unit = {unit}")
     if len(parent.lineage) > MOST_LINKS:
         refuse(".link.table", f"more than {MOST_LINKS} links to the privacy unit; link to a table nearer to it")
@@ -222,7 +222,7 @@ def _key_column(table: "Table", name: str, place: str) -> "Column":
 def _check_most_rows(table: "Table") -> None:
     rows, place = table.max_rows_per_unit, ".max_rows_per_unit"
     if type(rows) is not int:
-        refuse(place, f"{spelling.value(rows)} is not an integer; write the most rows that one unit may have, like 10")
+        refuse(place, f"{spelling.value(rows)} is not an integer; write the most rows of one privacy unit, like 10")
     if not 1 <= rows <= MOST_ROWS_PER_UNIT:
         refuse(place, f"{rows} is not allowed; write an integer from 1 to {MOST_ROWS_PER_UNIT}")
     if table.unit_is_row and rows != 1:
@@ -286,7 +286,7 @@ def _check_part_of(table: "Table") -> None:
         listed = ", ".join(spelling.key(column.name) for column in table.columns if column.values is not None)
         refuse(place, f"there is no column {part}; write one of those with values: {listed or 'none has any'}")
     if column.name == table.privacy_unit:
-        refuse(place, f"{part} is the privacy unit, so every unit would be a part; name another column")
+        refuse(place, f"{part} is the privacy unit, so each value would be a part; name another column")
     if column.values is None:
         refuse(place, f"the column {part} lists no values; list the public parts there")
     if column.other is not None:

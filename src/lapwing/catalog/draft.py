@@ -196,7 +196,7 @@ def _table(
     place = f"tables.{spelling.key(name)}"
     _check_unit(f"{place}.privacy_unit", unit, file_columns)
     if rows is None and unit != ROW:
-        reason = "missing; write the maximum rows of one unit, from what the table is about, like 10"
+        reason = f"missing; write the most rows that one {unit} may have, from what the table is about, like 10"
         refuse(f"{place}.max_rows_per_unit", reason)
     with within(f"{place}."):
         columns = tuple(
