@@ -53,7 +53,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
         {"what": "keep"},
         {**dict.fromkeys(SEES, MISSING), "nobody": LED, "alice": THERE, "audrey": FORBIDDEN},
     ),
-    ("GET", f"{DATA}/batch"): ("/console/data/open/batch", {}, {**SEES, "bob": OK}),
+    ("GET", f"{DATA}/batch"): ("/console/data/open/batch", {}, SEES),
     ("POST", f"{DATA}/batch"): ("/console/data/open/batch", ASKED, LEADS),
     ("POST", f"{DATA}/batch/answers"): (
         "/console/data/open/batch/answers",
