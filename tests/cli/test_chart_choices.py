@@ -3,13 +3,18 @@
 import json
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pytest
 
+from lapwing.answer.charts.answer_chart import chart_of as drawn_in_console
+from lapwing.answer.charts.chart import Chart
+from lapwing.answer.charts.chart_options import ChartOptions, read_choices
+from lapwing.answer.charts.svg import svg_of
+from lapwing.answer.column_facts import ColumnFacts
 from lapwing.cli.charts import HERE, bars_of, chart_of, make_chart, require_choices
-from lapwing.documents.chart_options import ChartOptions, read_choices
+from lapwing.documents.described_answer import DescribedAnswer
 from lapwing.errors import InvalidParameter
 from lapwing.plots import Plot
 from tests.support.cli.command import Run
@@ -25,13 +30,16 @@ ROWS: Final[list[dict[str, Any]]] = [
 class Drawn:
     """A result with two noisy numbers."""
 
-    columns = ("plan", "sex", "n", "m")
+    columns, cost, stored, notes = ("plan", "sex", "n", "m"), None, False, ()
 
     def rows(self) -> list[dict[str, Any]]:
         return [dict(row) for row in ROWS]
 
     def interval(self, confidence: Fraction) -> dict[str, Any]:
         return {name: tuple(np.array([row[name] + by for row in ROWS], float) for by in (-5, 5)) for name in ("n", "m")}
+
+    def describe(self) -> tuple[ColumnFacts, ...]:
+        return ()
 
     def plot(self, *, confidence: Fraction) -> Plot:
         raise AssertionError("The choices were not looked at.")
@@ -74,11 +82,41 @@ def test_a_type_is_a_mark(kind: str, mark: str) -> None:
     assert shown["layer"][-1]["encoding"]["y"]["datum"] == 50
 
 
-def test_a_picture_takes_every_choice(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "choices",
+    [
+        [], ["column=m", "title=<T>"], ["log=1", "line=50"], ["kind=lines", "colour=sex"], ["kind=points", "line=-9"],
+        ["arrange=largest", "x=sex"],
+    ],
+)  # fmt: skip
+def test_a_file_has_the_chart_of_the_console(choices: list[str], tmp_path: Path) -> None:
+    """One renderer draws the page, its download and `--plot`; only .png takes an extra."""
+    options = read_choices(choices)
+    document = {
+        "columns": ["plan", "sex", "n", "m"], "keys": ["plan", "sex"], "rows": ROWS, "confidence": 0.95,
+        "types": {"plan": "text", "sex": "text", "n": "integer", "m": "real"},
+        "intervals": {
+            name: {end: [row[name] + by for row in ROWS] for end, by in (("low", -5), ("high", 5))}
+            for name in ("n", "m")
+        },
+    }  # fmt: skip
+    console = drawn_in_console(document, options=options)
+    assert console is not None
+    plot = chart_of(Drawn(), LEVEL, DescribedAnswer(cast(Any, Drawn()), ["plan", "sex"], {}), options)
+    plot.save(tmp_path / "c.svg")
+    picture = (tmp_path / "c.svg").read_text(encoding="utf-8")
+    assert picture.strip() == svg_of(console, alone=True)
+    assert plot._repr_mimebundle_()["image/svg+xml"] == picture
+    plot.save(tmp_path / "c.html")
+    page = (tmp_path / "c.html").read_text(encoding="utf-8")
+    assert svg_of(console, alone=True) in page
+    assert svg_of(cast(Chart, console.narrow), alone=True) in page
+
+
+def test_a_png_has_the_chart_too(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
-    for place, choices in enumerate((["log=1", "line=50"], ["kind=lines", "colour=sex"], ["kind=points", "line=-9"])):
-        chart_of(Drawn(), LEVEL, options=read_choices(choices)).save(tmp_path / f"{place}.svg")
-        assert b"<svg" in (tmp_path / f"{place}.svg").read_bytes()
+    chart_of(Drawn(), LEVEL, options=read_choices(["line=50"])).save(tmp_path / "c.png")
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_terminal_draws_column_order_title_and_line(capsys: pytest.CaptureFixture[str]) -> None:

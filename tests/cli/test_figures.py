@@ -19,14 +19,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lapwing
+from lapwing.answer.answer_table import cells_of
+from lapwing.answer.charts.answer_chart import chart_of
 from lapwing.answer.presentation import html_table
 from lapwing.answer.text_table import text_table
 from lapwing.cli.answer_formats import as_markdown, as_table
 from lapwing.cli.console import rendered
 from lapwing.cli.figures import gauge, left, loss
 from lapwing.cli.options import above_zero, number, part_of_one
-from lapwing.documents.answer_table import cells_of
-from lapwing.documents.charts.answer_chart import chart_of
 from lapwing.errors import InvalidParameter
 from lapwing.privacy import figures
 from lapwing.privacy.amount_texts import short

@@ -251,7 +251,7 @@ class Answer:
         """
         from lapwing.answer.chart import bars_of  # here: few answers are drawn
 
-        return bars_of(self.plan, self.dictionary, self.rows(), self.interval(confidence), column, confidence)
+        return bars_of(self, column, confidence)
 
     def _repr_html_(self) -> str:
         return html_table(self.columns, self.rows(), self.interval(), caption=caption(self, delta=self.delta))

@@ -1,38 +1,52 @@
-"""The chart of an answer, wherever its rows and intervals came from."""
+"""The chart of an answer, wherever its rows and intervals came from: as pages draw it, and as Vega-Lite."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from functools import cache
 from math import isfinite
+from typing import TYPE_CHECKING, Any, Final
 
+from lapwing.answer.charts.answer_chart import lone_chart_of
+from lapwing.answer.charts.chart import Chart
+from lapwing.answer.charts.chart_options import ChartOptions, axes_of, places_of
+from lapwing.answer.charts.svg import file_of
+from lapwing.answer.column_facts import ColumnFacts
+from lapwing.answer.json_values import json_value
 from lapwing.answer.key_columns import key_columns
-from lapwing.answer.key_texts import KeyDictionary, titles_in
+from lapwing.answer.key_texts import TEXTS, titles_in
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell
 from lapwing.errors import InvalidParameter
-from lapwing.plots import Plot, bars_with_intervals
-from lapwing.plots.specifications import USUAL_LOOK, PlotLook
+from lapwing.plots import Plot, PlotLook, bars_with_intervals
 from lapwing.privacy.amounts import Number, exact
 from lapwing.query.derivation.columns import NUMERIC
 from lapwing.query.derivation.source_values import shows_key
-from lapwing.query.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from lapwing.answer.answer import Answer
+
+USUAL: Final = ChartOptions()
+MARKS: Final = {"points": "point", "lines": "line"}
+TYPES: Final = ((bool, "boolean"), (int, "integer"), (float, "real"), (Decimal, "decimal"))
 
 
-def bars_of(
-    plan: Plan,
-    dictionary: KeyDictionary | None,
-    rows: Sequence[Mapping[str, Cell]],
-    intervals: Mapping[str, tuple[EndArray, EndArray]],
-    column: str | None,
-    confidence: Number,
-) -> Plot:
-    """Return the bar chart of an answer's rows, with the titles of keys and the labels of their values."""
+def bars_of(answer: "Answer", column: str | None, confidence: Number) -> Plot:
+    """Return the chart of an answer, with the titles of keys and the labels of their values."""
+    plan, dictionary = answer.plan, answer.dictionary
     numeric = {output.name for output in plan.outputs if output.value.shape in NUMERIC}
-    of_numbers = {name: ends for name, ends in intervals.items() if name in numeric}
     keys = [output.name for output in plan.outputs if shows_key(output.value)]
     said = {} if dictionary is None else {n: dictionary.column(*place) for n, place in key_columns(plan).items()}
     labels = {name: dict[Cell, str](texts.labels) for name, texts in said.items() if texts.labels}
-    shown = [{name: labels.get(name, {}).get(value, value) for name, value in row.items()} for row in rows]
-    titles = titles_in({name: texts.facts for name, texts in said.items()})
-    return bars(shown, of_numbers, keys=keys, column=column, confidence=confidence, key_titles=titles)
+    return bars(
+        [{name: labels.get(name, {}).get(value, value) for name, value in row.items()} for row in answer.rows()],
+        {name: ends for name, ends in answer.interval(confidence).items() if name in numeric},
+        keys=keys,
+        column=column,
+        confidence=confidence,
+        key_titles=titles_in({name: texts.facts for name, texts in said.items()}),
+        facts=answer.describe(),
+    )
 
 
 def bars(
@@ -43,46 +57,117 @@ def bars(
     column: str | None,
     confidence: Number,
     key_titles: Mapping[str, str] | None = None,
-    look: PlotLook = USUAL_LOOK,
+    facts: Sequence[ColumnFacts] = (),
+    options: ChartOptions = USUAL,
 ) -> Plot:
-    """Return a bar chart of one noisy column of numbers: the first, unless named.
+    """Return a chart of one noisy column of numbers: the first, unless named.
 
     Args:
+        rows: With the label in the place of each value that has one.
         intervals: The ends of each noisy column of numbers.
         keys: The columns that are keys.
         confidence: Of the intervals.
         key_titles: The title beside the values of a key, if it is not the name of the key.
-        look: How the numbers are drawn.
+        facts: Of the columns: what adds up is drawn as bars.
+        options: The choices of the chart.
 
     Raises:
-        InvalidParameter: If there is no such noisy column.
+        InvalidParameter: If there is no such noisy column, or not the keys that the options name.
     """
-    chosen = column if column is not None else next(iter(intervals), None)
+    options.check_keys(tuple(keys))
+    wanted = column if column is not None else options.column
+    chosen = wanted if wanted is not None else next(iter(intervals), None)
     if chosen is None or chosen not in intervals:
         raise InvalidParameter(
             f"There is no noisy column {chosen!r} to draw; there are: {', '.join(intervals) or 'none'}."
         )
-    low, high = intervals[chosen]
+    share = exact(confidence, "confidence")
+    titles = {key: title for key, title in (key_titles or {}).items() if key in keys}
+
+    @cache
+    def drawn() -> Chart:
+        ends = {chosen: intervals[chosen]}
+        document = _document(rows, ends, keys, titles, facts)
+        return lone_chart_of({**document, "confidence": float(share)}, chosen, options)
+
+    specification = _specification(rows, intervals[chosen], chosen, keys, share, titles, options)
+    return Plot(specification, lambda suffix: file_of(drawn(), suffix))
+
+
+def _document(
+    rows: Sequence[Mapping[str, Cell]],
+    intervals: Mapping[str, tuple[EndArray, EndArray]],
+    keys: Sequence[str],
+    titles: Mapping[str, str],
+    facts: Sequence[ColumnFacts],
+) -> dict[str, Any]:
+    """Return what a chart needs of the document that a service has of an answer."""
+    names = [*keys, *intervals]
+    return {
+        "columns": names,
+        "keys": list(keys),
+        "rows": [{name: json_value(row[name]) for name in names} for row in rows],
+        "types": {name: _type_of([row[name] for row in rows]) for name in names},
+        "intervals": {
+            name: {end: [json_value(x) for x in ends.tolist()] for end, ends in zip(("low", "high"), pair, strict=True)}
+            for name, pair in intervals.items()
+        },
+        "facts": [
+            {
+                "name": fact.name,
+                "half_width": fact.half_width,
+                "measures": [{"mechanism": measure.mechanism} for measure in fact.measures],
+            }
+            for fact in facts
+        ],
+        TEXTS: {key: {"title": title} for key, title in titles.items()},
+    }
+
+
+def _type_of(values: Sequence[Cell]) -> str:
+    """Return the type of a column by its values: of a key of which some values have labels, text."""
+    types = {_type(value) for value in values if value is not None}
+    return types.pop() if len(types) == 1 else "decimal" if types == {"integer", "decimal"} else "text"
+
+
+def _type(value: Cell) -> str:
+    if isinstance(value, date):
+        return "timestamp" if isinstance(value, datetime) else "date"
+    return next((name for kind, name in TYPES if isinstance(value, kind)), "text")
+
+
+def _specification(
+    rows: Sequence[Mapping[str, Cell]],
+    ends: tuple[EndArray, EndArray],
+    name: str,
+    keys: Sequence[str],
+    confidence: Any,
+    titles: Mapping[str, str],
+    options: ChartOptions,
+) -> dict[str, Any]:
+    """Return a chart as Vega-Lite."""
+    axes, (low, high) = axes_of(keys, options), ends
     records = [
         {
-            **{key: str(row[key]) for key in keys},
-            chosen: None if row[chosen] is None else float(row[chosen]),  # type: ignore[arg-type]  # a numeric column
-            "low": _drawn(low[i]),
-            "high": _drawn(high[i]),
+            **{key: str(rows[place][key]) for key in axes},
+            name: None if rows[place][name] is None else float(rows[place][name]),  # type: ignore[arg-type]
+            "low": _drawn(low[place]),
+            "high": _drawn(high[place]),
         }
-        for i, row in enumerate(rows)
+        for place in places_of(rows, name, axes, options)
     ]
+    look = PlotLook(mark=MARKS.get(options.kind, "bar"), log=options.log, line=options.line, title=options.title)
     return bars_with_intervals(
         records,
-        keys=keys,
-        value=chosen,
+        keys=axes,
+        value=name,
         low="low",
         high="high",
-        title=chosen,
-        confidence=exact(confidence, "confidence"),
-        key_titles=key_titles,
+        title=name,
+        confidence=confidence,
+        key_titles=titles,
         look=look,
-    )
+    ).to_dict()
 
 
 def _drawn(end: object) -> float | None:

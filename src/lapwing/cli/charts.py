@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from rich.cells import cell_len
 
+from lapwing.answer.charts.chart_options import ChartOptions, axes_of, places_of, read_choices
 from lapwing.answer.python_values import Cell
 from lapwing.cli.characters import visible
 from lapwing.cli.console import note, page_width, rendered, text
-from lapwing.documents.chart_options import ChartOptions, in_order, read_choices
-from lapwing.errors import InvalidParameter
+from lapwing.errors import InvalidParameter, ServiceFault
 from lapwing.plots.files import require_suffix
 from lapwing.privacy.figures import level, plain, with_margins
 
 if TYPE_CHECKING:
+    from lapwing.answer.column_facts import ColumnFacts
     from lapwing.answer.presentation import EndArray
     from lapwing.documents.described_answer import DescribedAnswer
     from lapwing.plots import Plot
@@ -34,7 +35,6 @@ BLOCKS: Final = "█▓░│┆"
 """Up to the near end of the interval, from there to the number and to the far end, zero, and a reference line."""
 ASCII: Final = "#+.|:"
 USUAL: Final = ChartOptions()
-MARKS: Final = {"points": "point", "lines": "line"}
 
 
 class Drawable(Protocol):
@@ -49,6 +49,9 @@ class Drawable(Protocol):
 
     def interval(self, confidence: Fraction) -> Mapping[str, tuple["EndArray", "EndArray"]]:
         """Return the ends of the intervals of noisy columns."""
+
+    def describe(self) -> "Sequence[ColumnFacts]":
+        """Return what is public about each column."""
 
     def plot(self, *, confidence: Fraction) -> "Plot":
         """Return a chart for a file."""
@@ -76,7 +79,7 @@ def require_chart(file: Path | None, *, here: bool = False) -> None:
     if file == HERE and not here:
         raise InvalidParameter("--plot needs a file here, such as chart.svg.")
     if file is not None and file != HERE:
-        require_suffix(file, "--plot")
+        require_suffix(file, "--plot", drawn=here)
 
 
 def write_chart(plot: "Plot", file: Path) -> None:
@@ -133,41 +136,26 @@ def chart_of(
     if told is None and options == USUAL:
         return answer.plot(confidence=confidence)
     from lapwing.answer.chart import bars  # here: few answers are drawn
-    from lapwing.plots.specifications import PlotLook
 
     ends = answer.interval(confidence) if told is None else told.interval(confidence)
-    numbers = {name: pair for name, pair in ends.items() if pair[0].dtype.kind != TIMES}
-    rows = answer.rows() if told is None else told.labelled_rows()
-    keys = _axes([name for name in answer.columns if name not in ends] if told is None else told.keys, options)
-    name = options.column or next(iter(numbers), "")
-    if name in numbers:
-        places = list(_places(rows, name, keys, options))
-        rows = [rows[place] for place in places]
-        numbers = {column: (low[places], high[places]) for column, (low, high) in numbers.items()}
     return bars(
-        rows,
-        numbers,
-        keys=keys,
+        answer.rows() if told is None else told.labelled_rows(),
+        {name: pair for name, pair in ends.items() if pair[0].dtype.kind != TIMES},
+        keys=[name for name in answer.columns if name not in ends] if told is None else told.keys,
         column=options.column,
         confidence=confidence,
         key_titles=None if told is None else told.key_titles,
-        look=PlotLook(mark=MARKS.get(options.kind, "bar"), log=options.log, line=options.line, title=options.title),
+        facts=_facts(answer),
+        options=options,
     )
 
 
-def _axes(keys: Sequence[str], options: ChartOptions) -> Sequence[str]:
-    """Return the keys as a chart draws them: the axis, the colour, and those that are joined to the axis."""
-    options.check_keys(tuple(keys))
-    first = options.x or next((key for key in keys if key != options.colour), None)
-    return list(dict.fromkeys(key for key in (first, options.colour, *keys) if key is not None))
-
-
-def _places(rows: Sequence[Mapping[str, Cell]], name: str, keys: Sequence[str], options: ChartOptions) -> Sequence[int]:
-    return in_order(options.arrange, [_sized(row[name]) for row in rows], [[row[key] for key in keys] for row in rows])
-
-
-def _sized(value: Cell) -> float | None:
-    return None if value is None else _number(value)
+def _facts(answer: Drawable) -> "Sequence[ColumnFacts]":
+    """Return what is public about the columns; nothing of an answer that a server stored without it."""
+    try:
+        return answer.describe()
+    except ServiceFault:
+        return ()
 
 
 def draw_chart(
@@ -186,7 +174,7 @@ def draw_chart(
     """
     stream = sys.stdout if sys.stdout.isatty() else sys.stderr
     name, bars = bars_of(answer, confidence, answer.rows() if told is None else told.labelled_rows(), options)
-    keys = [] if told is None else [told.key_titles.get(key, key) for key in _axes(told.keys, options)]
+    keys = [] if told is None else [told.key_titles.get(key, key) for key in axes_of(told.keys, options)]
     try:
         BLOCKS.encode(stream.encoding or "utf-8")
         marks = BLOCKS
@@ -198,7 +186,7 @@ def draw_chart(
         more.append(f"only {name} is drawn, the first noisy number")
     if options.line is not None:
         more.append(f"{marks[4]} at {plain(options.line)}")
-    key = f"{marks[1]} ends at the number"
+    key = f"The numbers contain noise. {marks[1]} ends at the number"
     if all(math.isnan(bar.low) for bar in bars):
         key += f"; {name} has no interval"
     else:
@@ -227,7 +215,7 @@ def bars_of(
         raise InvalidParameter(f"The result has no noisy number {options.column!r:.80}; it has {', '.join(numbers)}.")
     if name is None:
         raise InvalidParameter("Lapwing cannot draw a chart, because no column of this result is a noisy number.")
-    keys = _axes([column for column in answer.columns if column not in intervals], options)
+    keys = axes_of([column for column in answer.columns if column not in intervals], options)
     low, high = intervals[name]
     values = [row[name] for row in shown]
     bars = [
@@ -240,7 +228,7 @@ def bars_of(
         )
         for at, (row, (number, margin)) in enumerate(zip(shown, with_margins(values, low, high), strict=True))
     ]
-    return name, [bars[place] for place in _places(shown, name, keys, options)]
+    return name, [bars[place] for place in places_of(shown, name, keys, options)]
 
 
 def drawn(bars: Sequence[Bar], width: int, marks: str = BLOCKS, line: float | None = None) -> list[str]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
+from lapwing.answer.charts.chart_options import ChartOptions
 from lapwing.cli import figures, options
 from lapwing.cli.answer_formats import Format
 from lapwing.cli.asking import USUAL_CONFIDENCE, format_of, price_of, write
 from lapwing.cli.charts import make_chart
 from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, print_text, show, text
 from lapwing.cli.result_page import require_page
-from lapwing.documents.chart_options import ChartOptions
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, final
 import typer
 
 import lapwing as lw
+from lapwing.answer.charts.chart_options import ChartOptions
 from lapwing.cli import explain, first_contact, options
 from lapwing.cli.answer_formats import BINARY, Format, require_xlsx
 from lapwing.cli.asking import (
@@ -28,7 +29,6 @@ from lapwing.cli.described import described
 from lapwing.cli.first_contact import FileProtectionOptions, PricedText, open_asked, question_of, split_asked
 from lapwing.cli.question import Stopped, ignore_interrupts, require_at_most_one
 from lapwing.cli.result_page import as_page, require_page
-from lapwing.documents.chart_options import ChartOptions
 from lapwing.errors import Fault, InvalidParameter
 
 if TYPE_CHECKING:

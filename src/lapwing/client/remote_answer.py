@@ -171,7 +171,10 @@ class RemoteAnswer:
         texts = {} if self._dataset is None else texts_of(self.key_columns, self._dataset)
         told = DescribedAnswer(self, self.keys, texts)
         rows, titles = told.labelled_rows(), told.key_titles
-        return bars(rows, intervals, keys=self.keys, column=column, confidence=confidence, key_titles=titles)
+        facts = () if self._facts is None else self.describe()
+        return bars(
+            rows, intervals, keys=self.keys, column=column, confidence=confidence, key_titles=titles, facts=facts
+        )
 
     def _read(self, intervals: Mapping[str, Mapping[str, Sequence[object]]]) -> dict[str, tuple[EndArray, EndArray]]:
         return {name: _ends(ends, self.types[name]) for name, ends in intervals.items()}

@@ -4,7 +4,6 @@ Losses and shares are exact texts. A number of an answer is a JSON number where 
 what each column is, so that a reader can make the same Python values of it.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -16,6 +15,7 @@ from typing_extensions import TypedDict  # pydantic describes those of `typing` 
 from lapwing.answer.answer import Answer
 from lapwing.answer.column_facts import ColumnFacts, DrawnNoise, MeasureFacts
 from lapwing.answer.empty_cells import notes_on_empty_cells
+from lapwing.answer.json_values import JsonValue, json_value
 from lapwing.answer.key_columns import key_columns
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell, Note
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from lapwing.answer.consistent import ConsistentAnswer
     from lapwing.graphs.answer import GraphAnswer
 
-JsonValue = bool | int | float | str | None
 Record = dict[str, str]
 """A loss as its `to_record` writes it."""
 
@@ -220,19 +219,6 @@ def consistent_document(view: "ConsistentAnswer") -> ConsistentDocument:
     """Return the rows of a made-consistent view, and which columns it changed."""
     rows = [{name: json_value(value) for name, value in row.items()} for row in view.rows()]
     return {"columns": list(view.columns), "rows": rows, "changed": list(view.changed)}
-
-
-def json_value(value: Cell) -> JsonValue:
-    """Return a value that JSON has; a decimal is a number where that is exact, else a text."""
-    match value:
-        case float():
-            return value if math.isfinite(value) else None
-        case Decimal():
-            return float(value) if Decimal(repr(float(value))) == value else f"{value:f}"
-        case date():
-            return value.isoformat()
-        case _:
-            return value
 
 
 def value_of(value: JsonValue, type_: str) -> Cell:

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
+from lapwing.answer.json_values import json_value
 from lapwing.answer.key_texts import LABELS, TEXTS, label_of, labels_in, titles_in
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell
-from lapwing.documents.answer_document import AnswerShown, json_value, notes_on_empty
+from lapwing.documents.answer_document import AnswerShown, notes_on_empty
 from lapwing.documents.tables_with_texts import with_labels_for_codes, with_texts
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
+from lapwing.answer.charts.chart import Chart
+from lapwing.answer.charts.svg import svg_of
 from lapwing.privacy import figures
-from lapwing.privacy.figures import NOTHING
 
 FOLDER: Final = Path(__file__).parent
-LONGEST: Final = 160
 
 
 def new_environment(*folders: Path) -> Environment:
@@ -21,15 +22,9 @@ def new_environment(*folders: Path) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(clip=clip, level=figures.level)
+    environment.filters.update(clip=figures.clip, level=figures.level, svg=_svg)
     return environment
 
 
-def clip(value: object, longest: int = LONGEST) -> str:
-    """Return a text, shortened if it is long.
-
-    >>> clip("visits"), clip("x" * 500, 3)
-    ('visits', 'xxx… (500 characters)')
-    """
-    text = NOTHING if value is None else str(value)
-    return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
+def _svg(chart: Chart, simulated: bool = False) -> Markup:
+    return Markup(svg_of(chart, simulated=simulated))  # noqa: S704  # `svg_of` escapes every text

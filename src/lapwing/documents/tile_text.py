@@ -7,7 +7,7 @@ escape each line by itself. Characters that nobody sees, or that turn the direct
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from lapwing.documents.chart_options import TURNING
+from lapwing.answer.charts.chart_options import TURNING
 
 ENTRY: Final = "- "
 

@@ -1,7 +1,7 @@
 """What a question about a graph is answered with, and what it would be: values for people and programs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 
@@ -207,6 +207,7 @@ class GraphAnswer:
             keys=self.keys,
             column=None if column is None else heads.get(column, column),
             confidence=confidence,
+            facts=[replace(fact, name=heads.get(fact.name, fact.name)) for fact in self.describe()],
         )
 
     def _repr_html_(self) -> str:

@@ -3,6 +3,7 @@
 from lapwing.plots.specifications import (
     SCHEMA,
     Plot,
+    PlotLook,
     Specification,
     bars_with_intervals,
     below_each_other,
@@ -17,6 +18,7 @@ from lapwing.plots.specifications import (
 __all__ = [
     "SCHEMA",
     "Plot",
+    "PlotLook",
     "Specification",
     "bars_with_intervals",
     "below_each_other",

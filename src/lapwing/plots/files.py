@@ -1,4 +1,7 @@
-"""Charts as files: a Vega-Lite specification, or a picture or page that needs nothing else."""
+"""Charts as files: a Vega-Lite specification, or a picture or page that needs nothing else.
+
+Vega draws charts of Vega-Lite. Charts of answers have a `Drawing`, so that they look as they do in the console.
+"""
 
 import json
 from collections.abc import Mapping
@@ -11,8 +14,11 @@ from lapwing.errors import InvalidParameter
 SUFFIXES: Final = (".json", ".html", ".svg", ".png")
 
 
-def require_suffix(file: Path, what: str = "The chart's file") -> None:
+def require_suffix(file: Path, what: str = "The chart's file", *, drawn: bool = False) -> None:
     """Refuse a file whose name says no kind of chart, or one for which the `plots` extra is missing.
+
+    Args:
+        drawn: Whether the chart is drawn by Lapwing: then only .png needs the extra.
 
     Raises:
         InvalidParameter: If a value is not allowed.
@@ -20,8 +26,8 @@ def require_suffix(file: Path, what: str = "The chart's file") -> None:
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
         raise InvalidParameter(f"{what} is {file.name!r:.60}; its name must end in .json, .html, .svg or .png.")
-    if suffix != ".json":
-        require_pictures(f"A chart as {suffix}", "; .json needs nothing")
+    if suffix == ".png" or (suffix != ".json" and not drawn):
+        require_pictures(f"A chart as {suffix}", "; .svg needs nothing" if drawn else "; .json needs nothing")
 
 
 def require_pictures(what: str, instead: str = "") -> None:

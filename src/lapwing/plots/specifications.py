@@ -3,7 +3,7 @@
 Nothing is needed to make one; a notebook draws it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -35,15 +35,21 @@ CERTAIN: Final = 0.9999
 Specification = dict[str, Any]
 
 
+Drawing = Callable[[str], bytes]
+"""It returns the file of a chart for a suffix: .svg, .html or .png. The console draws the same chart."""
+
+
 class Plot:
     """A chart that a notebook shows by itself.
 
     Args:
         specification: A Vega-Lite specification with its data inside.
+        drawing: It draws the pictures. Without one, Vega does.
     """
 
-    def __init__(self, specification: Specification) -> None:
+    def __init__(self, specification: Specification, drawing: Drawing | None = None) -> None:
         self.specification = specification
+        self._drawing = drawing
 
     def to_dict(self) -> Specification:
         """Return the Vega-Lite specification."""
@@ -53,19 +59,21 @@ class Plot:
         """Write the chart to a file: .json is the specification, .svg and .png are pictures, .html a page.
 
         Raises:
-            InvalidParameter: For another suffix, or if a picture needs the `plots` extra and it is missing.
+            InvalidParameter: For another suffix, or if the file needs the `plots` extra and that is missing.
         """
         from lapwing.plots.files import require_suffix, written  # here: few charts become files
 
-        path = Path(file)
-        require_suffix(path)
-        path.write_bytes(written(self.specification, path.suffix.lower()))
+        path, drawing = Path(file), self._drawing
+        require_suffix(path, drawn=drawing is not None)
+        suffix = path.suffix.lower()
+        content = None if drawing is None or suffix == ".json" else drawing(suffix)
+        path.write_bytes(written(self.specification, suffix) if content is None else content)
 
     def _repr_mimebundle_(self, **_options: object) -> Mapping[str, object]:
-        return {
-            "application/vnd.vegalite.v6+json": self.specification,
-            "text/plain": f"<Plot: {_text_of(self.specification.get('title', 'chart'))}>",
-        }
+        title = f"<Plot: {_text_of(self.specification.get('title', 'chart'))}>"
+        if self._drawing is not None:  # not beside Vega-Lite, which a notebook would choose if it can
+            return {"image/svg+xml": self._drawing(".svg").decode(), "text/plain": title}
+        return {"application/vnd.vegalite.v6+json": self.specification, "text/plain": title}
 
 
 def _text_of(title: object) -> object:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Cell = bool | int | float | Decimal | str | date | datetime | None
 """A value of an answer, as Python has it."""
 NOTHING: Final = "–"
+LONGEST_TEXT: Final = 160
 FREE: Final = "free: it was bought before"
 """It does not name the buyer: this may be somebody else than the reader."""
 NOTHING_PROTECTED: Final = "free: nothing in it comes from protected rows"
@@ -74,6 +75,16 @@ def significant(value: float, digits: int) -> str:
     """
     mantissa, _, exponent = f"{value:.{digits}g}".partition("e")
     return f"{mantissa}e{int(exponent)}" if exponent else mantissa
+
+
+def clip(value: object, longest: int = LONGEST_TEXT) -> str:
+    """Return a text, shortened if it is long.
+
+    >>> clip("visits"), clip("x" * 500, 3)
+    ('visits', 'xxx… (500 characters)')
+    """
+    text = NOTHING if value is None else str(value)
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
 
 
 def separated(value: float | Decimal, places: int | None = None) -> str:

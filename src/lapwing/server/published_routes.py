@@ -7,9 +7,9 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import Field, StrictBool
 
+from lapwing.answer.charts.chart_options import NAMES, ChartOptions
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.spelling import is_seen
-from lapwing.documents.chart_options import NAMES, ChartOptions
 from lapwing.documents.published.snapshots import FULL, ResultToShow, TextToShow, snapshot_of
 from lapwing.documents.published_document import PublishedDocument, PublishingDocument
 from lapwing.documents.tile_text import lines_of

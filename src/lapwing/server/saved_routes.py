@@ -6,7 +6,7 @@ from fastapi import Request, Response
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 from typing_extensions import TypedDict
 
-from lapwing.documents.chart_options import ChartOptions
+from lapwing.answer.charts.chart_options import ChartOptions
 from lapwing.documents.tile_text import lines_of
 from lapwing.errors import InvalidParameter
 from lapwing.server.bodies import MOST_SQL, Amount, Body, Name, Text

@@ -9,17 +9,16 @@ from xml.etree import ElementTree
 
 import pytest
 
+from lapwing.answer.answer_table import cells_of, ordered
+from lapwing.answer.charts.answer_chart import chart_of, columns_of
+from lapwing.answer.charts.chart import NARROW
+from lapwing.answer.charts.chart_options import ChartOptions
+from lapwing.answer.charts.drawings import MOST_BARS
+from lapwing.answer.charts.scales import log_scale_of, scale_of
+from lapwing.answer.charts.svg import svg_of
 from lapwing.answer.key_texts import labels_in, texts_of
-from lapwing.documents.answer_table import cells_of, ordered
-from lapwing.documents.chart_options import ChartOptions
-from lapwing.documents.charts.answer_chart import chart_of, columns_of
-from lapwing.documents.charts.chart import NARROW
-from lapwing.documents.charts.drawings import MOST_BARS
-from lapwing.documents.charts.scales import log_scale_of, scale_of
 from lapwing.errors import InvalidParameter
-from lapwing.server.console import templates
 from lapwing.server.console.budget.spending import by_day, projection
-from lapwing.server.console.templates import all_templates
 
 
 def document(keys: dict[str, tuple[str, list[Any]]], values: list[Any], half: float = 5) -> dict[str, Any]:
@@ -69,7 +68,7 @@ def test_charts_cut_long_labels(keys: tuple[str, ...], length: int) -> None:
     assert chart is not None
     assert chart.narrow is not None
     for drawn in (chart, chart.narrow):
-        picture = templates.Templates().render("charts/chart.svg.html", chart=drawn, alone=True)
+        picture = svg_of(drawn, alone=True)
         shown = re.findall(r"<text[^>]*>([a-d]+…?)</text>", picture)
         assert len(shown) >= len(labels)
         for text in shown:
@@ -240,7 +239,7 @@ def test_a_log_scale_says_what_is_below_it() -> None:
     assert "2 reach below this log scale" in " ".join(chart.narrow.caption)
     for one in (chart, chart.narrow):
         assert all(6.5 * len(text) < one.width for text in one.caption)  # as wide as the texts of a page are drawn
-    drawn = all_templates().render("charts/chart.svg.html", chart=chart, alone=True)
+    drawn = svg_of(chart, alone=True)
     assert drawn.count('class="arrow"') == 2
     assert drawn.count('class="whisker"') == 3
     negative = chart_of(document({"plan": ("text", ["a"])}, [-2]), options=ChartOptions(log=True))
@@ -263,7 +262,7 @@ def test_a_reference_line_is_on_the_axis() -> None:
         chart = chart_of(document(keys, [10, 20]), options=ChartOptions(line=500))
         assert chart is not None
         assert chart.reference is not None
-        drawn = all_templates().render("charts/chart.svg.html", chart=chart, alone=True)
+        drawn = svg_of(chart, alone=True)
         assert 0 < chart.reference.at < chart.width
         assert "Reference line at 500" in drawn
         assert "The numbers contain noise." in drawn
@@ -305,7 +304,7 @@ def test_hostile_texts_are_escaped_and_an_unknown_key_is_refused() -> None:
     shown = document({"plan": ("text", [hostile, "b"]), "sex": ("text", ["f", hostile])}, [1, 2])
     chart = chart_of(shown, options=ChartOptions(kind="bars", colour="sex", title=hostile))
     assert chart is not None
-    drawn = all_templates().render("charts/chart.svg.html", chart=chart, alone=True)
+    drawn = svg_of(chart, alone=True)
     assert "<script" not in drawn
     ElementTree.fromstring(drawn)
     with pytest.raises(InvalidParameter):
@@ -330,3 +329,13 @@ def test_a_heat_map_on_a_phone_turns_to_leave_room_for_each_interval() -> None:
     for drawn in (wide, wide.narrow):
         assert {mark.short for mark in drawn.marks} == {"100 ±8"}
         assert all(mark.width > 7 * len(mark.short) for mark in drawn.marks)
+
+
+@pytest.mark.parametrize("days", [["2026-01-01", "2026-01-02"], ["2026-01-01T00:00:00", "2026-01-01T01:00:00"]])
+def test_counts_by_time_are_a_line(days: list[str]) -> None:
+    """Their times were once read as numbers, to see whether they are bins, which failed the page."""
+    counted = {"name": "n", "half_width": 5, "measures": [{"mechanism": "discrete Gaussian"}]}
+    kind = "date" if len(days[0]) == 10 else "timestamp"
+    chart = chart_of({**document({"day": (kind, days)}, [10, 20]), "facts": [counted]})
+    assert chart is not None
+    assert chart.kind == "line"

@@ -7,8 +7,8 @@ from unittest import mock
 import pyarrow.parquet as pq
 import pytest
 
-from lapwing.documents.chart_options import ChartOptions
-from lapwing.documents.charts.answer_chart import chart_of
+from lapwing.answer.charts.answer_chart import chart_of
+from lapwing.answer.charts.chart_options import ChartOptions
 from lapwing.server.console import inside
 from lapwing.server.console.dashboards import refreshing
 from lapwing.server.console.dashboards.changing import DashboardChange, change_in

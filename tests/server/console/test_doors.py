@@ -461,11 +461,11 @@ WORDS: Final = (
     "lapwing.privacy.amounts", "lapwing.documents.audit_words", "lapwing.catalog.dictionary",
     "lapwing.server.simulation_routes", "lapwing.server.dismissed_monitors",
     "lapwing.documents.answer_document", "lapwing.privacy.measures",  # what a stored document says
-    "lapwing.documents.chart_options",  # the choices of a chart
+    "lapwing.answer.charts.chart_options",  # the choices of a chart
     "lapwing.answer.key_texts", "lapwing.documents.tables_with_texts",  # titles and labels of what was sent
     "lapwing.documents.tile_text", "lapwing.server.saved_routes",  # texts and widths of tiles
-    "lapwing.documents.answer_table", "lapwing.documents.templates", "lapwing.documents.charts.answer_chart",
-    "lapwing.documents.charts.chart",  # how a document of a result is drawn
+    "lapwing.answer.answer_table", "lapwing.documents.templates", "lapwing.answer.charts.answer_chart",
+    "lapwing.answer.charts.chart",  # how a document of a result is drawn
     "lapwing.catalog",
     "lapwing.answer.notes", "lapwing.catalog.suggestions",  # codes of notes, and how a name is written: constants
 )  # fmt: skip

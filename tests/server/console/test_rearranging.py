@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lapwing.answer.charts.answer_chart import adds_up, chart_of
 from lapwing.answer.notes import CHOSEN_KEYS
-from lapwing.documents.charts.answer_chart import adds_up, chart_of
 from lapwing.server.console.difference import subtracted
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.rearranged import rows

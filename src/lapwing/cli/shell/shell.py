@@ -257,7 +257,7 @@ class Shell:
             draw_chart(answer, self.settings.confidence, self._told(answer))
             return
         file = Path(name).expanduser()
-        require_suffix(file, "The chart's file")
+        require_suffix(file, "The chart's file", drawn=True)
         asking.require_writable(file, self.session)
         chart_of(answer, self.settings.confidence, self._told(answer)).save(file)
         note("written", str(file))

@@ -13,9 +13,9 @@ from typing import Any, Final
 from jinja2 import Template
 from markupsafe import Markup
 
-from lapwing.documents.answer_table import cells_of, numeric_columns
-from lapwing.documents.chart_options import ChartOptions
-from lapwing.documents.charts.answer_chart import chart_of
+from lapwing.answer.answer_table import cells_of, numeric_columns
+from lapwing.answer.charts.answer_chart import chart_of
+from lapwing.answer.charts.chart_options import ChartOptions
 from lapwing.documents.published.snapshots import FULL
 from lapwing.documents.templates import FOLDER, new_environment
 from lapwing.documents.tile_text import blocks_of
@@ -57,7 +57,6 @@ def page_of(content: str) -> str:
         "parts": [_part(part) for part in order],
         "policy": policy(),
         "style": Markup(style()),  # noqa: S704
-        "alone": False,
     }
     return _template().render(facts)
 

@@ -10,13 +10,14 @@ from typing import Any, Final
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from lapwing.answer.answer_table import cells_of, numeric_columns, ordered
+from lapwing.answer.charts.answer_chart import chart_of, columns_of
+from lapwing.answer.charts.chart import Chart
+from lapwing.answer.charts.chart_options import KINDS, NAMES, ORDERS, ChartOptions
+from lapwing.answer.charts.svg import svg_of
 from lapwing.answer.notes import REFINED
 from lapwing.answer.workbooks import can_write_workbooks
 from lapwing.documents.answer_document import codes_of, notes_in
-from lapwing.documents.answer_table import cells_of, numeric_columns, ordered
-from lapwing.documents.chart_options import KINDS, NAMES, ORDERS, ChartOptions
-from lapwing.documents.charts.answer_chart import chart_of, columns_of
-from lapwing.documents.charts.chart import Chart
 from lapwing.documents.tables_with_texts import with_labels_for_codes, with_texts
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import read
@@ -88,7 +89,6 @@ async def show(visit: PageRequest) -> Response:
         falling=falling,
         page=page,
         last=last,
-        alone=False,
         snippets=snippets(visit.address, dataset, request) if "sql" in request else [],
     )
 
@@ -129,7 +129,7 @@ async def export(visit: PageRequest) -> Response:
     chart = _chart_of(await with_labels(visit, document), _options(visit)) if drawable else None
     if chart is None:
         raise ApiRefusal(problem("not_found", 404, "This result has no such file."))
-    drawn = visit.render("charts/chart.svg.html", chart=chart, alone=True)
+    drawn = svg_of(chart, alone=True)
     if form == "svg":
         return _file(drawn.encode(), "image/svg+xml", name)
     return _file(await run_in_threadpool(picture_of, drawn), "image/png", name)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
+from lapwing.answer.charts.svg import png_of
 from lapwing.answer.workbooks import FORMULAS
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.problems import problem
@@ -88,9 +89,7 @@ def picture_of(drawn: str) -> bytes:
     """
     if find_spec("vl_convert") is None:
         raise ApiRefusal(problem("not_found", 404, "This server cannot make PNG files. Download the chart as SVG."))
-    import vl_convert  # the optional extra
-
-    return bytes(vl_convert.svg_to_png(drawn, scale=2))
+    return png_of(drawn)
 
 
 _ENDS: Final = "answer.to_pandas(0.95)  # a table with both ends of the 95 % intervals; it needs pandas"

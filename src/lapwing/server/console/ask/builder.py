@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from lapwing.documents.templates import clip
+from lapwing.privacy.figures import clip
 from lapwing.server.console.ask.choices import (
     EMPTY,
     PERIODS,

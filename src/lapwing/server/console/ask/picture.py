@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from lapwing.documents.charts.answer_chart import chart_of
-from lapwing.documents.charts.chart import Chart
+from lapwing.answer.charts.answer_chart import chart_of
+from lapwing.answer.charts.chart import Chart
 from lapwing.server.console.ask.accuracy import MedianWidth, assumed_rows
 from lapwing.server.console.ask.question import QuestionForm
 from lapwing.server.console.inside import ApiRefusal

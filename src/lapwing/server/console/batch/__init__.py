@@ -57,7 +57,7 @@ async def bought(visit: PageRequest) -> Response:
     tiles = [await tile_of(visit, dataset, place, {"answer": id_}) for place, id_ in enumerate(ids)]
     texts = [one.get("sql", "") for one in request.get("questions", [request])]
     return visit.show(
-        "batch/bought.html", dataset=dataset, tiles=list(zip(tiles, texts, strict=False)), request=request, alone=False
+        "batch/bought.html", dataset=dataset, tiles=list(zip(tiles, texts, strict=False)), request=request
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from lapwing.documents.charts.answer_chart import chart_of
+from lapwing.answer.charts.answer_chart import chart_of
 from lapwing.server.console.acting import act, default_cost_of
 from lapwing.server.console.budget.spending import LEAST_DAYS, TeamSpending, by_day, by_team, projection
 from lapwing.server.console.inside import ApiRefusal
@@ -50,7 +50,6 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         yours=left_for(budget),
         days=days,
         chart=_chart([(day.isoformat(), 100 * share) for day, share in days]) if len(days) > 1 else None,
-        alone=False,
         projection=projection(days, left if visit.caller.at(dataset).may("audit") else left_for(budget), today),
         whole=whole,
         least_days=LEAST_DAYS,

@@ -124,7 +124,6 @@ async def _opened(visit: PageRequest) -> tuple[dict[str, Any], dict[str, Any]]:
         "filters": filters_of((tile.choices for tile in tiles), wanted),
         "wanted": wanted,
         "chosen": urlencode({name: value for name, value in fields.items() if value}),
-        "alone": False,
         "live": any("monitor" in tile for tile in item["tiles"]),
     }
 
@@ -157,7 +156,7 @@ async def _changes(visit: PageRequest, item: dict[str, Any]) -> AsyncIterator[st
                 if "monitor" in tile and newest != seen[place]:
                     seen[place] = newest
                     shown = await tile_of(visit, dataset, place, tile, wanted)
-                    html = visit.render("dashboards/tile.html", tile=shown, alone=False, wanted=wanted, reading=reading)
+                    html = visit.render("dashboards/tile.html", tile=shown, wanted=wanted, reading=reading)
                     yield f"event: tile\ndata: {json.dumps({'place': place, 'html': html})}\n\n"
             yield ": nothing more\n\n"
             await asyncio.sleep(POLL)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
-from lapwing.documents.chart_options import NAMES
+from lapwing.answer.charts.chart_options import NAMES
 from lapwing.server.console.acting import decimal_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.problems import problem

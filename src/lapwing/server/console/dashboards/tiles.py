@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, final
 
-from lapwing.documents.answer_table import CellText, cells_of
-from lapwing.documents.chart_options import ChartOptions
-from lapwing.documents.charts.answer_chart import chart_of
-from lapwing.documents.charts.chart import Chart
+from lapwing.answer.answer_table import CellText, cells_of
+from lapwing.answer.charts.answer_chart import chart_of
+from lapwing.answer.charts.chart import Chart
+from lapwing.answer.charts.chart_options import ChartOptions
 from lapwing.documents.tile_text import TextBlock, blocks_of
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.figures import level

@@ -8,7 +8,7 @@ from typing import Any, Final, final
 
 from lapwing.catalog.dictionary import OF_COLUMN
 from lapwing.catalog.suggestions import name_in_sql
-from lapwing.documents.templates import clip
+from lapwing.privacy.figures import clip
 
 SHOWN: Final = 12
 """Listed values that are shown, of more."""

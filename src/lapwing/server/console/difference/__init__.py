@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from lapwing.answer.answer_table import NUMERIC, CellText, cells_of
+from lapwing.answer.charts.answer_chart import chart_of
 from lapwing.answer.key_texts import LABELS
-from lapwing.documents.answer_table import NUMERIC, CellText, cells_of
-from lapwing.documents.charts.answer_chart import chart_of
 from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
@@ -47,7 +47,6 @@ async def show(visit: PageRequest) -> Response:
         cells=cells,
         numeric=set(columns),
         chart=chart_of(shown),
-        alone=False,
         confidence=confidence,
         only=[_only(one, other), _only(other, one)],
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, final
 
-from lapwing.documents.templates import clip
+from lapwing.privacy.figures import clip
 from lapwing.server.console.dashboards.monitors import TROUBLED, MonitorShown
 from lapwing.server.console.standing import DatasetState
 from lapwing.server.console.templates import percent, segment

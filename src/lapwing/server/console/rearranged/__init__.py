@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from lapwing.documents.answer_table import NUMERIC, cells_of, numeric_columns, ordered
-from lapwing.documents.charts.answer_chart import chart_of
+from lapwing.answer.answer_table import NUMERIC, cells_of, numeric_columns, ordered
+from lapwing.answer.charts.answer_chart import chart_of
 from lapwing.server.console.acting import decimal_of
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.inside import ApiRefusal
@@ -50,7 +50,6 @@ async def show(visit: PageRequest) -> Response:
         cells=cells_of(shown, places[:ROWS]),
         numeric=numeric_columns(shown),
         chart=chart_of(_of_rows(shown, places), wanted.column if wanted.column in shown["intervals"] else None),
-        alone=False,
         typed={name: visit.asked(name) for name in ("above", "below", "first")},
     )
 

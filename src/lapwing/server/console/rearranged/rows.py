@@ -40,10 +40,10 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Any, Final, Literal, NamedTuple, final
 
+from lapwing.answer.answer_table import NUMERIC
+from lapwing.answer.charts.answer_chart import adds_up
 from lapwing.answer.key_texts import LABELS, label_of
 from lapwing.answer.notes import CHOSEN_KEYS
-from lapwing.documents.answer_table import NUMERIC
-from lapwing.documents.charts.answer_chart import adds_up
 
 CHANCE: Final = 0.05
 """That the sum is outside of its interval, at most."""

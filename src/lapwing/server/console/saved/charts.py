@@ -7,7 +7,7 @@ and to the team if the query is shared. Choices in the address of a result come 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from lapwing.documents.chart_options import NAMES, ChartOptions
+from lapwing.answer.charts.chart_options import NAMES, ChartOptions
 from lapwing.errors import InvalidParameter
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.visits import PageRequest

@@ -163,6 +163,25 @@ def in_order(arrange: str, numbers: Sequence[float | None], keys: Sequence[Seque
     return sorted(places, key=lambda place: numbers[place] or 0, reverse=arrange == "largest")
 
 
+def axes_of(keys: Sequence[str], options: ChartOptions) -> Sequence[str]:
+    """Return the keys as a chart has them: the axis, the colour, and those that are joined to the axis.
+
+    Raises:
+        InvalidParameter: If the options name a key that is not there.
+    """
+    options.check_keys(tuple(keys))
+    first = options.x or next((key for key in keys if key != options.colour), None)
+    return list(dict.fromkeys(key for key in (first, options.colour, *keys) if key is not None))
+
+
+def places_of(
+    rows: Sequence[Mapping[str, Any]], name: str, keys: Sequence[str], options: ChartOptions
+) -> Sequence[int]:
+    """Return the places of rows in the order that the options want for a column of numbers."""
+    numbers = [None if row[name] is None else float(row[name]) for row in rows]
+    return in_order(options.arrange, numbers, [[row[key] for key in keys] for row in rows])
+
+
 def _sortable(value: Any) -> tuple[bool, float, str]:
     number = float(value) if isinstance(value, int | float | Decimal) else None
     return value is None, number or 0.0, "" if number is not None else plain(value)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, final
 
-from lapwing.documents.charts.scales import AxisTick
+from lapwing.answer.charts.scales import AxisTick
 
 
 @final

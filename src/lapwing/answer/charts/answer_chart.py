@@ -12,11 +12,10 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
-from lapwing.answer.key_texts import LABELS, TEXTS, label_of, titles_in
-from lapwing.documents.answer_table import NUMERIC, column_of
-from lapwing.documents.chart_options import ChartOptions, in_order
-from lapwing.documents.charts.chart import NARROW, WIDE, Chart, LegendEntry, Point, Shown, Size
-from lapwing.documents.charts.drawings import (
+from lapwing.answer.answer_table import NUMERIC, column_of
+from lapwing.answer.charts.chart import NARROW, WIDE, Chart, LegendEntry, Point, Shown, Size
+from lapwing.answer.charts.chart_options import ChartOptions, in_order
+from lapwing.answer.charts.drawings import (
     CHARACTER,
     MOST_BINS,
     TIMES,
@@ -26,9 +25,12 @@ from lapwing.documents.charts.drawings import (
     histogram,
     line,
 )
+from lapwing.answer.key_texts import LABELS, TEXTS, label_of, titles_in
 from lapwing.privacy.figures import level, plain
 
 USUAL: Final = ChartOptions()
+LONE: Final = ""
+"""The key of a number that has none: no column has an empty name."""
 FEWEST_POINTS: Final = 7
 """Numbers that are drawn as a line, not as bars."""
 MOST_SERIES: Final = 6
@@ -65,6 +67,26 @@ def chart_of(document: Mapping[str, Any], column: str | None = None, options: Ch
         )
 
     return replace(drawn(WIDE), narrow=drawn(NARROW))
+
+
+def lone_chart_of(document: Mapping[str, Any], column: str, options: ChartOptions) -> Chart:
+    """Return the chart of a column that stands without its table, as `chart_of` does, and of every result.
+
+    A number without keys is one bar. Of a result that has no numbers, the chart says so.
+    """
+    rows, keys = document["rows"], document["keys"]
+    if not keys:
+        alone = {"rows": [{**row, LONE: column} for row in rows], "types": {**document["types"], LONE: "text"}}
+        document = {**document, **alone, "keys": [LONE]}
+    chart = chart_of(document, column, options)
+    if chart is not None:
+        return chart
+    title = options.title or heading_of({**document, "keys": keys}, column)
+
+    def nothing(size: Size) -> Chart:
+        return replace(bars(title, (), (), Look(), size), column=column, across=(), caption=("No numbers to draw.",))
+
+    return replace(nothing(WIDE), narrow=nothing(NARROW))
 
 
 def heading_of(document: Mapping[str, Any], name: str) -> str:
@@ -198,9 +220,11 @@ def _along(kind: str, rows: Shown, key: str) -> bool:
 
 def _are_steps(kind: str, rows: Shown, key: str) -> bool:
     """Tell whether numbers are equally far from each other, as those of bins are."""
+    if kind not in NUMERIC:
+        return False
     values = sorted(float(point.row[key]) for point in rows)
     steps = [after - before for before, after in pairwise(values)]
-    return kind in NUMERIC and len(values) <= MOST_BINS and max(steps) - min(steps) <= 1e-9 * max(steps)
+    return len(values) <= MOST_BINS and max(steps) - min(steps) <= 1e-9 * max(steps)
 
 
 def _ends(document: Mapping[str, Any], name: str, place: int) -> tuple[float | None, float | None]:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Final, final
 
-from lapwing.documents.answer_table import NUMERIC
-from lapwing.documents.charts.chart import NARROW, Chart, ChartMark, Point, Shown, Size
-from lapwing.documents.charts.scales import AxisTick, Scale, log_scale_of, scale_of
+from lapwing.answer.answer_table import NUMERIC
+from lapwing.answer.charts.chart import NARROW, Chart, ChartMark, Point, Shown, Size
+from lapwing.answer.charts.scales import AxisTick, Scale, log_scale_of, scale_of
 from lapwing.privacy.figures import plain, separated
 
 CHARACTER, GAP, RIGHT = 7.0, 10.0, 16.0
