@@ -14,7 +14,8 @@ from pydantic import Field, StrictInt
 from typing_extensions import TypedDict
 
 from lapwing import errors
-from lapwing.documents.answer_document import EndsDocument, JsonValue, answer_document, description_document
+from lapwing.answer.json_values import JsonValue
+from lapwing.documents.answer_document import EndsDocument, answer_document, description_document
 from lapwing.exact.entropy import SYSTEM
 from lapwing.query.pricing.quote import CONFIDENCE, MECHANISMS
 from lapwing.release.simulated import AssumedGroup, simulated
