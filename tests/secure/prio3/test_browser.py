@@ -12,11 +12,11 @@ from lapwing.secure.prio3.circuits import (
     Circuit,
     CountCircuit,
     HistogramCircuit,
-    Measurement,
     SumCircuit,
     SumVecCircuit,
 )
 from lapwing.secure.prio3.prio3 import Prio3
+from lapwing.secure.prio3.range_checks import Measurement
 from tests.local.test_module import needs_node
 from tests.secure.prio3 import FOLDER, circuit_of, vector
 from tests.support.browser.places import in_node

@@ -12,13 +12,13 @@ from lapwing.secure.prio3.circuits import (
     Circuit,
     CountCircuit,
     HistogramCircuit,
-    Measurement,
     SumCircuit,
     SumVecCircuit,
 )
 from lapwing.secure.prio3.fields import FIELD64, FIELD128, PrimeField, completed, doubled, roots, weights_at
 from lapwing.secure.prio3.ping_pong import helper_finishes, leader_begins, leader_finishes
 from lapwing.secure.prio3.prio3 import NONCE_BYTES, Prio3
+from lapwing.secure.prio3.range_checks import Measurement
 from lapwing.secure.prio3.xof import SEED_BYTES, Xof
 
 CASES: list[tuple[Circuit, list[Measurement], list[int]]] = [

@@ -90,6 +90,11 @@ def test_the_key_of_a_task_cannot_change(opened: Open) -> None:
         opened(0, key=bytes(32))
 
 
+def test_the_digest_of_a_task_stays() -> None:
+    """It is in every share, so clients of an earlier version must have the same."""
+    assert TASK.digest == "9e4c2c5fb4f4a48a51aa58388822b962b107863ffe4bfbe4fc1e0ea3c8c27bd3"
+
+
 def test_a_report_of_another_task_fails() -> None:
     """A task with less noise has other shares, so a client's report for one is none for the other."""
     other = Prio3Task(

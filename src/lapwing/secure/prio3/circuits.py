@@ -18,15 +18,21 @@ Source:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, final
+from typing import ClassVar, final
 
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.secure.prio3.fields import FIELD64, FIELD128, PrimeField
-
-MOST_ELEMENTS: Final = 1 << 20
-"""Of an encoded measurement."""
-Measurement = int | Sequence[int]
+from lapwing.secure.prio3.range_checks import (
+    Measurement,
+    bits_of,
+    range_checked,
+    require_length,
+    require_most,
+    summed_products,
+    weights_up_to,
+    within,
+)
 
 
 @final
@@ -55,7 +61,7 @@ class CountCircuit:
 
     def encode(self, measurement: Measurement) -> list[int]:
         """Return the one element."""
-        return [_within(measurement, 1)]
+        return [within(measurement, 1)]
 
     def inputs(self, vector: Sequence[int], joint: Sequence[int], servers: int) -> list[list[int]]:
         """Return the element twice."""
@@ -87,7 +93,7 @@ class SumCircuit:
     most: int
 
     def __post_init__(self) -> None:
-        _require_most(self.most, self.field)
+        require_most(self.most, self.field)
 
     @property
     def calls(self) -> int:
@@ -116,7 +122,7 @@ class SumCircuit:
 
     def encode(self, measurement: Measurement) -> list[int]:
         """Return the bits."""
-        return _bits(_within(measurement, self.most), self.most)
+        return bits_of(within(measurement, self.most), self.most)
 
     def inputs(self, vector: Sequence[int], joint: Sequence[int], servers: int) -> list[list[int]]:
         """Return each bit by itself."""
@@ -132,7 +138,7 @@ class SumCircuit:
 
     def truncate(self, vector: Sequence[int]) -> list[int]:
         """Return the number that the bits have."""
-        return [self.field.product(vector, _weights(self.most))]
+        return [self.field.product(vector, weights_up_to(self.most))]
 
 
 @final
@@ -154,8 +160,8 @@ class SumVecCircuit:
     chunk: int
 
     def __post_init__(self) -> None:
-        _require_most(self.most, self.field)
-        _require_length(self.length * self.most.bit_length(), self.chunk)
+        require_most(self.most, self.field)
+        require_length(self.length * self.most.bit_length(), self.chunk)
 
     @property
     def arity(self) -> int:
@@ -196,15 +202,15 @@ class SumVecCircuit:
         """Return the bits of all elements, one after the other."""
         if isinstance(measurement, int) or len(measurement) != self.length:
             raise InvalidParameter(f"The measurement must be a vector of {self.length} whole numbers.")
-        return [bit for each in measurement for bit in _bits(_within(each, self.most), self.most)]
+        return [bit for each in measurement for bit in bits_of(within(each, self.most), self.most)]
 
     def inputs(self, vector: Sequence[int], joint: Sequence[int], servers: int) -> list[list[int]]:
-        """Return the pairs of `_range_checked` for all bits."""
-        return _range_checked(self.field, vector, joint, self.chunk, servers)
+        """Return the pairs of `range_checked` for all bits."""
+        return range_checked(self.field, vector, joint, self.chunk, servers)
 
     def gadget(self, inputs: Sequence[int]) -> int:
         """Return the sum of products of pairs."""
-        return _summed_products(self.field, inputs)
+        return summed_products(self.field, inputs)
 
     def checks(self, vector: Sequence[int], values: Sequence[int], servers: int) -> list[int]:
         """Return the sum of what all calls gave."""
@@ -212,7 +218,7 @@ class SumVecCircuit:
 
     def truncate(self, vector: Sequence[int]) -> list[int]:
         """Return the numbers that the bits have."""
-        weights = _weights(self.most)
+        weights = weights_up_to(self.most)
         size = len(weights)
         return [self.field.product(vector[at : at + size], weights) for at in range(0, len(vector), size)]
 
@@ -234,7 +240,7 @@ class HistogramCircuit:
     chunk: int
 
     def __post_init__(self) -> None:
-        _require_length(self.length, self.chunk)
+        require_length(self.length, self.chunk)
 
     @property
     def arity(self) -> int:
@@ -273,16 +279,16 @@ class HistogramCircuit:
 
     def encode(self, measurement: Measurement) -> list[int]:
         """Return 1 for the bucket and 0 for all others."""
-        bucket = _within(measurement, self.length - 1)
+        bucket = within(measurement, self.length - 1)
         return [int(each == bucket) for each in range(self.length)]
 
     def inputs(self, vector: Sequence[int], joint: Sequence[int], servers: int) -> list[list[int]]:
-        """Return the pairs of `_range_checked` for all buckets."""
-        return _range_checked(self.field, vector, joint, self.chunk, servers)
+        """Return the pairs of `range_checked` for all buckets."""
+        return range_checked(self.field, vector, joint, self.chunk, servers)
 
     def gadget(self, inputs: Sequence[int]) -> int:
         """Return the sum of products of pairs."""
-        return _summed_products(self.field, inputs)
+        return summed_products(self.field, inputs)
 
     def checks(self, vector: Sequence[int], values: Sequence[int], servers: int) -> list[int]:
         """Return the sum of what all calls gave, and what the buckets add up to beyond 1."""
@@ -295,58 +301,3 @@ class HistogramCircuit:
 
 
 Circuit = CountCircuit | SumCircuit | SumVecCircuit | HistogramCircuit
-
-
-def _range_checked(
-    field: PrimeField, vector: Sequence[int], joint: Sequence[int], chunk: int, servers: int
-) -> list[list[int]]:
-    """Return for each chunk the pairs (r^j·b, b − 1), j from 1: their products add up to Σ r^j·b·(b − 1).
-
-    The last chunk is filled up with zeros.
-    """
-    p, one = field.modulus, field.inverse(servers)
-    filled = [*vector, *[0] * (-len(vector) % chunk)]
-    calls = []
-    for r, at in zip(joint, range(0, len(filled), chunk), strict=True):
-        power, inputs = r, list[int]()
-        for element in filled[at : at + chunk]:
-            inputs += (power * element % p, (element - one) % p)
-            power = power * r % p
-        calls.append(inputs)
-    return calls
-
-
-def _summed_products(field: PrimeField, inputs: Sequence[int]) -> int:
-    return field.product(inputs[::2], inputs[1::2])
-
-
-def _weights(most: int) -> list[int]:
-    """Return powers of two, and a rest so that all of them add up to `most`."""
-    powers = [1 << place for place in range(most.bit_length() - 1)]
-    return [*powers, most - sum(powers)]
-
-
-def _bits(number: int, most: int) -> list[int]:
-    """Return which weights add up to a number: the last one if the powers of two do not reach it."""
-    *powers, rest = _weights(most)
-    last = int(number > sum(powers))
-    remaining = number - last * rest
-    return [*(remaining >> place & 1 for place in range(len(powers))), last]
-
-
-def _within(measurement: Measurement, most: int) -> int:
-    if isinstance(measurement, bool) or not isinstance(measurement, int) or not 0 <= measurement <= most:
-        raise InvalidParameter(f"A measurement must be a whole number from 0 to {most}. Nothing was sent.")
-    return measurement
-
-
-def _require_most(most: int, field: PrimeField) -> None:
-    if not 1 <= most < field.modulus:
-        raise InvalidParameter("The largest measurement must be at least 1, and below the modulus of the field.")
-
-
-def _require_length(elements: int, chunk: int) -> None:
-    if not 1 <= elements <= MOST_ELEMENTS or not 1 <= chunk <= elements:
-        raise InvalidParameter(
-            f"A measurement has 1 to {MOST_ELEMENTS:,} elements, and a chunk has one to all of them."
-        )

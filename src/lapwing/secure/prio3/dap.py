@@ -15,6 +15,7 @@ from typing import Final, final
 
 from lapwing.errors import InvalidParameter
 from lapwing.secure.prio3.circuits import Circuit, CountCircuit, HistogramCircuit, SumCircuit, SumVecCircuit
+from lapwing.secure.prio3.dap_fields import Reader, number_of, opaque_of
 from lapwing.secure.prio3.prio3 import NONCE_BYTES, Prio3
 
 VERSION: Final = b"dap-18"
@@ -64,16 +65,16 @@ class DapTask:
     def encode(self) -> bytes:
         """Return the task's configuration. It has no extensions."""
         return (
-            _opaque(self.info, 1, least=1)
-            + _opaque(self.leader.encode("ascii"), 2, least=1)
-            + _opaque(self.helper.encode("ascii"), 2, least=1)
-            + _number(self.time_precision, 8)
-            + _number(self.min_batch_size, 8)
-            + _number(self.batch_mode, 1)
-            + _opaque(b"", 2)
-            + _number(self.circuit.algorithm, 4)
-            + _opaque(_configuration(self.circuit), 2)
-            + _opaque(b"", 2)
+            opaque_of(self.info, 1, least=1)
+            + opaque_of(self.leader.encode("ascii"), 2, least=1)
+            + opaque_of(self.helper.encode("ascii"), 2, least=1)
+            + number_of(self.time_precision, 8)
+            + number_of(self.min_batch_size, 8)
+            + number_of(self.batch_mode, 1)
+            + opaque_of(b"", 2)
+            + number_of(self.circuit.algorithm, 4)
+            + opaque_of(_configuration(self.circuit), 2)
+            + opaque_of(b"", 2)
         )
 
 
@@ -100,7 +101,7 @@ class DapCiphertext:
 
     def encode(self) -> bytes:
         """Return the bytes of it."""
-        return _number(self.config_id, 1) + _opaque(self.enc, 2, least=1) + _opaque(self.payload, 4, least=1)
+        return number_of(self.config_id, 1) + opaque_of(self.enc, 2, least=1) + opaque_of(self.payload, 4, least=1)
 
 
 @final
@@ -119,7 +120,7 @@ class DapReport:
         """Return the report; an upload is one report after another."""
         return (
             metadata(self.report_id, self.time, self.extensions)
-            + _opaque(self.public_share, 4)
+            + opaque_of(self.public_share, 4)
             + self.leader_share.encode()
             + self.helper_share.encode()
         )
@@ -138,7 +139,7 @@ class DapCollection:
 
     def encode(self) -> bytes:
         """Return the bytes of it."""
-        head = _number(self.report_count, 8) + _number(self.start, 8) + _number(self.duration, 8)
+        head = number_of(self.report_count, 8) + number_of(self.start, 8) + number_of(self.duration, 8)
         return head + self.leader_share.encode() + self.helper_share.encode()
 
 
@@ -156,7 +157,7 @@ def metadata(report_id: bytes, time: int, extensions: Extensions = ()) -> bytes:
     """Return the metadata of a report."""
     if len(report_id) != NONCE_BYTES:
         raise InvalidParameter("A report has an id of 16 bytes.")
-    return report_id + _number(time, 8) + _extensions(extensions)
+    return report_id + number_of(time, 8) + _extensions(extensions)
 
 
 def sealing_of_input_share(
@@ -171,8 +172,8 @@ def sealing_of_input_share(
     """
     return DapSealing(
         info=VERSION + b" input share" + bytes([CLIENT, role]),
-        aad=task.task_id + task.encode() + head + _opaque(public_share, 4),
-        plaintext=_extensions(private) + _opaque(input_share, 4, least=1),
+        aad=task.task_id + task.encode() + head + opaque_of(public_share, 4),
+        plaintext=_extensions(private) + opaque_of(input_share, 4, least=1),
     )
 
 
@@ -184,8 +185,8 @@ def collection_request(task: DapTask, interval: tuple[int, int] | None = None) -
     """
     if (interval is None) != (task.batch_mode == LEADER_SELECTED):
         raise InvalidParameter("A request has an interval if, and only if, the task's batches are intervals of time.")
-    config = b"" if interval is None else b"".join(_number(each, 8) for each in interval)
-    return _number(task.batch_mode, 1) + _opaque(config, 2) + _opaque(b"", 4) + _opaque(b"", 2)
+    config = b"" if interval is None else b"".join(number_of(each, 8) for each in interval)
+    return number_of(task.batch_mode, 1) + opaque_of(config, 2) + opaque_of(b"", 4) + opaque_of(b"", 2)
 
 
 def opening_of_aggregate_share(task: DapTask, role: int, request: bytes) -> tuple[bytes, bytes]:
@@ -195,8 +196,8 @@ def opening_of_aggregate_share(task: DapTask, role: int, request: bytes) -> tupl
 
 def hpke_configs_in(data: bytes) -> list[DapHpkeConfig]:
     """Return a server's keys, the preferred one first."""
-    reader = _Reader(data)
-    inner = _Reader(reader.opaque(2, least=10))
+    reader = Reader(data)
+    inner = Reader(reader.opaque(2, least=10))
     reader.end()
     configs = []
     while inner.left:
@@ -208,7 +209,7 @@ def hpke_configs_in(data: bytes) -> list[DapHpkeConfig]:
 
 def reports_in(data: bytes) -> list[DapReport]:
     """Return the reports of an upload."""
-    reader, reports = _Reader(data), []
+    reader, reports = Reader(data), []
     while reader.left:
         report_id, time = reader.take(NONCE_BYTES), reader.number(8)
         extensions = _extensions_in(reader)
@@ -229,7 +230,7 @@ def reports_in(data: bytes) -> list[DapReport]:
 
 def upload_errors_in(data: bytes) -> list[tuple[bytes, int]]:
     """Return the reports that a leader did not take: the id and the number of the error of each."""
-    reader, errors = _Reader(data), list[tuple[bytes, int]]()
+    reader, errors = Reader(data), list[tuple[bytes, int]]()
     while reader.left:
         report_id = reader.take(NONCE_BYTES)
         errors.append((report_id, reader.number(1)))
@@ -238,52 +239,21 @@ def upload_errors_in(data: bytes) -> list[tuple[bytes, int]]:
 
 def collection_in(data: bytes) -> DapCollection:
     """Return a leader's answer to a collector."""
-    reader = _Reader(data)
+    reader = Reader(data)
     count, start, duration = (reader.number(8) for _ in range(3))
     leader, helper = _ciphertext_in(reader), _ciphertext_in(reader)
     reader.end()
     return DapCollection(report_count=count, start=start, duration=duration, leader_share=leader, helper_share=helper)
 
 
-@final
-class _Reader:
-    """Reads fields one after another, and refuses a field that is not there in full."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
-
-    @property
-    def left(self) -> int:
-        return len(self._data) - self._at
-
-    def take(self, size: int) -> bytes:
-        if size > self.left:
-            raise InvalidParameter("The message ends too early.")
-        self._at += size
-        return self._data[self._at - size : self._at]
-
-    def number(self, size: int) -> int:
-        return int.from_bytes(self.take(size), "big")
-
-    def opaque(self, size: int, least: int = 0) -> bytes:
-        length = self.number(size)
-        if length < least:
-            raise InvalidParameter("A field of the message is too short.")
-        return self.take(length)
-
-    def end(self) -> None:
-        if self.left:
-            raise InvalidParameter("The message is too long.")
-
-
-def _ciphertext_in(reader: _Reader) -> DapCiphertext:
+def _ciphertext_in(reader: Reader) -> DapCiphertext:
     config_id = reader.number(1)
     enc = reader.opaque(2, least=1)
     return DapCiphertext(config_id=config_id, enc=enc, payload=reader.opaque(4, least=1))
 
 
-def _extensions_in(reader: _Reader) -> Extensions:
-    inner, found = _Reader(reader.opaque(2)), list[tuple[int, bytes]]()
+def _extensions_in(reader: Reader) -> Extensions:
+    inner, found = Reader(reader.opaque(2)), list[tuple[int, bytes]]()
     while inner.left:
         kind = inner.number(2)
         found.append((kind, inner.opaque(2)))
@@ -291,7 +261,7 @@ def _extensions_in(reader: _Reader) -> Extensions:
 
 
 def _extensions(extensions: Sequence[tuple[int, bytes]]) -> bytes:
-    return _opaque(b"".join(_number(kind, 2) + _opaque(data, 2) for kind, data in extensions), 2)
+    return opaque_of(b"".join(number_of(kind, 2) + opaque_of(data, 2) for kind, data in extensions), 2)
 
 
 def _configuration(circuit: Circuit) -> bytes:
@@ -300,20 +270,8 @@ def _configuration(circuit: Circuit) -> bytes:
         case CountCircuit():
             return b""
         case SumCircuit():
-            return _number(circuit.most, 8)
+            return number_of(circuit.most, 8)
         case SumVecCircuit():
-            return _number(circuit.length, 4) + _number(circuit.most, 8) + _number(circuit.chunk, 4)
+            return number_of(circuit.length, 4) + number_of(circuit.most, 8) + number_of(circuit.chunk, 4)
         case HistogramCircuit():
-            return _number(circuit.length, 4) + _number(circuit.chunk, 4)
-
-
-def _number(number: int, size: int) -> bytes:
-    if not 0 <= number < 1 << 8 * size:
-        raise InvalidParameter(f"A field of {size} bytes has no room for its number.")
-    return number.to_bytes(size, "big")
-
-
-def _opaque(data: bytes, size: int, least: int = 0) -> bytes:
-    if len(data) < least:
-        raise InvalidParameter("A field of the message is empty.")
-    return _number(len(data), size) + data
+            return number_of(circuit.length, 4) + number_of(circuit.chunk, 4)

@@ -31,7 +31,8 @@ from typing import Final, final
 
 from lapwing.errors import InvalidParameter
 from lapwing.secure.prio3 import proofs
-from lapwing.secure.prio3.circuits import Circuit, Measurement
+from lapwing.secure.prio3.circuits import Circuit
+from lapwing.secure.prio3.range_checks import Measurement
 from lapwing.secure.prio3.xof import SEED_BYTES, Xof, tag_of
 
 NONCE_BYTES: Final = 16

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from fractions import Fraction
 from hashlib import sha256
 from typing import Final, final
@@ -43,8 +43,9 @@ class Prio3Task:
         Conditions: those of `Prio3`. And h takes only input shares that the client sealed for this task, because two
         tasks that count one report cost twice.
 
-        A lying client passes with a probability of at most `soundness_error` for each attempt, and may then add any
-        vector. Otherwise it moves each total by at most what one valid measurement does.
+        Let all servers follow the protocol. A lying client passes with a probability of at most `soundness_error` for
+        each attempt, and may then add any vector. Otherwise it moves each total by at most what one valid measurement
+        does. A lying server can let invalid reports pass, and can spoil the totals; privacy does not rest on that.
 
     Args:
         servers: How many there are.
@@ -103,7 +104,7 @@ class Prio3Task:
         parts = {
             "format": "lapwing prio3 task 1",
             "question": self.question,
-            "circuit": repr(self.circuit),
+            "circuit": [self.circuit.algorithm, *astuple(self.circuit)],
             "epsilon": written(self.epsilon),
             "delta": written(self.delta),
             "least_reports": self.least_reports,
