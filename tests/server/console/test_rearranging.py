@@ -191,6 +191,10 @@ def test_rearranging_and_comparing_cost_nothing(alice: Visitor) -> None:
     assert alice.go(f"{answer}/rearranged?chosen=1&above=x&first=y&k5=1&column=none&sort=none").status == 200
     page = alice.go(f"{answer}/difference?other={other.partition('?')[0].rpartition('/')[2]}")
     assert "The ± covers 95 %" in page.text
+    assert "The numbers contain noise." in page.text
+    (back,) = [link for link in page.page.links if "difference?other=" in link]
+    turned = alice.go(back)
+    assert [link for link in turned.page.links if "difference?other=" in link] == [page.path]
     offered = [link for link in alice.go(f"{answer}/difference").page.links if "difference?other=" in link]
     assert offered == [f"{answer}/difference?other={other.partition('?')[0].rpartition('/')[2]}"]
     assert alice.world.charges() == 2

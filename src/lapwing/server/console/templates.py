@@ -20,6 +20,7 @@ from lapwing.documents.templates import new_environment
 from lapwing.errors import AllowanceExhausted, BudgetExhausted, charge_in_words
 from lapwing.privacy import figures
 from lapwing.privacy.figures import NOTHING
+from lapwing.server.console.query_texts import query_texts
 
 FOLDER: Final = Path(__file__).parent
 STATIC: Final = FOLDER / "static"
@@ -36,6 +37,7 @@ class Templates:
     def __init__(self) -> None:
         self._environment = new_environment(FOLDER)
         self._environment.filters.update(
+            query_texts=query_texts,
             charge_in_words=charge_in_words,
             epsilon=epsilon,
             delta=delta,

@@ -81,6 +81,7 @@ async def show(visit: PageRequest) -> Response:
         numeric=numeric_columns(shown),
         chart=None if consistent or page > 1 else _chart_of(document, options),
         options=options,
+        changing="arrange" in visit.request.query_params,  # which the form always sends
         kinds=KINDS,
         orders=ORDERS,
         charted=columns,

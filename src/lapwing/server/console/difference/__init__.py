@@ -34,7 +34,7 @@ async def show(visit: PageRequest) -> Response:
         return await _offer(visit, ids[0])
     requests = [single((await visit.api.get("answers", id_, "request"))["request"]) for id_ in ids]
     (one, other), confidence = await _opened(visit, ids)
-    shown = subtracted(await with_labels(visit, one), other)
+    shown = {**subtracted(await with_labels(visit, one), other), "confidence": confidence}
     columns = [name for name in shown["columns"] if name not in shown["keys"]]
     cells: list[list[CellText]] = cells_of(shown, range(min(len(shown["rows"]), ROWS)))
     return visit.show(
