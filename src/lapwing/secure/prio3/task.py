@@ -40,7 +40,7 @@ class Prio3Task:
         charge of h's ledger, and the ledger is a filter for sets that others choose adaptively. The proof uses the
         noise of h and no other noise. So each server adds all of it.
 
-        Conditions: those of `Prio3`. And h takes only input shares that the client sealed for this task, because two
+        The conditions of `Prio3` hold. And h takes only input shares that the client sealed for this task, because two
         tasks that count one report cost twice.
 
         Let all servers follow the protocol. A lying client passes with a probability of at most `soundness_error` for
