@@ -58,7 +58,9 @@ PAGES: Final = {
     "saved": "/console/data/open/saved", "dashboards": "/console/data/open/dashboards", "dashboard": "BOARD",
     "read": "BOARD/read", "refresh": "BOARD/refresh", "filtered": "BOARD?f0=%5B%22plan%22%2C%22a%22%5D",
     "rearranged": "HEAT/rearranged?chosen=1&k0=1&sort=n&order=falling", "difference": "HEAT/difference?other=BARS",
-    "compare": "HEAT/difference",
+    "compare": "HEAT/difference", "chart-form": "HEAT?kind=bars&colour=plan&arrange=largest&line=50",
+    "publish": "HEAT/publish", "publish-board": "BOARD/publish", "published": "/console/data/open/published",
+    "public": "PUBLIC",
     "batch": "/console/data/open/batch?sql=SELECT COUNT(*) AS n FROM visits;", "bought": "BOUGHT",
     "queue": "/console/questions", "queued": "QUEUED",
     "missing": "/console/nowhere", "sign-in": "/console/sign-in", "invite": "/console/invite",
@@ -88,6 +90,7 @@ def shown(settled: World) -> Iterator[tuple[Page, dict[str, str]]]:
         "HEAT": answers["heat"],
         "BARS": answers["heat"].rpartition("/")[2],
         "BOARD": kept(settled, answers),
+        "PUBLIC": published(settled, answers),
         "BOUGHT": batch(settled),
         "QUEUED": f"/console/questions/{ended(settled, submitted(settled, DEAR, 'carol'))['id']}",
     }
@@ -114,6 +117,14 @@ def kept(world: World, answers: dict[str, str]) -> str:
     world.ask("POST", path, "carol", saved)
     board = {"title": "The ward at a glance", "tiles": [{"monitor": "visits"}, *tiles], "shared": True}
     return "/console/dashboards/" + str(world.ask("POST", path, "carol", board).document["id"])
+
+
+def published(world: World, answers: dict[str, str]) -> str:
+    """Let carol publish results, with an origin that may embed them."""
+    rule = {"allowed": True, "origins": ["https://news.example.org"]}
+    assert world.ask("PUT", "/v1/datasets/open/publishing", "carol", rule).status == 200
+    body = {"title": "Visits for everybody", "answers": [path.rpartition("/")[2] for path in answers.values()]}
+    return str(world.ask("POST", "/v1/datasets/open/published", "carol", body).document["address"])
 
 
 def peopled(world: World) -> None:
