@@ -23,7 +23,7 @@ def saved(alice: Visitor) -> list[Any]:
 def test_a_saved_query_keeps_its_chart(alice: Visitor) -> None:
     answer, charges = bought(alice), alice.world.charges()
     shown = alice.go(f"/console/answers/{answer}?{CHOSEN}")
-    change = b'<details class="no-print" open><summary>Change chart'
+    change = b'<details class="no-print stack" open><summary>Change chart'
     assert (change in shown.content, change in alice.go(f"/console/answers/{answer}").content) == (True, False)
     alice.submit(shown, "/data/open/saved", title="Plans")
     (item,) = saved(alice)
