@@ -204,7 +204,7 @@ def test_a_ledger_of_days_is_not_one_of_people(tmp_path: Path) -> None:
         (
             "[tables.moves.columns]",
             'part = "cell"\n[tables.moves.columns]',
-            "no part, name or known number",
+            "has no part, unit or people",
         ),
         (
             "[tables.moves]",
