@@ -41,7 +41,7 @@ from lapwing.errors import DataFault, InvalidParameter
 from lapwing.query.expressions.as_read import public_columns_of, public_names_read
 from lapwing.query.expressions.conversion import to_real
 from lapwing.query.expressions.expression import ColumnReference, Constant, column_type
-from lapwing.query.expressions.types import Fixed, Real
+from lapwing.query.expressions.types import Fixed, Real, Type
 from lapwing.query.measures.measures import constant
 from lapwing.query.plan.plan import Plan
 from lapwing.query.relations.public_rows import Combinations, ComparedRange
@@ -52,6 +52,14 @@ MOST_REMEMBERED: Final = 256
 """Combinations that were asked for."""
 MOST_SHOWN: Final = 16
 """Rows of public tables that were asked for, of which a query may need the same more than once."""
+
+
+_Asked = tuple[str, tuple[Type, ...]]
+
+
+def _asked(query: str, wanted: Combinations) -> _Asked:
+    """Return the key of remembered values. The engine counts in steps, so x * 0.1 and x * 1.0 have the same SQL."""
+    return query, tuple(value.type for value in wanted.shown)
 
 
 class PublicSources(Protocol):
@@ -109,8 +117,8 @@ class PublicData:
         self._threads = threads
         self._tables = {table.name: table for table in catalog.public_tables}
         self._read: dict[str, _Read] = {}
-        self._combined: dict[str, tuple[tuple[tuple[Constant, ...], ...] | None]] = {}
-        self._shown: dict[str, tuple[tuple[tuple[Constant, ...], ...] | None]] = {}
+        self._combined: dict[_Asked, tuple[tuple[tuple[Constant, ...], ...] | None]] = {}
+        self._shown: dict[_Asked, tuple[tuple[tuple[Constant, ...], ...] | None]] = {}
         self._overlaps: dict[str, int] = {}
         self._lock = RLock()
         self._database: Database | None = None
@@ -180,11 +188,12 @@ class PublicData:
         """Return combinations of public values in order; None if there are more than `limit`."""
         with self._lock:
             query = f"{combinations(wanted, self._located)} LIMIT {limit + 1}"
-            known = self._combined.get(query)  # of files that are the same: `_located` has looked
+            asked = _asked(query, wanted)
+            known = self._combined.get(asked)  # of files that are the same: `_located` has looked
             if known is None:
                 rows = self._fetched(wanted, query)
                 found = sorted(constants(row, wanted.shown) for row in rows) if len(rows) <= limit else None
-                known = self._combined[query] = (None if found is None else tuple(found),)
+                known = self._combined[asked] = (None if found is None else tuple(found),)
                 if len(self._combined) > MOST_REMEMBERED:
                     del self._combined[next(iter(self._combined))]
             return known[0]
@@ -193,13 +202,14 @@ class PublicData:
         """Return what every row shows, in order, NULL last; None if they are too many or cannot be shown."""
         with self._lock:
             query = f"{every_row(wanted, self._located)} LIMIT {limit + 1}"
-            known = self._shown.get(query)
+            asked = _asked(query, wanted)
+            known = self._shown.get(asked)
             if known is None:
                 fetched = self._fetched(wanted, query)
                 hidden = len(fetched) > limit or any(hidden for *_, hidden in fetched)
                 found = [] if hidden else [constants(row[:-1], wanted.shown) for row in fetched]
                 ordered = tuple(sorted(found, key=lambda row: [(value is None, value) for value in row]))
-                known = self._shown[query] = (None if hidden else ordered,)
+                known = self._shown[asked] = (None if hidden else ordered,)
                 if len(self._shown) > MOST_SHOWN:
                     del self._shown[next(iter(self._shown))]
             return known[0]
