@@ -38,6 +38,12 @@ def test_what_may_make_other_groups_is_refused(key: str, pair: Pair) -> None:
         pair.session.explain(f"SELECT {key} AS k, COUNT(*) AS n FROM visits GROUP BY {key}", epsilon=1)
 
 
+@pytest.mark.parametrize("sets", ["GROUPING SETS ((age / 12), (age))", "CUBE (1, 2)", "ROLLUP (k, age)"])
+def test_grouping_sets_in_which_the_column_is_another_key_are_refused(sets: str, pair: Pair) -> None:
+    with refused_as("invalid_group_key"):
+        pair.session.explain(f"SELECT age / 12 AS k, age AS a, COUNT(*) AS n FROM visits GROUP BY {sets}", epsilon=1)
+
+
 def test_twin_whole_numbers_of_a_quotient_are_other_groups(pair: Pair) -> None:
     text = SAME[0][0]
     assert judged(Question(text=text.replace("age / 12", "age // 12"), theirs=text), pair).state == DIFFERS

@@ -3,6 +3,8 @@
 Two values of a column are equal where their multiples are, if the factor is not 0. So the column is the key, with its
 public values, and `age / 12` in the SELECT list is computed of that. A double of a quotient has 53 bits, and a column
 has fewer different values by far. So it tells them apart, too.
+
+Grouping sets are refused. There `age / 12` is NULL in a set that has `age` alone, and a key of one name cannot tell.
 """
 
 from sqlglot import exp
@@ -11,6 +13,7 @@ from lapwing.errors import RefusalCause
 from lapwing.query.expressions.rows import RowScope, is_column
 from lapwing.query.from_clause.listed_values import has_only
 from lapwing.query.relations.images import MAX_VALUES
+from lapwing.query.text.trees import has
 
 
 def unscaled(node: exp.Expression, rows: RowScope) -> exp.Expression:
@@ -19,8 +22,10 @@ def unscaled(node: exp.Expression, rows: RowScope) -> exp.Expression:
     Raises:
         QueryRefused: If it is anything else.
     """
-    found = _scaled(node)
-    if found is None or found is node:
+    found, select = _scaled(node), node.find_ancestor(exp.Select)
+    group = None if select is None else select.args.get("group")
+    sets = group is not None and has(group, exp.GroupingSets, exp.Rollup, exp.Cube)
+    if found is None or found is node or sets:
         reason = "GROUP BY takes no fractions of unknown values"
         remedy = f"Round them: FLOOR(x / 10), to at most {MAX_VALUES:,} whole numbers."
         raise rows.refusal(node, RefusalCause.INVALID_GROUP_KEY, reason, remedy)
