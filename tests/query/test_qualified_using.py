@@ -26,6 +26,11 @@ SAME = [
      "SELECT p.site, COUNT(v.site) AS a0 FROM visits v RIGHT JOIN places p ON v.site = p.site GROUP BY p.site"),
     ("SELECT g.tier, COUNT(DISTINCT g.person) AS a0 FROM visits v JOIN guests g USING (person) GROUP BY g.tier",
      f"SELECT g.tier, COUNT(DISTINCT g.person) AS a0 FROM {UNIT} GROUP BY g.tier"),
+    ("SELECT COUNT(v.person) AS a0, COUNT(person) AS a1 FROM visits v FULL JOIN guests g USING (person)",
+     "SELECT COUNT(v.person) AS a0, COUNT(COALESCE(v.person, g.person)) AS a1 FROM visits v FULL JOIN guests g "
+     "ON v.person = g.person"),
+    ("SELECT COUNT(*) AS a0 FROM visits v FULL OUTER JOIN guests g USING (person) WHERE v.person IS NULL",
+     "SELECT COUNT(*) AS a0 FROM visits v FULL JOIN guests g ON v.person = g.person WHERE v.person IS NULL"),
     ("WITH w AS (SELECT v.site, v.age FROM visits v JOIN places USING (site)) SELECT site, SUM(age) AS a0 "
      "FROM w GROUP BY 1",
      "WITH w AS (SELECT v.site, v.age FROM visits v JOIN places p ON v.site = p.site) SELECT site, SUM(age) AS a0 "

@@ -3,7 +3,8 @@
 USING makes one column of two, with a name that needs no table. SQL also lets both be named with their tables. Binding
 shows only one of them. So where a SELECT names the other, USING is written as ON. A name without a table is then the
 first table's column in a LEFT JOIN, and the second table's in a RIGHT JOIN. In an inner join both are equal in every
-row. There it is the public one, as its values are known. Nothing else is to prove: it is the join that ON says.
+row. There it is the public one, as its values are known. In a FULL JOIN it is COALESCE of both. Nothing else is to
+prove: it is the join that ON says.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from lapwing.query.from_clause.scope import Scope
 from lapwing.query.text.trees import copied, nodes_of
 
 _SIDES = (("", ""), ("", "INNER"), ("LEFT", ""), ("LEFT", "OUTER"), ("RIGHT", ""), ("RIGHT", "OUTER"))
+_FULL = (("FULL", ""), ("FULL", "OUTER"))
 
 
 def with_qualified_using(select: exp.Select, within: Scope) -> exp.Select | None:
@@ -35,7 +37,7 @@ def _is_written(select: exp.Select, join: exp.Join, place: int, within: Scope) -
     """Write a USING as ON, if it must be, and if it is certain what its columns are; tell whether it was."""
     items, shared = items_of(select), {name.name.casefold() for name in join.args["using"]}
     side = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
-    plain = place == 0 and side in _SIDES and has_only(join, "this", "using", "side", "kind")
+    plain = place == 0 and side in (*_SIDES, *_FULL) and has_only(join, "this", "using", "side", "kind")
     if not plain or any(map(is_star, select.expressions)):
         return False
     if any(shared & {name.name.casefold() for name in other.args.get("using") or ()} for other in _others(select)):
@@ -51,9 +53,11 @@ def _is_written(select: exp.Select, join: exp.Join, place: int, within: Scope) -
     public = [name for name, kind in zip((first, second), kinds, strict=False) if kind is RelationKind.PUBLIC]
     shown = {"LEFT": first, "RIGHT": second}.get(side[0], public[0] if public else first)
     units = {str(table.privacy_unit).casefold() for table in within.catalog.tables}
-    if qualified == {shown.casefold()} or (public and shared & units):  # of the unit, binding shows the protected one
+    if qualified == {shown.casefold()} and side not in _FULL:
         return False
-    _name_alone(select, columns, shown)
+    if public and shared & units:  # of the unit, binding shows the protected one
+        return False
+    _name_alone(select, columns, [first, second] if side in _FULL else [shown])
     names = [name.copy() for name in join.args["using"]]
     equal = [exp.EQ(this=_of(first, name), expression=_of(second, name)) for name in names]
     join.set("using", None)
@@ -65,14 +69,21 @@ def _others(select: exp.Select) -> Sequence[exp.Expression]:
     return list(select.args["joins"])[1:]
 
 
-def _name_alone(select: exp.Select, columns: Sequence[exp.Column], shown: str) -> None:
-    """Write the column of USING with its table, where it stands for itself and is no name of the SELECT list."""
+def _name_alone(select: exp.Select, columns: Sequence[exp.Column], tables: Sequence[str]) -> None:
+    """Write the column of USING with its tables, where it stands for itself and is no name of the SELECT list."""
     aliases = {item.alias.casefold() for item in select.expressions if isinstance(item, exp.Alias)}
     for node in columns:
         clause = node.find_ancestor(exp.Order, exp.Having, exp.Qualify, exp.Select)
         is_alias = not isinstance(clause, exp.Select) and node.name.casefold() in aliases
-        if not node.table and node.parent_select is select and not is_alias:
-            node.set("table", exp.to_identifier(shown, quoted=True))
+        if node.table or node.parent_select is not select or is_alias:
+            continue
+        value, *others = (_of(table, node.this) for table in tables)
+        if others:
+            both = exp.Coalesce(this=value, expressions=others)
+            shown = node.parent is select and node.arg_key == "expressions"
+            node.replace(exp.alias_(both, node.name, quoted=True) if shown else both)
+        else:
+            node.set("table", value.args["table"])
 
 
 def _of(table: str, name: exp.Expression) -> exp.Column:
