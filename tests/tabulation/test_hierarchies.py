@@ -16,7 +16,7 @@ from lapwing.mechanisms import residual_marginals
 from lapwing.opening import open_session
 from lapwing.release import workloads
 from lapwing.session import Session
-from lapwing.tabulation import Hierarchy, ReleasedTables, TableRelease, nestings, run_release
+from lapwing.tabulation import Hierarchy, ReleasedTables, ReleaseTable, TableRelease, nestings, run_release
 from tests.support.effort import one_in
 from tests.support.fixed_entropy import StreamEntropy
 
@@ -154,6 +154,20 @@ def require_levels_add_up(released: ReleasedTables, suffix: str = "_adjusted") -
         sex: sum(value for (_, one, _), value in tables["by region, sex, year"].items() if one == sex) for sex in "fm"
     }
     assert all(tables["by sex"][sex,] >= number for sex, number in by_sex.items())
+
+
+@pytest.mark.parametrize("levels", one_in(2, [["year", "month", "day"], ["year", "quarter", "month"]]))
+def test_a_level_between_two_may_have_no_table(tmp_path: Path, levels: Sequence[str]) -> None:
+    time = Hierarchy(name="time", levels=tuple(levels), column="day")
+    by = [[levels[0]], [levels[2]]]
+    tables = ReleaseTable.margins("n", select="COUNT(*) AS n", source="visits", by=by, hierarchies=[time])
+    release = TableRelease(title="t", epsilon=1, tables=tables, hierarchies=(time,), adjusted=True)
+    with opened(tmp_path) as session:
+        released = run_release(session, release)
+    years, days = (released.arrow(n).to_pylist() for n in range(2))
+    for row in years:
+        inside = [one["n_adjusted"] for one in days if one[levels[2]].year == row["year"]]
+        assert row["n_adjusted"] == sum(inside)
 
 
 def _after(begin: date) -> date:

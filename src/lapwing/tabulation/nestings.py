@@ -151,9 +151,10 @@ def _of_dates(hierarchy: Hierarchy, plans: Sequence[Plan], session: "Session") -
         levels = [_expression(hierarchy.date_expression(level), table, session) for level in hierarchy.levels]
         keys = {key for plan in plans for key in plan.question.keys if key.expression in levels}
         parents: list[dict[Constant, Constant]] = []
-        for at, (above, below) in enumerate(pairwise(hierarchy.levels)):
-            values = {value for key in keys if key.expression == levels[at + 1] for value in key.domain}
-            parents.append({value: _part(above, below, value) for value in values})
+        for expression, (above, below) in reversed([*zip(levels[1:], pairwise(hierarchy.levels), strict=True)]):
+            values = {value for key in keys if key.expression == expression for value in key.domain}
+            values.update(parents[0].values() if parents else ())  # a table by days alone needs their months, too
+            parents.insert(0, {value: _part(above, below, value) for value in values})
         yield NestedKeys(levels=tuple(levels), parents=tuple(parents))
 
 
