@@ -40,6 +40,8 @@ Number = tuple[int, Measure]
 FixedCells = Mapping[Number, Mapping[int, int]]
 """The value of some cells of numbers, in steps, by the place of the cell."""
 MOST_TOTALS: Final = 10_000
+LARGEST_TOTAL: Final = 2**48
+"""In steps: a sum of 10,000 totals is an int64."""
 
 
 @final
@@ -100,6 +102,8 @@ def fixed_cells(totals: Sequence[PublicTotal], names: Sequence[str], plans: Sequ
         steps = exact(total.value, "value") / measure.step
         if steps.denominator != 1:
             raise _wrong(total, f"it is no multiple of the step {measure.step}")
+        if abs(steps) > LARGEST_TOTAL:
+            raise _wrong(total, "it is too large")
         cells = fixed.setdefault((place, measure), {})
         if cells.setdefault(cell, int(steps)) != int(steps):
             raise _wrong(total, "another total of the same cell differs")
@@ -247,6 +251,11 @@ def total_from(section: Mapping[str, object]) -> PublicTotal:
     return PublicTotal(**section)  # type: ignore[arg-type]  # what it is not, is refused
 
 
+def _written(value: object) -> str:
+    """Return the value of a key as text: a date, or a number such as 0.5, which JSON does not have exactly."""
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
 def as_facts(totals: Sequence[PublicTotal]) -> list[dict[str, object]]:
     """Return totals as a manifest has them."""
     return [
@@ -254,7 +263,7 @@ def as_facts(totals: Sequence[PublicTotal]) -> list[dict[str, object]]:
             "table": total.table,
             **({"number": total.number} if total.number else {}),
             "cell": {
-                key: value.isoformat() if isinstance(value, date) else value
+                key: value if isinstance(value, (str, int)) else _written(value)
                 for key, value in (total.cell or {}).items()
             },
             "value": str(total.value),
