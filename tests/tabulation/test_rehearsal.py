@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from lapwing.errors import InvalidParameter
+from lapwing.opening import open_session, refresh_data
 from lapwing.tabulation import (
     CellErrors,
     PublishedRelease,
@@ -24,7 +26,7 @@ from lapwing.tabulation import (
 )
 from tests.support.cli.command import Run
 from tests.support.effort import one_in
-from tests.support.release.small import GDP, PURE, ZCDP, opened, row, write
+from tests.support.release.small import GDP, PURE, ZCDP, catalog, opened, row, write
 
 ROWS: Final = [row(n, plan="ab"[n % 2], size=5 * (n % 3), age=n % 5 - 1, cost=n % 17 / 2) for n in range(60)]
 OTHERS: Final = [row(n, plan="a", size=5 * (n % 3), age=n % 5 - 1, cost=n % 17 / 2) for n in range(80)]
@@ -51,6 +53,24 @@ def test_it_reads_no_protected_row_and_costs_nothing(tmp_path: Path) -> None:
         assert rehearsal.plan == plan_release(session, RELEASE)
     assert [number.errors.cells for number in rehearsal.numbers] == [4, 12]
     assert not list(other.parent.glob("*.db*"))
+
+
+@pytest.mark.parametrize("address", ["delta:lake", "delta:file://{}/lake"])
+def test_files_of_a_protected_lake_are_refused(tmp_path: Path, address: str) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    write(tmp_path, ROWS)
+    deltalake.write_deltalake(str(tmp_path / "lake"), pq.read_table(tmp_path / "visits.parquet"))
+    described = catalog(tmp_path)
+    source = address.format(tmp_path)
+    described = described.with_table(replace(described.tables[0], source=source))
+    refresh_data(described)
+    (part,) = (tmp_path / "lake").glob("*.parquet")
+    (tmp_path / "link.parquet").symlink_to(part)
+    with open_session(described) as session:
+        (fetched,) = tmp_path.glob("*.snapshots/*/*.parquet")
+        for refused in (part, tmp_path / "lake" / "*.parquet", tmp_path / "link.parquet", fetched):
+            with pytest.raises(InvalidParameter, match="protected data"):
+                rehearse_release(session, RELEASE, {"visits": refused}, times=1)
 
 
 def test_protected_data_are_refused(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ stand-in, too: types, bounds, row limits, noise. Nothing of it is charged to any
 
 Guarantee:
     No protected row is read. A rehearsal shows errors, from which one learns the data. So on protected data it would be
-    a release that nobody paid. Lapwing refuses the files of the data set, and files whose digest the ledger knows from
-    any version. Nothing else can be known without reading protected rows: a copy in another format, a part, or
-    a sample of them is not noticed. The curator must not give one; `lapwing release rehearse` says so.
+    a release that nobody paid. Lapwing refuses the files of the data set, those in the folder of its Delta table, and
+    the snapshots that were fetched. It refuses files whose digest the ledger knows from any version. Nothing else can
+    be known without reading protected rows: a copy in another format, a part, or a sample of them is not noticed. The
+    curator must not give one; `lapwing release rehearse` says so.
 """
 
 import json
@@ -23,7 +24,7 @@ from lapwing.catalog.file_columns import found_text
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.patterns import files_of
 from lapwing.catalog.several_files import named
-from lapwing.catalog.source_address import is_address
+from lapwing.catalog.source_address import is_address, read_address
 from lapwing.errors import InvalidParameter
 from lapwing.machine.scratch import temporary_folder
 from lapwing.release.account import close_access, open_access, registration, with_new_ledger
@@ -32,6 +33,8 @@ from lapwing.session import Session, access_of
 
 FILES: Final = "duckdb"
 """The engine that reads the files of a stand-in."""
+SNAPSHOTS: Final = ".lapwing.snapshots"
+"""The end of the names of folders with fetched protected tables (`sources.snapshots`)."""
 UNLIMITED: Final = Fraction(10**9)
 """The budget of a rehearsal, as epsilon."""
 
@@ -105,7 +108,9 @@ def _in_place(catalog: Catalog, files: Mapping[str, str | Path]) -> Catalog:
 
 
 def _require_other_files(protected: Catalog, catalog: Catalog) -> None:
-    """Refuse a file of the protected tables, by whatever path or link."""
+    """Refuse a file of the protected tables, by whatever path or link, in the folder of a lake, or fetched from it."""
+    addresses = (table.source for table in protected.tables if is_address(table.source))
+    folders = [found for one in addresses if (found := _folder_of(one, protected.folder)) is not None]
     known = [
         file
         for table in protected.tables
@@ -115,8 +120,18 @@ def _require_other_files(protected: Catalog, catalog: Catalog) -> None:
     ]
     for table in catalog.tables:
         for file in files_of(Path(table.source)):
-            if file.exists() and any(file.samefile(other) for other in known):
+            around = file.resolve().parents
+            inside = any(folder.resolve() in around for folder in folders)
+            inside = inside or any(folder.name.endswith(SNAPSHOTS) for folder in around)
+            if inside or (file.exists() and any(file.samefile(other) for other in known)):
                 raise _protected(table.name)
+
+
+def _folder_of(source: str, folder: Path) -> Path | None:
+    """Return the folder of a Delta table or of Parquet files at an address, if it is on this machine."""
+    address = read_address(source)
+    place = address.place.removeprefix(f"{address.door}:").removeprefix("file://")
+    return None if "://" in place or address.door not in ("delta", "parquet") else folder / place
 
 
 def _require_other_data(session: Session, own: Mapping[str, str]) -> None:
