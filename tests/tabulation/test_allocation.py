@@ -225,3 +225,17 @@ def test_levels_are_the_convex_optimum(tmp_path: Path, places: list[tuple[str, .
     largest = max((e / a * i) ** 2 for e, a, i in zip(errors, alone, WEIGHTS, strict=True))
     assert largest == pytest.approx(best_of_levels(places), rel=0.02)
     assert plan.is_optimal == (places is PLACES)
+
+
+@pytest.mark.parametrize("epsilon", one_in(3, [100, 1000, 100_000]))
+@pytest.mark.parametrize("budget", one_in(3, [GDP, ZCDP, PURE]))
+def test_no_table_starves_at_a_large_cost(tmp_path: Path, budget: str, epsilon: int) -> None:
+    counts = ReleaseTable.margins("n", select="COUNT(*) AS n", source="visits", by=[["plan"], ["plan", "size"]])
+    three = "SELECT plan, SUM(cost) AS s, AVG(age) AS a, MEDIAN(age) AS m FROM visits GROUP BY plan"
+    keys = ReleaseTable(name="codes", query="SELECT code, COUNT(*) AS n FROM visits GROUP BY code")
+    release = TableRelease(
+        title="t", epsilon=epsilon, tables=(*counts, ReleaseTable(name="three", query=three), keys), delta=1e-4
+    )
+    with session_of(tmp_path, budget) as session:
+        plan = plan_release(session, release)
+    assert min(table.share for table in plan.tables) > 0.003

@@ -33,6 +33,7 @@ from typing import Final, final
 
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter
+from lapwing.mechanisms.noisy import vector
 from lapwing.mechanisms.residual_marginals import ResidualMarginals, RowsOfUnit
 from lapwing.privacy.amounts import Number, exact
 from lapwing.privacy.measures import GaussianDP, PureDP
@@ -50,6 +51,9 @@ _DIGITS: Final = 12
 """Binary digits of a share: so that two machines whose floats differ in the last digit divide alike."""
 _LEAST: Final = 1e-12
 """The least squared error, so that a table of public numbers has some share."""
+_NOTHING: Final = 1 / 16
+"""Steps: a standard error below this counts as this. At most one cell in 256 is off then. At a large loss the error of
+rounded noise falls faster than by any power of the loss. Its ratios would take the shares of all other tables."""
 References = tuple[tuple[float, ...], ...]
 
 
@@ -81,7 +85,7 @@ class AllocationProblem:
     def squares(self, place: int, terms: Sequence[NoisyMeasure]) -> list[float]:
         """Return (σ/r)² of each number of a table; 1 for a table of which nothing but a choice is released."""
         pairs = zip(terms, self.references[place], strict=True)
-        squares = [((term.mechanism.standard_deviation or 0.0) / of) ** 2 for term, of in pairs]
+        squares = [(_deviation(term) / of) ** 2 for term, of in pairs]
         return [max(square, _LEAST) for square in squares] or [1.0]
 
     def error(self, offer: Offer, place: int) -> float:
@@ -124,7 +128,7 @@ def problem_of(
         if table.error is not None:
             references.append((float(table.error) / QUANTILE / float(terms[0].measure.step),))
         else:
-            deviations = (term.mechanism.standard_deviation or 1.0 for term in terms)
+            deviations = (_deviation(term) or 1.0 for term in terms)
             references.append(tuple(one / float(table.importance) for one in deviations))
         cells.append(plan.question.cells or 1)
     return AllocationProblem(
@@ -202,6 +206,14 @@ def _inverse_variances(problem: AllocationProblem, offer: Offer, workload: Workl
     for (place, _), marginal in workload.members.items():
         inverse[place] = inverse.get(place, 0.0) + 1 / float(least.variance(marginals[marginal]))
     return inverse
+
+
+def _deviation(term: NoisyMeasure) -> float:
+    """Return the standard error of a number in steps, as shares count it; 0 if no unit changes the number."""
+    deviation = term.mechanism.standard_deviation
+    if deviation is None or vector(term.candidate.sensitivity).l1 == 0:
+        return 0.0
+    return max(deviation, _NOTHING)
 
 
 def _rounded(share: float) -> Fraction:
