@@ -33,10 +33,12 @@ class AdjustedTable:
 
     Args:
         view: Its rows with adjusted numbers.
-        effects: By column.
+        columns: The names of the numbers that are adjusted.
+        effects: By column; empty if they were not simulated.
     """
 
     view: ConsistentAnswer
+    columns: tuple[str, ...]
     effects: Mapping[str, AdjustmentEffect]
 
     def beside(self, rows: "pa.Table", release: TableRelease) -> "pa.Table":
@@ -45,7 +47,7 @@ class AdjustedTable:
         import pyarrow.compute as pc
 
         adjusted = self.view.to_arrow()
-        for name in self.effects:
+        for name in self.columns:
             numbers = adjusted[name]
             if release.unreliable_cells is not UnreliableCells.MARK:
                 numbers = pc.if_else(rows[f"{name}_unreliable"], pa.scalar(None, numbers.type), numbers)
@@ -69,7 +71,12 @@ class AdjustedTable:
 
 
 def adjusted_tables(
-    answers: Sequence["Answer"], offer: Offer, nestings: Sequence[NestedKeys] = (), fixed: FixedCells | None = None
+    answers: Sequence["Answer"],
+    offer: Offer,
+    nestings: Sequence[NestedKeys] = (),
+    fixed: FixedCells | None = None,
+    *,
+    simulates: bool = True,
 ) -> Iterator[AdjustedTable]:
     """Yield the adjusted numbers of each table.
 
@@ -80,6 +87,7 @@ def adjusted_tables(
         offer: Says which numbers were measured together.
         nestings: Keys that lie inside others.
         fixed: The cells that public totals fix.
+        simulates: Whether the effect of adjusting is simulated, which is most of the work.
     """
     questions = [answer.plan.question for answer in answers]
     laws = {(place, m): law for place, answer in enumerate(answers) for m, law in answer.mechanisms.items()}
@@ -99,8 +107,9 @@ def adjusted_tables(
     found: dict[Number, AdjustmentEffect] = {}
     for group in adjusted_groups(answers, nestings, fixed):
         adjusted.update(group.numbers)
-        mine = [one for one in joint if one.numbers.keys() & set(group.numbers)]
-        found.update(effects(group, laws, mine, questions))
+        if simulates:
+            mine = [one for one in joint if one.numbers.keys() & set(group.numbers)]
+            found.update(effects(group, laws, mine, questions))
     for place, answer in enumerate(answers):
         numbers = {
             measure: adjusted.get((place, measure), values) for measure, values in released_numbers(answer).items()
@@ -113,5 +122,6 @@ def adjusted_tables(
         }
         yield AdjustedTable(
             view=ConsistentAnswer.of(answer, numbers, moved),
+            columns=tuple(name for name, m in columns.items() if m in moved),
             effects={name: found[place, m] for name, m in columns.items() if (place, m) in found},
         )

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from lapwing.answer.spreadsheet_csv import plain_text, without_formulas
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -11,6 +13,10 @@ CONTEXT: Final = "http://www.w3.org/ns/csvw"
 """As for the metadata of a data set, `documents.csvw_document`."""
 METADATA: Final = "csv-metadata.json"
 """The name under which readers of CSVW look for the metadata of a folder."""
+APOSTROPHES: Final = (
+    "A text that begins like a formula has an apostrophe before it, so that no spreadsheet runs it. Leave it out where "
+    "=, +, -, @ or a control character follows, also after further apostrophes."
+)
 ROLES: Final = {
     "low": "The lower end of the 95 % interval of {name}.",
     "high": "The upper end of the 95 % interval of {name}.",
@@ -36,10 +42,12 @@ def _table(document: Mapping[str, Any], rows: "pa.Table") -> dict[str, Any]:
     for place, field in enumerate(rows.schema):
         text = f"With noise. Its ± is {document['half_widths'][field.name]}." if field.name in noisy else None
         text = roles.get(field.name, text)
-        column = {"name": f"c{place + 1}", "titles": field.name, "datatype": _datatype(field.type)}
+        column = {"name": f"c{place + 1}", "titles": plain_text(field.name), "datatype": _datatype(field.type)}
         columns.append(column if text is None else {**column, "dc:description": text})
     file = next(file["file"] for file in document["files"] if file["file"].endswith(".csv"))
     notes = [f"Query: {document['query']}", *document["notes"]]
+    if not without_formulas(rows).equals(rows):
+        notes.append(APOSTROPHES)
     return {
         "url": quote(file, safe=""),
         "dc:title": document["name"],

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, final
 
+from lapwing.answer.spreadsheet_csv import with_formulas
 from lapwing.errors import InvalidParameter
 from lapwing.tabulation.declaration import FileFormat
 from lapwing.tabulation.signing import faults_of
@@ -106,7 +107,7 @@ def _read(folder: Path, document: Mapping[str, Any]) -> "pa.Table":
         for name in names:
             if name.endswith(f".{form.value}"):
                 file = folder / name
-                return pq.read_table(file) if form is FileFormat.PARQUET else pyarrow.csv.read_csv(file)
+                return pq.read_table(file) if form is FileFormat.PARQUET else with_formulas(pyarrow.csv.read_csv(file))
     raise InvalidParameter(f"The table {document['name']!r} is in neither CSV nor Parquet, so it cannot be read again.")
 
 

@@ -124,7 +124,7 @@ def rehearse_release(
         for place in range(times):
             with standing_in.session(f"run-{place}") as own:
                 planned = planned or prepared(own, release)  # each run has the same plan
-                runs.append(_released(bought(own, release, planned)))
+                runs.append(_released(bought(own, release, planned, simulates=False)))  # it measures itself
     return Rehearsal(plan=plan, times=times, numbers=tuple(_numbers(plan, truth, runs)))
 
 
@@ -158,7 +158,7 @@ def _released(released: ReleasedTables) -> _ByNumber:
             adjusted = released.adjusted[place]
             view = adjusted.view.to_arrow()
             found |= {
-                (name, f"{one}_adjusted"): _Cells(keys=keys, values=_floats(view, one)) for one in adjusted.effects
+                (name, f"{one}_adjusted"): _Cells(keys=keys, values=_floats(view, one)) for one in adjusted.columns
             }
     return found
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 import lapwing.tabulation
+from lapwing.answer.spreadsheet_csv import csv_of
 from lapwing.answer.workbooks import can_write_workbooks
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.combined_noise import CombinedNoise
@@ -190,8 +191,14 @@ def run_release(session: "Session", release: TableRelease) -> ReleasedTables:
     return bought(session, release, prepared(session, release))
 
 
-def bought(session: "Session", release: TableRelease, ready: PreparedRelease) -> ReleasedTables:
-    """Buy all tables of a release that is planned; as `run_release`."""
+def bought(
+    session: "Session", release: TableRelease, ready: PreparedRelease, *, simulates: bool = True
+) -> ReleasedTables:
+    """Buy all tables of a release that is planned; as `run_release`.
+
+    Args:
+        simulates: Whether the effect of adjusting is simulated; without, the tables cannot be written.
+    """
     requests = [
         Request(text=table.query, parameters=(), plan=bound, priced=quote, label=_label(release, table.name))
         for table, bound, quote in zip(release.tables, ready.plans, ready.offer.quotes, strict=True)
@@ -210,7 +217,9 @@ def bought(session: "Session", release: TableRelease, ready: PreparedRelease) ->
         dataset=session.dataset,
         catalog_digest=session.catalog.digest,
         neighbouring=session.catalog.budget.neighbouring,
-        adjusted=tuple(adjusted_tables(answers, ready.offer, ready.nestings, ready.fixed)) if release.adjusted else (),
+        adjusted=tuple(adjusted_tables(answers, ready.offer, ready.nestings, ready.fixed, simulates=simulates))
+        if release.adjusted
+        else (),
     )
 
 
@@ -296,14 +305,13 @@ def file_name(place: int, name: str) -> str:
 
 def _written(folder: Path, name: str, rows: "pa.Table", form: FileFormat) -> dict[str, object]:
     """Write one file; return its name, size and hash."""
-    import pyarrow.csv  # here: a plan needs no Arrow
-    import pyarrow.parquet as pq
+    import pyarrow.parquet as pq  # here: a plan needs no Arrow
 
     file = folder / f"{name}.{form.value}"
     if form is FileFormat.PARQUET:
         pq.write_table(rows, file)
     else:
-        pyarrow.csv.write_csv(rows, file)
+        file.write_bytes(csv_of(rows))
     return _listed(file)
 
 

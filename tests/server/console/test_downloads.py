@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from lapwing.server.console.answer.files import csv_of
+from lapwing.answer.spreadsheet_csv import csv_of
 
 HOSTILE = ["=cmd|' /C calc'!A0", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1", '=HYPERLINK("x","y")']
 

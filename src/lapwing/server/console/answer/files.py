@@ -9,49 +9,13 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 from lapwing.answer.charts.svg import png_of
-from lapwing.answer.workbooks import FORMULAS
+from lapwing.answer.spreadsheet_csv import csv_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.problems import problem
 from lapwing.server.responses import ARROW
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-def csv_of(table: "pa.Table") -> bytes:
-    """Return a table as CSV for spreadsheets, in which no text is a formula.
-
-    A text that begins like one gets an apostrophe before it, which spreadsheets do not show. Numbers stay as they are.
-    Programs get texts unchanged: from the API, the command line and Parquet.
-    """
-    import pyarrow as pa  # a large library that only downloads need
-    from pyarrow import csv
-
-    columns = [
-        pa.array([plain_text(text) for text in column.to_pylist()], pa.string())
-        if _holds_texts(column.type)
-        else column
-        for column in table.columns
-    ]
-    sink = BytesIO()
-    csv.write_csv(pa.table(columns, names=[plain_text(name) for name in table.column_names]), sink)
-    return sink.getvalue()
-
-
-def plain_text(text: Any) -> Any:
-    """Return a text that no spreadsheet runs.
-
-    >>> plain_text("=1+1"), plain_text("a=1"), plain_text(None)
-    ("'=1+1", 'a=1', None)
-    """
-    return f"'{text}" if isinstance(text, str) and text.startswith(FORMULAS) else text
-
-
-def _holds_texts(kind: "pa.DataType") -> bool:
-    import pyarrow as pa
-
-    held = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(held) or pa.types.is_large_string(held) or pa.types.is_string_view(held))
 
 
 def arrow_of(table: "pa.Table") -> bytes:
