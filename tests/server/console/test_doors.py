@@ -229,6 +229,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
         {**CURATES, "carol": MISSING},
     ),
     ("GET", "/console/audit"): ("/console/audit", {}, AUDITS),
+    ("GET", "/console/audit/file.jsonl"): ("/console/audit/file.jsonl", {}, AUDITS),
     ("GET", "/console/sign-ins"): ("/console/sign-ins", {}, AUDITS),
     ("GET", "/console/health"): ("/console/health", {}, AUDITS),
     ("GET", "/console/account"): ("/console/account", {}, OWN),

@@ -182,6 +182,8 @@ def pages(alice: Visitor) -> Mapping[str, Shown]:
         "grant": carol.post(f"{ACCESS}/grant", {FIELD: carol.secret(), "name": SCRIPT, "share": QUOTES}),
         "add": carol.post("/console/people", {FIELD: carol.secret(), "name": QUOTES, "team": SCRIPT, "role": SCRIPT}),
         "about": carol.go("/console/audit?about=%3Cscript%3Ealert(1)%3C%2Fscript%3E"),
+        "from": carol.go("/console/audit?from=%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E"),
+        "to": alice.go("/console/data/visits/charges?to=%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E"),
         **{
             f"{path} searched": who.go(f"{path}?q=%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E{{{{7*7}}}}")
             for who, path in (

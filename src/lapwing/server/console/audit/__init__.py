@@ -1,17 +1,22 @@
 """The audit log, the newest lines first, each time checked from its first line to its last."""
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from lapwing.documents.audit_words import act_in_words, details_in_words
 from lapwing.server.audit_log import first_broken
+from lapwing.server.console.days import DAYS, days_of, yesterday
 from lapwing.server.console.searching import LONGEST, matches
 from lapwing.server.console.visits import ConsolePage, PageRequest
+from lapwing.server.responses import LINES
 
-LINES: Final = 100
+MOST: Final = 100
+BATCH: Final = 1000
+"""Lines of the file that are in memory at once."""
 
 
 async def show(visit: PageRequest) -> Response:
@@ -22,10 +27,13 @@ async def show(visit: PageRequest) -> Response:
     wanted, chosen = visit.asked("about").strip()[:LONGEST], lines
     if wanted:
         chosen = [line for line in lines if matches(wanted, _texts(line))]
+    days = days_of(visit)
+    if days.chosen:
+        chosen = [line for line in chosen if days.holds(line["time"])]
     before = visit.asked("before")
     if before.isascii() and before.isdigit():
         chosen = [line for line in chosen if line["sequence"] < int(before[:15])]
-    shown = chosen[: -LINES - 1 : -1]
+    shown = chosen[: -MOST - 1 : -1]
     return visit.show(
         "audit/page.html",
         lines=[{**line, "done": act_in_words(line), "said": details_in_words(line)} for line in shown],
@@ -33,6 +41,8 @@ async def show(visit: PageRequest) -> Response:
         last=lines[-1] if lines else None,
         broken=broken,
         about=wanted,
+        days=days,
+        yesterday=yesterday(),
         earlier=shown[-1]["sequence"] if len(chosen) > len(shown) else None,
     )
 
@@ -42,4 +52,27 @@ def _texts(line: dict[str, Any]) -> tuple[object, ...]:
     return line["actor"], line["subject"], line["act"], act_in_words(line), details_in_words(line)
 
 
-PAGES: Final = (ConsolePage(method="GET", path="/console/audit", handle=show, query=("about", "before")),)
+async def export(visit: PageRequest) -> Response:
+    """Return the log as a file: the lines that the service exports, byte for byte, a batch at a time.
+
+    The log only grows, so the batches are together the log as it is when the last one is read. Who may not read it is
+    refused before the file begins.
+    """
+    first = await visit.api.send("GET", "audit", query={"limit": BATCH})
+
+    async def batches() -> AsyncIterator[bytes]:
+        reply = first
+        yield reply.content
+        while reply.following:
+            last = json.loads(reply.content.splitlines()[-1])["sequence"]
+            reply = await visit.api.send("GET", "audit", query={"limit": BATCH, "after": last})
+            yield reply.content
+
+    headers = {"Content-Disposition": 'attachment; filename="audit-log.jsonl"'}
+    return StreamingResponse(batches(), media_type=LINES, headers=headers)
+
+
+PAGES: Final = (
+    ConsolePage(method="GET", path="/console/audit", handle=show, query=("about", "before", *DAYS)),
+    ConsolePage(method="GET", path="/console/audit/file.jsonl", handle=export),
+)

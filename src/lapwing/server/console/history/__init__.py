@@ -9,6 +9,7 @@ from lapwing.documents.budget_document import history_of
 from lapwing.ledger.charged_queries import refining
 from lapwing.privacy.amounts import read
 from lapwing.server.console.ask.question import question_of, single
+from lapwing.server.console.days import DAYS, days_of, yesterday
 from lapwing.server.console.searching import SEARCH, listed
 from lapwing.server.console.visits import ConsolePage, PageRequest
 
@@ -39,9 +40,19 @@ def _texts(answer: Any) -> Iterator[object]:
 
 
 async def charges(visit: PageRequest) -> Response:
-    """List what was charged, in order."""
-    dataset, key = visit.part("dataset"), "sequence"
-    found = await listed(visit, "datasets", dataset, "history", texts=_charge_texts, most=CHARGES, key=key)
+    """List what was charged, in order; of some days, if they are asked for."""
+    dataset, days = visit.part("dataset"), days_of(visit)
+    belongs = (lambda charge: days.holds(charge["time"])) if days.chosen else None
+    found = await listed(
+        visit,
+        "datasets",
+        dataset,
+        "history",
+        texts=_charge_texts,
+        most=CHARGES,
+        key="sequence",
+        belongs=belongs,
+    )
     budget = await visit.api.get("datasets", dataset, "budget")
     delta = read(budget["guarantee"]["delta"], "delta") - read(budget["delta_keys"], "delta_keys")
     charged = history_of(found.items)
@@ -55,6 +66,8 @@ async def charges(visit: PageRequest) -> Response:
         ],
         total=float(budget["total"]["amount"]),
         found=found,
+        days=days,
+        yesterday=yesterday(),
     )
 
 
@@ -64,5 +77,5 @@ def _charge_texts(charge: Any) -> tuple[object, ...]:
 
 PAGES: Final = (
     ConsolePage(method="GET", path="/console/data/{dataset}/history", handle=show, query=QUERY),
-    ConsolePage(method="GET", path="/console/data/{dataset}/charges", handle=charges, query=QUERY),
+    ConsolePage(method="GET", path="/console/data/{dataset}/charges", handle=charges, query=(*QUERY, *DAYS)),
 )
