@@ -11,6 +11,7 @@ from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import pytest
 
@@ -214,6 +215,24 @@ def test_a_result_that_refines_an_earlier_one_says_what_both_cost(world: World, 
         text = read(world, publish(world, answers=[answer]).document).content.decode()
         (epsilon,) = set(re.findall("ε = ([0-9.]+)", text))
         assert 0.5 <= float(epsilon) < 0.53  # the second charge alone is 0.29
+
+
+def test_cheaper_results_of_later_data_do_not_lower_what_a_page_says(world: World) -> None:
+    allow(world)
+    answer = [bought(world, epsilon=epsilon) for epsilon in ("0.4", "0.5")][-1]
+    session = world.service.datasets.session_of("open")
+    rows = tuple(session.history())
+    later = [
+        replace(
+            row, sequence=row.sequence + 100, version=row.version + 1, loss=row.loss.from_amount(row.loss.amount / 100)
+        )
+        for row in rows
+    ]
+    with patch.object(type(session), "history", lambda _: (*rows, *later)):
+        text = read(world, publish(world, answers=[answer]).document).content.decode()
+    assert all(
+        float(epsilon) >= 0.5 for epsilon in re.findall("ε = ([0-9.]+)", text)
+    )  # the second charge alone is 0.29
 
 
 @pytest.mark.parametrize("before", [(), ("0.4",)])

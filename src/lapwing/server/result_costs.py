@@ -4,6 +4,7 @@ Guarantee:
     The returned loss is no smaller than the loss of the numbers that the result shows. A result that was bought before
     was paid by an earlier request. A result that makes an earlier one more exact was charged only the difference. Its
     numbers follow from both releases, so both charges count. A ledger adds such losses up (`release.refinement`).
+    Such charges are all for one version of the data. The record does not say which, so the dearest version counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,11 +38,13 @@ def cost_in_all(service: Service, record: AnswerRecord) -> Mapping[str, str]:
     if REFINED not in codes_of(notes_in(record.document)):
         return cost
     history = service.datasets.session_of(record.dataset).history()
-    rows = in_all(history, _charges_of(history, record))
-    if len(rows) < 2:  # the earlier charge is not among them
+    charges = _charges_of(history, record)
+    versions = {row.version for row in charges}
+    found = [in_all(history, [row for row in charges if row.version == version]) for version in versions]
+    sums = [sum((row.loss for row in rows[1:]), rows[0].loss) for rows in found if len(rows) > 1]
+    if not sums:  # the earlier charge is not among them
         raise InvalidParameter(f"The ledger does not say which earlier result this one refines, {_UNKNOWN}")
-    losses = [row.loss for row in rows]
-    return max(sum(losses[1:], losses[0]), from_record(cost), key=lambda loss: loss.amount).to_record()
+    return max(*sums, from_record(cost), key=lambda loss: loss.amount).to_record()
 
 
 def _charges_of(history: Sequence[HistoryRow], record: AnswerRecord) -> list[HistoryRow]:
