@@ -43,10 +43,10 @@ def test_odds_are_those_of_the_relation(tmp_path: Path) -> None:
     """Under add_remove what a unit's rows hold is two steps away: its odds are not those of whether it is there."""
     with opened(tmp_path, PURE) as session:
         text = said(session)
-    assert "whether one unit is in the data. All results together" in text
+    assert "whether one person is in the data. All results together" in text
     assert f"by a factor of at most {FACTOR}." in text
-    assert "the figures of two units together hold" in text
-    assert "learn which of two sets of rows one unit has" not in text
+    assert "the figures for a group of two hold" in text
+    assert "Someone may try to learn which of two sets" not in text
 
 
 def test_the_words_of_the_curator_are_shown_as_texts(tmp_path: Path) -> None:
@@ -77,10 +77,20 @@ def test_the_words_of_the_curator_are_shown_as_texts(tmp_path: Path) -> None:
 def test_replaced_rows_are_one_step_away(tmp_path: Path) -> None:
     with opened(tmp_path, PURE + '\nneighbouring = "replace_one"') as session:
         text = said(session)
-    assert "which of two sets of rows one unit has. All results together" in text
+    assert "which of two sets of rows one person has. All results together" in text
     assert f"by a factor of at most {FACTOR}." in text
     assert "is in the data" not in text
-    assert "two data sets that differ in the rows of one unit" in text
+    assert "two data sets that differ in the rows of one person" in text
+    assert "unit" not in text.replace("privacy unit", "")
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_rows_are_said_where_each_row_is_protected(tmp_path: Path, relation: str) -> None:
+    with opened(tmp_path, f'{PURE}\nneighbouring = "{relation}"', unit="row") as session:
+        text = said(session)
+    assert "Each row is protected separately." in text
+    assert "all its rows" not in text
+    assert "unit" not in text.replace("privacy unit", "")
 
 
 FACTOR = figures.epsilon(odds_factor_up(Fraction(3)))

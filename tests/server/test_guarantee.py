@@ -81,7 +81,7 @@ def test_the_page_says_the_same_as_text_json_and_html(world: World) -> None:
     said = json.dumps(document, ensure_ascii=False)
     for fact in (
         "ε = 100",
-        "an additional unit, with all its rows",
+        "an additional person, with all its rows",
         "2 rows",
         "0 to 8",
         'listed: \\"a\\", \\"b\\"',

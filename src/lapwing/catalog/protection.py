@@ -55,9 +55,9 @@ def _bound_of(tables: "Sequence[Table]", kinds: int) -> str:
     )
 
 
-def noun_of(tables: "Sequence[Table]") -> str:
+def noun_of(tables: "Sequence[Table]") -> JoinedTexts:
     """Name whom tables protect with a noun: "person_id", or "row"."""
-    return " or ".join(dict.fromkeys(name_of(table) or "row" for table in tables))
+    return JoinedTexts(dict.fromkeys(name_of(table) or say("row") for table in tables), say(" or "))
 
 
 def rows_of_several(tables: "Sequence[Table]") -> str:

@@ -19,7 +19,7 @@ from lapwing.catalog.dictionary import Dictionary
 from lapwing.catalog.graph import Graph
 from lapwing.catalog.large_delta import delta_warnings
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
-from lapwing.catalog.protection import units_of
+from lapwing.catalog.protection import name_of, noun_of, unit_in_words, units_of
 from lapwing.catalog.table import Value
 from lapwing.guarantee.described import meaning_of, paragraphs_of
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_change_up, odds_factor_up, power_up, towards_group
@@ -38,32 +38,6 @@ WHO_READS: Final = (
         "its own guarantee page says who can query there."
     ),
 )
-NEIGHBOURS: Final = {
-    "add_remove": say("two data sets of which one has an additional unit, with all its rows"),
-    "replace_one": say("two data sets that differ in the rows of one unit"),
-}
-WONDERED: Final = {
-    "add_remove": say("Someone may try to learn whether one unit is in the data."),
-    "replace_one": say("Someone may try to learn which of two sets of rows one unit has."),
-}
-TESTED: Final = {
-    "add_remove": (
-        say(
-            "Someone may also try to learn which of two sets of rows a unit has. For that, the figures of two units "
-            "together hold (see below)."
-        ),
-        say(
-            "Suppose that a test on the results says whether a unit is in the data. The left column is its rate of "
-            "false alarms. The right column is the highest rate at which any such test can find a unit that is there:"
-        ),
-    ),
-    "replace_one": (
-        say(
-            "Suppose that a test on the results says which of the two it is. The left column is its rate of false "
-            "alarms. The right column is the highest rate at which any such test can be right:"
-        ),
-    ),
-}
 HOLDS: Final = {
     WHENEVER: say("if you stop for any reason"),
     AS_IF_CAP: say("if this total had been the budget from the start"),
@@ -127,8 +101,8 @@ def page_of(
     said, about = catalog.dictionary, paragraphs_of(catalog.dictionary.dataset)
     sections = (
         _promise(catalog, view),
-        _meaning_of(budget, view.total),
-        _groups(budget, view.total),
+        _meaning_of(catalog, budget, view.total),
+        _groups(catalog, budget, view.total),
         _spent(view, charges),
         *([PageSection(title=say("The data set"), paragraphs=about)] if about else []),
         *(_protected(table, said) for table in catalog.tables),
@@ -174,33 +148,47 @@ def _figures(epsilon: Figure | Phrase, delta: Fraction) -> Phrase:
 
 
 def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
-    budget = catalog.budget
     kept = say("{sign} of at most {amount}", sign=SIGNS[view.total.kind], amount=_amount(view.total))
     rows: list[Row] = [
         (say("what"), say("value")),
         (say("protected (the privacy unit)"), units_of(catalog.tables)),
-        (say("neighbours"), NEIGHBOURS[budget.neighbouring]),
+        (say("neighbours"), _neighbours(catalog)),
         (say("promise for all queries of all people"), promise(view.epsilon, view.delta)),
-        (say("the same limit in the unit of the ledger"), kept),
+        (say("the same limit as the ledger counts it"), kept),
     ]
     if view.delta_keys:
         rows.append((say("part of δ for finding groups that are not listed"), Figure(figures.delta(view.delta_keys))))
     text = say(
         "This holds for all queries of {dataset}, by any people, in any order, even if each query is chosen "
-        "after all earlier results. On this page a unit is what is protected: {unit}. Neighbours are {neighbours}. "
+        "after all earlier results. Protected is {unit}. Neighbours are {neighbours}. "
         "Take any two neighbours, and any set of possible results. The probability of that set under one neighbour is "
         "at most e^ε times its probability under the other, plus δ.",
         dataset=catalog.name,
         unit=units_of(catalog.tables),
-        neighbours=NEIGHBOURS[budget.neighbouring],
+        neighbours=_neighbours(catalog),
     )
-    parts = () if view.by_part is None else (_in_parts(view),)
+    parts = () if view.by_part is None else (_in_parts(catalog, view),)
     closed = (say("The data set is closed. Lapwing answers no more queries."),) if view.closed else ()
     warnings = delta_warnings(view.delta, [table.people for table in catalog.tables])
     shown = (say("Warning: {warning}", warning=warning.sentence) for warning in warnings)
     return PageSection(
         title=say("The promise"), paragraphs=(text, *shown, *parts, *_raised(view), *closed), table=tuple(rows)
     )
+
+
+def _neighbours(catalog: Catalog) -> Phrase:
+    noun, one_row = noun_of(catalog.tables), _is_row(catalog)
+    if catalog.budget.neighbouring == "add_remove":
+        if one_row:
+            return say("two data sets of which one has an additional row")
+        return say("two data sets of which one has an additional {noun}, with all its rows", noun=noun)
+    if one_row:
+        return say("two data sets that differ in one row")
+    return say("two data sets that differ in the rows of one {noun}", noun=noun)
+
+
+def _is_row(catalog: Catalog) -> bool:
+    return all(name_of(table) is None for table in catalog.tables)
 
 
 def _raised(view: BudgetView) -> tuple[str, ...]:
@@ -222,17 +210,18 @@ def _raised(view: BudgetView) -> tuple[str, ...]:
     return (_sentences(history, condition),)
 
 
-def _in_parts(view: BudgetView) -> str:
+def _in_parts(catalog: Catalog, view: BudgetView) -> str:
     names = JoinedTexts(map(_named, list(view.parts)[:MOST_VALUES]), say(", "))
     return say(
-        "The data are in {count} parts, {names}. Each unit is in one of them, and the promise is the same "
+        "The data are in {count} parts, {names}. Each {noun} is in one of them, and the promise is the same "
         "in each. Lapwing charges a query about some parts to only these parts.",
+        noun=noun_of(catalog.tables),
         count=Figure(len(view.parts)),
         names=names,
     )
 
 
-def _meaning_of(budget: Budget, total: Loss) -> PageSection:
+def _meaning_of(catalog: Catalog, budget: Budget, total: Loss) -> PageSection:
     """Say what one presence changes.
 
     `odds_change_up` has the proof. Under add_remove two data sets that differ in what one unit's rows hold are two
@@ -252,7 +241,7 @@ def _meaning_of(budget: Budget, total: Loss) -> PageSection:
             plain=_factor(odds_factor_up(budget.epsilon)),
         )
     odds = _sentences(
-        WONDERED[budget.neighbouring],
+        _wondered(catalog),
         changed,
         say(
             "That is true for any knowledge that they already have. The promise does not hide facts that hold for "
@@ -263,23 +252,65 @@ def _meaning_of(budget: Budget, total: Loss) -> PageSection:
     for level in LEVELS:
         rows.append((Figure(figures.level(level)), Figure(figures.level(power_up(budget, total, level)))))
     return PageSection(
-        title=say("Meaning for one unit"), paragraphs=(odds, *TESTED[budget.neighbouring]), table=tuple(rows)
+        title=say("Meaning for one {noun}", noun=noun_of(catalog.tables)),
+        paragraphs=(odds, *_tested(catalog)),
+        table=tuple(rows),
     )
 
 
-def _groups(budget: Budget, total: Loss) -> PageSection:
+def _wondered(catalog: Catalog) -> Phrase:
+    """Say what somebody may try to learn, which the promise is about."""
+    noun = noun_of(catalog.tables)
+    if catalog.budget.neighbouring == "add_remove":
+        return say("Someone may try to learn whether one {noun} is in the data.", noun=noun)
+    if _is_row(catalog):
+        return say("Someone may try to learn which of two contents one row has.")
+    return say("Someone may try to learn which of two sets of rows one {noun} has.", noun=noun)
+
+
+def _tested(catalog: Catalog) -> tuple[Phrase, ...]:
+    """Say what the table of false alarms is about."""
+    if catalog.budget.neighbouring == "replace_one":
+        return (
+            say(
+                "Suppose that a test on the results says which of the two it is. The left column is its rate of false "
+                "alarms. The right column is the highest rate at which any such test can be right:"
+            ),
+        )
+    noun = noun_of(catalog.tables)
+    test = say(
+        "Suppose that a test on the results says whether one {noun} is in the data. The left column is its rate of "
+        "false alarms. The right column is the highest rate at which any such test can find one {noun} that is there:",
+        noun=noun,
+    )
+    if _is_row(catalog):
+        also = say(
+            "Someone may also try to learn which of two contents one row has. For that, the figures for a group of two "
+            "hold (see below)."
+        )
+    else:
+        also = say(
+            "Someone may also try to learn which of two sets of rows one {noun} has. For that, the figures for a group "
+            "of two hold (see below).",
+            noun=noun,
+        )
+    return also, test
+
+
+def _groups(catalog: Catalog, budget: Budget, total: Loss) -> PageSection:
     text = say(
-        "The promise is for one unit. It hides facts that several units share (a household, a ward) less well. For "
-        "groups of units, the same results have these figures:"
+        "The promise is for one {noun}. It hides facts that a group shares (a household, a ward) less well. For groups "
+        "of these sizes, the same results have these figures:",
+        noun=noun_of(catalog.tables),
     )
-    rows: list[Row] = [(say("units"), "ε", "δ")]
+    rows: list[Row] = [(say("size of the group"), "ε", "δ")]
     for people in GROUPS:
         towards = towards_group(budget, total, people)
         if towards.epsilon is None or towards.delta is None:
             rows.append((str(people), say("nothing is promised"), ""))
         else:
             rows.append((str(people), _up(towards.epsilon), Figure(figures.delta(towards.delta))))
-    return PageSection(title=say("Several units together"), paragraphs=(text,), table=tuple(rows))
+    return PageSection(title=say("The promise for groups"), paragraphs=(text,), table=tuple(rows))
 
 
 def _spent(view: BudgetView, charges: int) -> PageSection:
@@ -339,12 +370,9 @@ def _spent_so_far(view: BudgetView) -> Phrase:
 def _protected(table: Table, said: Dictionary) -> PageSection:
     paragraphs: list[str] = [
         *paragraphs_of(said.table(table.name)),
-        say_count(
-            table.max_rows_per_unit,
-            "Queries use at most {count} row of each unit. They see none of its other rows. The columns that queries "
-            "may use, and their bounds, are public. Queries cannot see any other column.",
-            "Queries use at most {count} rows of each unit. They see none of its other rows. The columns that queries "
-            "may use, and their bounds, are public. Queries cannot see any other column.",
+        _sentences(
+            _rows_used(table),
+            say("The columns that queries may use, and their bounds, are public. Queries cannot see any other column."),
         ),
     ]
     if table.where:
@@ -357,17 +385,30 @@ def _protected(table: Table, said: Dictionary) -> PageSection:
     if table.link is not None:
         on = JoinedTexts((f"{here} = {there}" for here, there in table.link.on), say(" and "))
         paragraphs.append(
-            say("A row belongs to the unit of the row of {parent} with {on}.", parent=table.link.parent.name, on=on)
+            say("A row is protected together with the row of {parent} with {on}.", parent=table.link.parent.name, on=on)
         )
     if table.part is not None:
         paragraphs.append(
             say(
-                "The column {column} gives the part of a unit. Queries do not see its rows of other parts.",
+                "The column {column} gives the part of {unit}. Queries do not see its rows of other parts.",
                 column=table.part,
+                unit=unit_in_words(name_of(table)),
             )
         )
     return PageSection(
         title=say("The table {name}", name=table.name), paragraphs=tuple(paragraphs), table=_columns(table, said)
+    )
+
+
+def _rows_used(table: Table) -> Phrase:
+    name = name_of(table)
+    if name is None and table.link is None:
+        return say("Each row is protected separately.")
+    return say_count(
+        table.max_rows_per_unit,
+        "Queries use at most {count} row of {unit}. They see none of its other rows.",
+        "Queries use at most {count} rows of {unit}. They see none of its other rows.",
+        unit=say("each row of {table}", table=table.root.name) if name is None else unit_in_words(name),
     )
 
 
@@ -455,16 +496,20 @@ def _left_out(catalog: Catalog) -> Iterator[str]:
         "that the data changed, and how often."
     )
     yield say(
-        "One person under two identifiers is two units. Rows of other people (relatives, contacts) that say something "
-        "about a unit are not hidden with it."
+        "Lapwing protects {unit} separately. A person with more than one is protected less. Rows of other people "
+        "(relatives, contacts) that say something about that person are not hidden with it.",
+        unit=units_of(catalog.tables),
     )
     if len(catalog.tables) > 1:
         yield say(
-            "Where tables have units of different kinds, each is protected separately. A person who is both is "
-            "protected less."
+            "Where tables protect by different columns, the promise holds for each column separately. A person who is "
+            "in both is protected less."
         )
     if catalog.budget.delta:
-        yield say("δ is the chance that anything may happen; it has to be far below one in the number of units.")
+        yield say(
+            "δ is the probability that anything may happen. It must be far below 1/n, where n counts every {noun}.",
+            noun=noun_of(catalog.tables),
+        )
     yield say(
         "This promise does not stop people who can read the files of data, catalog and ledger. Nor does it stop a "
         "curator from making a second ledger for the same data. Then the losses of both add up."

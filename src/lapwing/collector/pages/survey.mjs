@@ -11,6 +11,7 @@ const address = (name) => new URL(name, location.href).href;
 const LANGUAGES = [document.documentElement.dataset.language, ...navigator.languages].filter(Boolean);
 const number = (value, places) => new Intl.NumberFormat(LANGUAGES, { minimumFractionDigits: places, maximumFractionDigits: places }).format(value);
 const percent = (share, places = 1) => new Intl.NumberFormat(LANGUAGES, { style: "percent", minimumFractionDigits: places, maximumFractionDigits: places }).format(share);
+const typed = (text) => new Intl.NumberFormat(LANGUAGES, { useGrouping: false, numberingSystem: "latn", maximumFractionDigits: 20 }).format(text); // as the field takes it
 const localized = (text) => /^\d+(\.\d+)?$/.test(text) ? number(Number(text), (String(text).split(".")[1] ?? "").length) : text;
 const date = (day) => new Intl.DateTimeFormat(LANGUAGES, { dateStyle: "long", timeZone: "UTC" }).format(new Date(`${day}T00:00:00Z`));
 
@@ -51,10 +52,10 @@ function field(question, asked, document_) {
     input = make("select", { id: name, required: true }, make("option", { value: "" }, say("Please choose")), ...values.map((value) => make("option", { value }, value)));
   } else if (document_.number) {
     const { lower, upper } = document_.number;
-    hint = say("A number from {lower} to {upper}. Other numbers count as the nearer limit.", { lower, upper });
+    hint = say("A number from {lower} to {upper}. Other numbers count as the nearer limit.", { lower: typed(lower), upper: typed(upper) });
     input = make("input", { id: name, type: "text", inputMode: "decimal", autocomplete: "off", required: true, "aria-describedby": `${name}-hint` });
   } else {
-    hint = say("A text of at most {count} bytes.", { count: document_.text.most_bytes });
+    hint = say("A text of at most {count} bytes.", { count: number(document_.text.most_bytes, 0) });
     input = make("input", { id: name, type: "text", autocomplete: "off", required: true, "aria-describedby": `${name}-hint` });
   }
   const element = make("fieldset", {}, make("legend", {}, make("label", { htmlFor: name }, question)), input, hint ? make("p", { className: "quiet", id: `${name}-hint` }, hint) : null);

@@ -23,7 +23,6 @@ from lapwing.catalog.model import Budget, Catalog
 from lapwing.catalog.protection import bound_of, units_of
 from lapwing.errors import InvalidParameter
 from lapwing.guarantee.meaning import odds_change_up
-from lapwing.guarantee.sections import WONDERED
 from lapwing.privacy import figures
 from lapwing.privacy.additive import Loss
 from lapwing.privacy.additive_loss import from_record
@@ -33,6 +32,11 @@ FORMAT: Final = 3
 `datasets`. An older one has one data set, in `dataset`, `protects` and `together`."""
 MOST_ROWS: Final = 5_000
 """Rows of all results of a page."""
+_WONDERED: Final = {
+    "add_remove": "Someone may try to learn whether one unit is in the data.",
+    "replace_one": "Someone may try to learn which of two sets of rows one unit has.",
+}
+"""Pages are stored with these texts, so they stay as they are."""
 _SHOWN: Final = ("columns", "rows", "types", "keys", "confidence", "intervals")
 """The parts of an answer's document that a page shows."""
 _PUBLIC: Final = ("title", "licence", "contact")
@@ -201,7 +205,7 @@ def _noise(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _protection(catalog: Catalog) -> str:
     """Say whom the noise protects, and how many of their rows queries use."""
     units, bound = units_of(catalog.tables), bound_of(catalog.tables)
-    wondered = WONDERED[catalog.budget.neighbouring]
+    wondered = _WONDERED[catalog.budget.neighbouring]
     return (
         f"Lapwing added random noise to these results. The noise protects {units}, a unit on this page. "
         f"Queries use {bound}. {wondered} The limits on this page hold even against somebody who knows everything else."
