@@ -6,8 +6,10 @@ from unittest.mock import patch
 
 import pytest
 
+from lapwing.engines import DuckDB
 from lapwing.server.console import audit
 from tests.support.server.browsing import Visitor, visitor
+from tests.support.server.queueing import ended, submitted
 from tests.support.server.world import World
 
 HERE = "/console/data/open"
@@ -66,3 +68,36 @@ def test_an_auditor_has_no_limit_to_read_of(settled: World, audrey: Visitor) -> 
     assert settled.ask("GET", "/v1/datasets/open/budget", "audrey").document["allowances"]
     for text in ("Left for you", "Your limits"):
         assert text not in audrey.go(f"{HERE}/budget").text
+
+
+def test_an_auditor_reads_who_may_query_and_changes_nothing(settled: World, audrey: Visitor) -> None:
+    shown = audrey.go(f"{HERE}/access")
+    assert shown.status == 200
+    assert "alice" in shown.text
+    assert [form.action for form in shown.page.forms if form.action.startswith(HERE)] == []
+    assert f"{HERE}/access" in shown.page.links
+    assert visitor(settled, "alice").go(f"{HERE}/access").status == 403
+    assert f"{HERE}/access" not in visitor(settled, "alice").go(f"{HERE}/budget").page.links
+
+
+def test_what_was_refused_in_the_queue_is_shown_to_auditors(settled: World, audrey: Visitor) -> None:
+    """More than the budget: the queue takes it, and refuses it at its turn."""
+    refused = ended(settled, submitted(settled, {"sql": "SELECT SUM(cost) AS much FROM visits", "epsilon": 1e6}))
+    assert refused["status"] == "failed"
+    shown = audrey.go(f"{HERE}/failures")
+    assert "SUM(cost)" in shown.text
+    assert refused["problem"]["detail"] in shown.text
+    assert f"/console/questions/{refused['id']}" in shown.page.links
+    assert f"{HERE}/failures" in audrey.go(f"{HERE}/budget").page.links
+    assert "SUM(cost)" not in audrey.go("/console/data/closed/failures").text
+
+
+def test_what_failed_after_its_charge_is_shown_with_its_reason(settled: World, audrey: Visitor) -> None:
+    query = {"sql": "SELECT AVG(cost) AS mean FROM visits", "epsilon": 0.5}
+    with patch.object(DuckDB, "run", side_effect=RuntimeError("the disk of row 7 is full")):
+        assert settled.query("carol", query, "closed").status >= 500
+    shown = audrey.go("/console/data/closed/failures").text
+    assert "failed after their charge: 1." in shown
+    assert shown.count("AVG(cost)") == 2  # among the failures, and among the charges without a result
+    assert "The query failed after Lapwing charged it." in shown
+    assert "row 7" not in shown

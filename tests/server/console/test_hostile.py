@@ -34,6 +34,7 @@ CURATED: Final = (
     "/console/people", "/console/people/alice", "/console/audit", "/console/health", ACCESS, "/console/sign-ins",
     "/console/data/visits/cap", "/console/questions?everybody=1", "/console/teams", "/console/accounts",
     "/console/data/visits/catalog", "/console/data/visits/versions",
+    "/console/data/visits/failures",
     "/console/data/visits/ledger", "/console/data/visits/charges", "/console/data/visits/budget",
 )  # fmt: skip
 

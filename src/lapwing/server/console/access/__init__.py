@@ -1,4 +1,4 @@
-"""Who may ask a data set and how much, for its curators; and the switches: stop, faults, new data."""
+"""Who may ask a data set and how much, to read for auditors; and for curators the switches: stop, faults, new data."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -22,8 +22,14 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     grants = await visit.api.get("datasets", dataset, "grants")
     policy = await visit.api.get("datasets", dataset, "policy")
     budget = await visit.api.get("datasets", dataset, "budget")
-    faults = await visit.api.get("datasets", dataset, "faults", limit=100)
     default_costs = await visit.api.get("datasets", dataset, "default-costs")
+    standing = await state_at(visit.api, visit.caller, dataset, budget)
+    if not visit.caller.at(dataset).may("admin"):
+        if refused:  # a form that this page does not have
+            raise ApiRefusal(refused)
+        facts = {"grants": grants, "policy": policy, "default_costs": default_costs, "standing": standing}
+        return visit.show("access/audited.html", dataset=dataset, **facts)
+    faults = await visit.api.get("datasets", dataset, "faults", limit=100)
     listing = await visit.api.get("datasets", dataset, "listed")
     return visit.show(
         "access/page.html",
@@ -32,7 +38,7 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         grants=grants,
         policy=policy,
         budget=budget,
-        standing=await state_at(visit.api, visit.caller, dataset, budget),
+        standing=standing,
         faults=faults,
         default_costs=default_costs,
         listed=listing["listed"],
