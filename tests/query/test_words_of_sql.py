@@ -128,3 +128,12 @@ def test_a_session_says_so_and_what_it_is(tmp_path: Path) -> None:
         assert "person" in repr(session)
         with refused_as("syntax_error", saying='"Rabatt %"'):
             session.explain("SELECT COUNT(Rabatt %) AS n FROM sales", epsilon=1)
+
+
+@pytest.mark.parametrize("select", ['"Case-Nr"', 'COUNT(*) AS n, "Case-Nr"', 'SUM("Case-Nr") AS s'])
+def test_the_remedy_for_a_privacy_unit_quotes_its_name_as_the_query_did(select: str) -> None:
+    catalog = loads(CATALOG.format("force").replace('"zzz"', '"Case-Nr"'), file="any.toml", folder=Path())
+    with pytest.raises(QueryRefused) as refused:
+        bind(f"SELECT {select} FROM ttt", catalog)
+    assert 'COUNT(DISTINCT "Case-Nr")' in str(refused.value)
+    bind('SELECT COUNT(DISTINCT "Case-Nr") AS n FROM ttt', catalog)

@@ -32,6 +32,7 @@ def test_somebody_is_let_in_granted_asks_and_is_shut_out(carol: Visitor, place: 
     page = carol.go("/console/people")
     added = carol.submit(page, "/console/people", name="dora", role="analyst", team="nurses", password=DORA)
     assert added.path == "/console/people/dora?done=added"
+    assert "To let this person query a data set" in added.text
     dora = Visitor(place)
     assert "You have no access to a data set yet." in dora.sign_in("dora", DORA).text
 
@@ -129,6 +130,15 @@ def test_what_cannot_be_is_told_and_changes_nothing(
 
 
 @pytest.mark.long
+def test_somebody_added_with_a_grant_is_not_told_to_wait_for_one(carol: Visitor) -> None:
+    page = carol.go("/console/people")
+    typed = {"name": "dora", "role": "analyst", "password": DORA, "dataset": "open", "share": "3 %"}
+    added = carol.submit(page, "/console/people", **typed)
+    assert "Person added." in added.text
+    assert "To let this person query a data set" not in added.text
+
+
+@pytest.mark.long
 def test_people_cannot_be_added_twice_or_without_a_name(carol: Visitor) -> None:
     for name in ("alice", "", "no name", "x" * 65):
         told = carol.submit(carol.go("/console/people"), "/console/people", name=name)
@@ -150,6 +160,9 @@ def test_the_audit_log_is_shown_checked_and_searched(place: World) -> None:
     assert "lines just now" in shown.text
     assert "person added" in audrey.go("/console/audit?about=alice").text
     assert "No lines match." in audrey.go("/console/audit?about=nothing").text
+    log = audrey.go("/console/audit/log.jsonl").content
+    assert json.loads(log.splitlines()[0])["sequence"] == 1
+    assert log.startswith(place.ask("GET", "/v1/audit", "audrey").content[:200])
     with place.service.store.transaction() as connection:  # an edit, as who can write the file could make it
         connection.execute("UPDATE audit SET actor = 'bob' WHERE sequence = 2")
     assert "The log is broken at line 2" in audrey.go("/console/audit").text

@@ -32,6 +32,10 @@ def test_a_result_is_published_opened_and_withdrawn(place: World, alice: Visitor
     assert address.rpartition("/")[2] not in listed.content.decode()  # it was shown once
     (file,) = [link for link in listed.page.links if link.endswith("/file.html")]
     assert alice.go(file).content == page.content
+    audited = visitor(place, "audrey").go("/console/data/open/published")
+    assert "Visits <b>by plan</b>" in audited.text
+    assert not [link for link in audited.page.links if link.endswith("/file.html")]
+    assert "Withdraw" not in audited.text
     gone = alice.submit(listed, "/withdraw")
     assert "Withdrew the page." in gone.text
     assert nobody.go("/published/" + address.rpartition("/")[2]).status == 404

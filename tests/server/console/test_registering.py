@@ -183,7 +183,7 @@ def test_a_budget_is_raised_after_its_two_figures_were_shown(place: World) -> No
     unlike = carol.submit(seen, "/cap/raise", again="102")
     assert "The text that you typed is not the new ε" in unlike.text
     assert place.ask("GET", "/v1/datasets/open/budget", "carol").document["guarantee"] == before
-    done = carol.submit(seen, "/cap/raise", again="120")
+    done = carol.submit(seen, "/cap/raise", again="120.0")  # the number counts, as the page shows it
     assert "Budget raised." in done.text
     assert place.ask("GET", "/v1/datasets/open/budget", "carol").document["guarantee"]["epsilon"] == "120"
     again = carol.submit(seen, "/cap/raise", again="120")  # the same form, sent twice

@@ -174,10 +174,10 @@ def test_a_charge_of_today_forecasts_nothing(alice: Visitor) -> None:
     alice.submit(priced(alice, SQL), "/ask/answer")
     text = alice.go(f"{OPEN}/budget").text
     assert "a day," not in text
-    assert "after 3 days of use" in text
+    assert "after 3 days with charges" in text
 
 
-def test_the_tab_of_each_page_is_marked(alice: Visitor, carol: Visitor) -> None:
+def test_the_tab_of_each_page_is_marked(alice: Visitor, carol: Visitor, place: World) -> None:
     answer = alice.submit(priced(alice), "/ask/answer").path.partition("?")[0]
 
     def marked(page: Shown) -> list[str]:
@@ -189,5 +189,11 @@ def test_the_tab_of_each_page_is_marked(alice: Visitor, carol: Visitor) -> None:
     for path in (answer, f"{answer}/rearranged", f"{answer}/difference", f"{OPEN}/charges"):
         assert marked(alice.go(path)) == ["/console", f"{OPEN}/history"]
     assert marked(carol.go(f"{OPEN}/cap")) == ["/console", f"{OPEN}/budget"]
+    audrey = visitor(place, "audrey")  # has no results: her history is what was charged to all
+    assert marked(audrey.go(f"{OPEN}/charges")) == ["/console", f"{OPEN}/charges"]
+    assert f"{OPEN}/charges" in audrey.go("/console").page.links
+    spent = audrey.go(f"{OPEN}/budget").text
+    assert "Left" in spent
+    assert "for you" not in spent
     assert marked(carol.go("/console/teams"))[:1] == ["/console/people"]
     assert marked(carol.go("/console/sign-ins"))[:1] == ["/console/audit"]

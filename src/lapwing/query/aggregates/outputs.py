@@ -150,7 +150,7 @@ def _reference(node: exp.Expression, scope: SelectScope, _requests: Requests) ->
             return alias
     if rows.is_unit(node):
         reason = f"'{node.name}' says whose row each is (the privacy unit), so no result shows it"
-        raise rows.refusal(node, RefusalCause.PRIVACY_UNIT_AS_VALUE, reason, f"Use COUNT(DISTINCT {node.name}).")
+        raise rows.refusal(node, RefusalCause.PRIVACY_UNIT_AS_VALUE, reason, f"Use COUNT(DISTINCT {node.this}).")
     if isinstance(node, exp.Column):
         rows.column(node)
     raise rows.refusal(

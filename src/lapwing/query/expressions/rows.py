@@ -126,7 +126,7 @@ class RowScope:
             return value if self.mode == "value" else self._as_asked(value)
         if unit:
             reason = f"'{node.name}' says whose row each is (the privacy unit) and is not a column of the catalog"
-            raise self.refusal(node, RefusalCause.PRIVACY_UNIT_AS_VALUE, reason, f"Use COUNT(DISTINCT {node.name}).")
+            raise self.refusal(node, RefusalCause.PRIVACY_UNIT_AS_VALUE, reason, f"Use COUNT(DISTINCT {node.this}).")
         raise unknown_column(node, self)
 
     def has(self, node: exp.Expression) -> bool:

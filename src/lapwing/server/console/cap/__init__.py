@@ -1,5 +1,6 @@
 """A larger budget, and the end of a data set: both for ever, so each is shown before it is confirmed. For curators."""
 
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -39,7 +40,7 @@ async def preview(visit: PageRequest) -> Response:
 async def make_larger(visit: PageRequest) -> Response:
     """Make the budget larger, if it was typed again."""
     form = visit.form
-    if form.get("again", "").strip() != form.get("epsilon", "").strip():
+    if not _same(form.get("again", ""), form.get("epsilon", "")):
         try:
             seen = await _sent(visit, confirmed=False)
         except ApiRefusal as refusal:
@@ -52,6 +53,20 @@ async def make_larger(visit: PageRequest) -> Response:
         return await show(visit, refusal.document)
     told = "raised" if done["catalog"] == "written" else "raised-unwritten"
     return redirect(f"{_path(visit)}?done={told}")
+
+
+def _same(again: str, epsilon: str) -> bool:
+    """Tell whether an epsilon was typed again: the text, or the same number, which the page shows with a point.
+
+    >>> _same("3.5", " 3,5 "), _same("1/3", "1/3"), _same("35", "3,5"), _same("", ""), _same("0.5", "0,500")
+    (True, True, False, True, True)
+    """
+    if again.strip() == epsilon.strip():
+        return True
+    try:
+        return Decimal(number_of(again)) == Decimal(number_of(epsilon))
+    except (ApiRefusal, InvalidOperation):
+        return False
 
 
 async def close(visit: PageRequest) -> Response:

@@ -8,12 +8,14 @@ from typing import Any, Final
 
 from lapwing.catalog import spelling
 from lapwing.server.console.acting import number_of, renamed
-from lapwing.server.problems import Problem
+from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.problems import Problem, problem
 
 READING: Final = ("missing", "recode", "format", "decimal_mark", "thousands_mark", "currency")
 """Fields that say how stored values are read; all may be left empty."""
 TEXTS: Final = ("title", "unit", "labels")
 """Fields that describe a column and its listed values for people."""
+WHOLE: Final = "Write a whole number in digits, like 100000."
 TYPES: Final = ("integer", "decimal:0.01", "float", "boolean", "string", "date", "timestamp")
 
 
@@ -32,8 +34,8 @@ def draft_of(form: Mapping[str, str]) -> dict[str, Any]:
         "privacy_unit": said.get("unit", ""),
         "epsilon": number_of(said.get("epsilon", ""), "epsilon"),
         "delta": number_of(said.get("delta") or "0", "delta"),
-        "max_rows_per_unit": _whole(said.get("rows", "")),
-        "people": _whole(said.get("people", "")),
+        "max_rows_per_unit": _whole(said.get("rows", ""), "rows"),
+        "people": _whole(said.get("people", ""), "people"),
         "types": {name: said[f"type-{place}"] for name, place in _columns(form) if said.get(f"type-{place}")},
         "bounds": {
             name: [_bound(form, "lower", place), _bound(form, "upper", place)]
@@ -149,7 +151,13 @@ def _listed(text: str) -> list[str]:
     return [value.strip() for value in next(csv.reader([" ".join(text.splitlines())], skipinitialspace=True))]
 
 
-def _whole(text: str) -> int | str | None:
-    """Return a number of rows or people; what is none is left for the service to refuse."""
+def _whole(text: str, field: str) -> int | None:
+    """Return a number of rows or people, or None for an empty field.
+
+    Raises:
+        ApiRefusal: If it is no whole number, or has points, which may divide thousands or begin decimals.
+    """
     plain = text.replace(",", "").replace(" ", "")
-    return int(plain) if plain.isascii() and plain.isdigit() and len(plain) < 16 else text or None
+    if plain and not (plain.isascii() and plain.isdigit() and len(plain) < 16):
+        raise ApiRefusal(problem("invalid_parameter", 422, WHOLE, field))
+    return int(plain) if plain else None
