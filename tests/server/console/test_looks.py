@@ -53,7 +53,7 @@ PAGES: Final = {
     "teams": "/console/teams", "team": "/console/teams/nurses", "accounts": "/console/accounts",
     "service-account": "/console/accounts/nightly-counts",
     "versions": "/console/data/open/versions", "version": "/console/data/open/versions/2",
-    "health": "/console/health",
+    "health": "/console/health", "failures": "/console/data/open/failures",
     "account": "/console/account", "second-factor": "/console/account/second-factor",
     "saved": "/console/data/open/saved", "dashboards": "/console/data/open/dashboards", "dashboard": "BOARD",
     "read": "BOARD/read", "refresh": "BOARD/refresh", "filtered": "BOARD?f0=%5B%22plan%22%2C%22a%22%5D",
