@@ -84,10 +84,10 @@ def set_publishing(
 def list_published(
     service: OfService, dataset: str, request: Request, response: Response, page: PageOf, caller: Caller = READER
 ) -> list[PublishedDocument]:
-    """List one's own published pages, the newest first; curators and auditors see the pages of everybody."""
+    """List one's own published pages, the newest first; auditors and curators see the pages of everybody."""
     name = service.datasets.visible(caller, dataset).name
-    seen = caller.at(name)
-    pages = service.published.of(name, None if seen.may("admin") or seen.may("audit") else caller.name)
+    here = caller.at(name)
+    pages = service.published.of(name, None if here.may("audit") or here.may("admin") else caller.name)
     shown, headers = cut(request, page.limit, page.start(pages, lambda one: one.id), lambda one: one.id)
     response.headers.update(headers)
     return [_document(one) for one in shown]

@@ -101,3 +101,18 @@ def test_what_failed_after_its_charge_is_shown_with_its_reason(settled: World, a
     assert shown.count("AVG(cost)") == 2  # among the failures, and among the charges without a result
     assert "The query failed after Lapwing charged it." in shown
     assert "row 7" not in shown
+
+
+def test_published_pages_are_shown_to_auditors_by_title(settled: World, audrey: Visitor) -> None:
+    answer = settled.query("alice").document["id"]
+    settled.ask("PUT", "/v1/datasets/open/publishing", "carol", {"allowed": True})
+    body = {"title": "Plans <b>2026</b>", "answers": [answer]}
+    page = settled.ask("POST", "/v1/datasets/open/published", "alice", body).document
+    shown = audrey.go(f"{HERE}/published")
+    assert "Plans <b>2026</b>" in shown.text
+    assert "alice" in shown.text
+    assert page["address"] not in shown.content.decode()
+    assert [form.action for form in shown.page.forms if "/published/" in form.action] == []
+    assert audrey.go(f"/console/published/{page['id']}/file.html").status == 404
+    assert "Plans <b>2026</b>" in audrey.go("/console/audit?about=page+published").text
+    assert "<b>" not in audrey.go("/console/audit?about=page+published").content.decode()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
@@ -10,11 +11,13 @@ from starlette.responses import Response, StreamingResponse
 from lapwing.documents.audit_words import act_in_words, details_in_words
 from lapwing.server.audit_log import first_broken
 from lapwing.server.console.days import DAYS, days_of, yesterday
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.searching import LONGEST, matches
 from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.responses import LINES
 
 MOST: Final = 100
+OF_PAGES: Final = ("page published", "page withdrawn")
 BATCH: Final = 1000
 """Lines of the file that are in memory at once."""
 
@@ -34,9 +37,18 @@ async def show(visit: PageRequest) -> Response:
     if before.isascii() and before.isdigit():
         chosen = [line for line in chosen if line["sequence"] < int(before[:15])]
     shown = chosen[: -MOST - 1 : -1]
+    titles = await _titles(visit, lines, shown)
     return visit.show(
         "audit/page.html",
-        lines=[{**line, "done": act_in_words(line), "said": details_in_words(line)} for line in shown],
+        lines=[
+            {
+                **line,
+                "done": act_in_words(line),
+                "said": details_in_words(line),
+                "title": titles.get(line["subject"]) if line["act"] in OF_PAGES else None,
+            }
+            for line in shown
+        ],
         all_lines=len(lines),
         last=lines[-1] if lines else None,
         broken=broken,
@@ -45,6 +57,18 @@ async def show(visit: PageRequest) -> Response:
         yesterday=yesterday(),
         earlier=shown[-1]["sequence"] if len(chosen) > len(shown) else None,
     )
+
+
+async def _titles(visit: PageRequest, lines: list[dict[str, Any]], shown: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the titles of the published pages in the lines that are shown, as the service lists them to the caller."""
+    pages = {line["subject"] for line in shown if line["act"] in OF_PAGES}
+    published = (line for line in lines if line["act"] == "page published" and line["subject"] in pages)
+    titles: dict[str, str] = {}
+    for dataset in sorted({str(line["details"].get("dataset")) for line in published}):
+        with suppress(ApiRefusal):  # the service does not have the data set any more
+            listed = await visit.api.get("datasets", dataset, "published", limit=1000)
+            titles |= {one["id"]: one["title"] for one in listed}
+    return titles
 
 
 def _texts(line: dict[str, Any]) -> tuple[object, ...]:
