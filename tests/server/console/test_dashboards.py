@@ -72,6 +72,15 @@ def test_a_tile_gets_a_title_a_text_and_a_width_and_undo_takes_them_back() -> No
     assert change_in(change.item, change.undo).item["tiles"] == ITEM["tiles"]
 
 
+def test_a_tile_gets_another_chart_and_keeps_its_other_choices() -> None:
+    item = {"tiles": [{"answer": "a", "x": "plan", "kind": "bars"}]}
+    change = change_in(item, {"what": "set", "place": "0", "kind": "lines"})
+    assert change.item["tiles"] == [{"answer": "a", "x": "plan", "kind": "lines"}]
+    assert change_in(change.item, change.undo).item["tiles"] == item["tiles"]
+    automatic = change_in(item, {"what": "set", "place": "0", "kind": ""})
+    assert automatic.item["tiles"] == [{"answer": "a", "x": "plan"}]
+
+
 def test_the_button_that_moved_a_tile_has_the_focus_on_the_page_that_follows(place: World, alice: Visitor) -> None:
     here = made(place, {"text": "first"}, {"text": "second"}, {"text": "third"})
     sent = alice.post(f"{here}/change", {FIELD: alice.secret(), "what": "back", "place": "0"}, follow=False)
@@ -219,6 +228,19 @@ def with_new_data(place: World) -> None:
 
 def bought(place: World, **body: Any) -> dict[str, str]:
     return {"answer": place.query("alice", {**COUNT, **body}).document["id"]}
+
+
+def test_the_form_of_a_tile_changes_its_chart_for_free(place: World, alice: Visitor) -> None:
+    here = made(place, {**bought(place), "kind": "bars"}, {"text": "Read this"})
+    charges = place.charges()
+    page = alice.go(here)
+    (form,) = [form for form in page.page.forms if "kind" in form.fields]
+    assert (form.fields["kind"], form.fields["place"]) == ("bars", "0")
+    shown = alice.post(form.action, {**form.fields, "kind": "table", "what": "set"})
+    assert b"</svg>" in page.content.partition(b'class="tiles"')[2]
+    assert b"</svg>" not in shown.content.partition(b'class="tiles"')[2]
+    assert changed(alice, here, what="set", place="0", kind="zigzag").status == 422
+    assert place.charges() == charges
 
 
 def test_what_was_bought_before_refreshes_for_free(place: World, alice: Visitor) -> None:

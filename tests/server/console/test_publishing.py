@@ -19,7 +19,7 @@ def test_a_result_is_published_opened_and_withdrawn(place: World, alice: Visitor
     form = f"/console/answers/{answer}/publish"
     assert "Ask a curator to allow it" in alice.go(form).text
     allowed = carol.submit(carol.go("/console/data/open/published"), "/published", origins="https://news.example.org")
-    assert "People can publish results." in allowed.text
+    assert "People can publish results. 1 site may show their pages in a frame." in allowed.text
     made = alice.submit(alice.go(form), "/publish", title="Visits <b>by plan</b>", author="Office")
     address, framed = re.findall(r"https?://\S+/published/lapwing_[\w-]{43}", made.text)
     assert framed == address
@@ -49,6 +49,15 @@ def test_a_refused_form_keeps_what_was_typed(place: World, alice: Visitor, carol
     assert refused.form("/publish").fields["name"] == "No Name!"
     wrong = carol.submit(carol.go("/console/data/open/published"), "/published", origins="http://news.example.org")
     assert (wrong.status, wrong.form("/published").fields["origins"]) == (422, "http://news.example.org")
+
+
+def test_the_code_of_a_frame_is_shown_before_a_site_is_named(place: World, alice: Visitor, carol: Visitor) -> None:
+    carol.submit(carol.go("/console/data/open/published"), "/published")
+    made = alice.submit(
+        alice.go(f"/console/answers/{place.query('alice').document['id']}/publish"), "/publish", title="V"
+    )
+    address, framed = re.findall(r"https?://\S+/published/lapwing_[\w-]{43}", made.text)
+    assert (framed, "ask a curator to name the site" in made.text) == (address, True)
 
 
 @pytest.mark.parametrize("secret", ["", "wrong"])

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from lapwing.answer.answer_table import cells_of, numeric_columns, ordered
 from lapwing.answer.charts.answer_chart import chart_of, columns_of
 from lapwing.answer.charts.chart import Chart
-from lapwing.answer.charts.chart_options import KINDS, NAMES, ORDERS, ChartOptions
+from lapwing.answer.charts.chart_options import NAMES, ORDERS, ChartOptions
 from lapwing.answer.charts.svg import svg_of
 from lapwing.answer.notes import REFINED
 from lapwing.answer.workbooks import can_write_workbooks
@@ -33,7 +33,7 @@ from lapwing.server.console.answer.workbook import KIND, workbook_of
 from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
-from lapwing.server.console.saved.charts import kept_chart
+from lapwing.server.console.saved.charts import KIND_WORDS, kept_chart
 from lapwing.server.console.visits import ConsolePage, PageRequest
 from lapwing.server.problems import problem
 from lapwing.server.responses import ARROW
@@ -82,7 +82,7 @@ async def show(visit: PageRequest) -> Response:
         chart=None if consistent or page > 1 else _chart_of(document, options),
         options=options,
         changing="arrange" in visit.request.query_params,  # which the form always sends
-        kinds=KINDS,
+        kinds=KIND_WORDS,
         orders=ORDERS,
         charted=columns,
         consistent=consistent,

@@ -22,7 +22,7 @@ from lapwing.server.console.dashboards.monitors import all_monitors_of, monitors
 from lapwing.server.console.dashboards.tiles import newest_of, tile_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.saved import shared_toast
-from lapwing.server.console.saved.charts import with_kept_chart
+from lapwing.server.console.saved.charts import KIND_WORDS, with_kept_chart
 from lapwing.server.console.searching import SEARCH, listed
 from lapwing.server.console.templates import segment
 from lapwing.server.console.toasts import Toast, named
@@ -87,6 +87,7 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         monitors=await monitors_of(visit, dataset),
         answers=[{**answer, "request": single(answer["request"])} for answer in answers if answer["id"] not in there],
         widths=WIDTHS,
+        kinds=KIND_WORDS,
         refused=refused,
     )
 
@@ -194,7 +195,7 @@ async def add(visit: PageRequest) -> Response:
 
 
 async def change(visit: PageRequest) -> Response:
-    """Move a tile, take one away, set its title, text and width, give the dashboard another name, share it or not."""
+    """Move, remove or set a tile, give the dashboard another name, share it or not."""
     return await _changed(visit, change_in(await _dashboard(visit), visit.form))
 
 

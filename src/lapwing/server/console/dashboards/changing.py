@@ -9,7 +9,7 @@ from lapwing.server.console.acting import decimal_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.problems import problem
 
-SETTINGS: Final = ("title", "text", "width")
+SETTINGS: Final = ("title", "text", "width", "kind")
 """The parts of a tile that its own form states. The other parts stay."""
 TILE: Final = ("answer", "monitor", "text", "width", *NAMES)
 WIDTHS: Final[Mapping[str, str]] = {"third": "A third", "half": "Half", "full": "Full"}

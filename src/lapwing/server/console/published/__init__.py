@@ -53,8 +53,10 @@ async def _listed(visit: PageRequest, dataset: str, refused: Problem | None = No
 async def set_rule(visit: PageRequest) -> Response:
     """Let people publish, name origins, or turn it off."""
     dataset, allowed = visit.part("dataset"), visit.form.get("allowed") == "yes"
-    body = {"allowed": allowed, "origins": visit.form.get("origins", "").split() if allowed else []}
-    text = "Saved. People can publish results." if allowed else "Turned off. All pages were withdrawn."
+    origins = visit.form.get("origins", "").split() if allowed else []
+    body, sites = {"allowed": allowed, "origins": origins}, len({*origins})
+    framed = f" {sites} site{'s' if sites > 1 else ''} may show their pages in a frame." if sites else ""
+    text = f"Saved. People can publish results.{framed}" if allowed else "Turned off. All pages were withdrawn."
     toast = Toast(at=f"/console/data/{segment(dataset)}/published", text=text)
     return await act(visit, visit.api.send("PUT", "datasets", dataset, "publishing", body=body), toast, show)
 

@@ -7,7 +7,7 @@ and to the team if the query is shared. Choices in the address of a result come 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from lapwing.answer.charts.chart_options import NAMES, ChartOptions
+from lapwing.answer.charts.chart_options import KINDS, NAMES, ChartOptions
 from lapwing.errors import InvalidParameter
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.visits import PageRequest
@@ -15,6 +15,11 @@ from lapwing.server.problems import problem
 
 FIELD: Final = "chart-"
 """The prefix of the names of choices in a form. The form has another title."""
+KIND_WORDS: Final[Mapping[str, str]] = {
+    "auto": "automatic",
+    **{kind: "table only" if kind == "table" else kind for kind in KINDS if kind != "auto"},
+}
+"""The types of a chart as forms show them."""
 
 
 def chart_in(form: Mapping[str, str]) -> dict[str, Any]:
