@@ -259,7 +259,7 @@ def test_an_analyst_sees_of_others_the_total_alone(alice: Visitor) -> None:
     assert "No charges yet." in budget.text
     assert "> 99.9 % left for you" in alice.go("/console").text
     alice.submit(priced(alice, "SELECT SUM(cost) AS s FROM visits"), "/ask/answer")
-    assert "after 3 days of use" in alice.go("/console/data/open/budget").text
+    assert "after 3 days with charges" in alice.go("/console/data/open/budget").text
     assert re.search("0[.]0[0-9] % of the budget spent", budget.text)
     assert "carol" not in alice.go("/console/data/open/charges").text
 

@@ -160,7 +160,7 @@ def test_the_audit_log_is_shown_checked_and_searched(place: World) -> None:
     assert "lines just now" in shown.text
     assert "person added" in audrey.go("/console/audit?about=alice").text
     assert "No lines match." in audrey.go("/console/audit?about=nothing").text
-    log = audrey.go("/console/audit/log.jsonl").content
+    log = audrey.go("/console/audit/file.jsonl").content
     assert json.loads(log.splitlines()[0])["sequence"] == 1
     assert log.startswith(place.ask("GET", "/v1/audit", "audrey").content[:200])
     with place.service.store.transaction() as connection:  # an edit, as who can write the file could make it
