@@ -252,14 +252,18 @@ def test_twin_an_old_schema_is_not_what_duckdb_reads(cluster: Cluster, tmp_path:
 BUGS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "deleted rows are not joined": lambda: patch(
         "lapwing.engines.spark.cluster.rows_of",
-        lambda session, paths, schema, beside: _rows_of(session, paths, schema, replace(beside, deleted={})),
+        lambda session, root, paths, schema, beside: _rows_of(
+            session, root, paths, schema, replace(beside, deleted={})
+        ),
     ),
     "a path is unquoted twice": lambda: patch(
         "lapwing.engines.spark.delta.unquote", lambda text: unquote(unquote(text))
     ),
     "a row of a file comes twice": lambda: patch(
         "lapwing.engines.spark.cluster.rows_of",
-        lambda session, paths, schema, beside: (rows := _rows_of(session, paths, schema, beside)).unionAll(rows),
+        lambda session, root, paths, schema, beside: (rows := _rows_of(session, root, paths, schema, beside)).unionAll(
+            rows
+        ),
     ),
 }
 

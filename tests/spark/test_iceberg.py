@@ -212,8 +212,8 @@ def test_equality_deletes_are_refused_by_their_name(table: Table, tmp_path: Path
 
 
 def deleted_rows_come_back() -> AbstractContextManager[Any]:
-    def read(session: Any, paths: Any, schema: str, beside: Any) -> Any:
-        return _rows_of(session, paths, schema, replace(beside, deleted={}))
+    def read(session: Any, root: str, paths: Any, schema: str, beside: Any) -> Any:
+        return _rows_of(session, root, paths, schema, replace(beside, deleted={}))
 
     return patch("lapwing.engines.spark.cluster.rows_of", read)
 
