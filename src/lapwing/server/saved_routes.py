@@ -41,26 +41,6 @@ class SavedQuestion(Body):
     delta: Amount | None = None
 
 
-class Tile(Body):
-    """A part of a dashboard, in a width: a text, or an answer or a monitor. The other fields are about its chart.
-
-    A text is shown as it is, with its paragraphs and lists; it is no HTML.
-    """
-
-    text: Annotated[Text, Field(min_length=1, max_length=LONGEST_TEXT)] | None = None
-    width: Literal["third", "half", "full"] | None = None
-    answer: Annotated[Text, Field(min_length=1, max_length=64)] | None = None
-    monitor: Name | None = None
-    column: ColumnName | None = None
-    title: ChartTitle | None = None
-    kind: ChartKind | None = None
-    x: ColumnName | None = None
-    colour: ColumnName | None = None
-    arrange: ChartOrder | None = None
-    log: StrictBool | None = None
-    line: StrictInt | StrictFloat | None = None
-
-
 class SavedChart(Body):
     """The choices of the chart of a saved question, with the names that a tile has for them."""
 
@@ -72,6 +52,18 @@ class SavedChart(Body):
     arrange: ChartOrder | None = None
     log: StrictBool | None = None
     line: StrictInt | StrictFloat | None = None
+
+
+class Tile(SavedChart):
+    """A part of a dashboard, in a width: a text, or an answer or a monitor. The other fields are about its chart.
+
+    A text is shown as it is, with its paragraphs and lists; it is no HTML.
+    """
+
+    text: Annotated[Text, Field(min_length=1, max_length=LONGEST_TEXT)] | None = None
+    width: Literal["third", "half", "full"] | None = None
+    answer: Annotated[Text, Field(min_length=1, max_length=64)] | None = None
+    monitor: Name | None = None
 
 
 class SavedBody(Body):
