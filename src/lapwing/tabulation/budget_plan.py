@@ -32,9 +32,9 @@ from lapwing.errors import CatalogError, InvalidParameter
 from lapwing.privacy.amounts import Number, positive
 from lapwing.privacy.measures import PureDP
 from lapwing.query.pricing.quote import request
-from lapwing.tabulation.allocation import AllocationProblem, problem_of, shares_for
+from lapwing.tabulation.allocation import AllocationProblem, shares_for
 from lapwing.tabulation.declaration import ReleaseTable, TableRelease
-from lapwing.tabulation.planning import PlannedTable, prepared
+from lapwing.tabulation.planning import PlannedTable, plan_release, problem_in
 
 if TYPE_CHECKING:
     from lapwing.session import Session
@@ -187,7 +187,7 @@ def plan_budget(session: "Session", entries: tuple[BudgetEntry, ...], epsilon: N
     planned, cost = [], Fraction(0)
     for entry, each in zip(entries, costs, strict=True):
         price = entry.times * request(each, budget).amount
-        tables = prepared(session, replace(entry.release, epsilon=each)).described.tables
+        tables = plan_release(session, replace(entry.release, epsilon=each)).tables
         cost += price
         planned.append(BudgetPlanEntry(entry=entry, epsilon=each, share=float(price / whole.amount), tables=tables))
     needed = None
@@ -205,9 +205,7 @@ def plan_budget(session: "Session", entries: tuple[BudgetEntry, ...], epsilon: N
 
 def _problem(session: "Session", entry: BudgetEntry, epsilon: Fraction) -> tuple[AllocationProblem, Sequence[float]]:
     """Return how an entry divides a cost among its tables, with references at this cost."""
-    release = replace(entry.release, epsilon=epsilon)
-    ready = prepared(session, release)
-    problem = problem_of(ready.plans, release, session.catalog.budget, ready.nestings)
+    problem = problem_in(session, replace(entry.release, epsilon=epsilon))
     return problem, shares_for(problem)
 
 

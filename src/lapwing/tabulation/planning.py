@@ -16,7 +16,7 @@ from lapwing.query.pricing.quote import NoisyMeasure, request
 from lapwing.release.explaining import USUAL_DELTA
 from lapwing.release.nested_keys import NestedKeys
 from lapwing.release.previews import column_previews
-from lapwing.tabulation.allocation import problem_of, shares_for
+from lapwing.tabulation.allocation import AllocationProblem, problem_of, shares_for
 from lapwing.tabulation.consistency import NOTHING_FIXED, groups_of
 from lapwing.tabulation.declaration import TableRelease
 from lapwing.tabulation.nestings import nestings_of
@@ -174,9 +174,8 @@ def prepared(session: "Session", release: TableRelease) -> PreparedRelease:
         LapwingError: As `plan_release`.
     """
     budget, view = session.catalog.budget, session.budget(history=False)
-    plans = _plans(session, release)
-    nestings = nestings_of(release.hierarchies, plans, session)
-    problem = problem_of(plans, release, budget, nestings)
+    problem = problem_in(session, release)
+    plans, nestings = problem.plans, problem.nestings
     shares = shares_for(problem)
     offer = problem.offer(shares)
     alone = [quote.terms for quote in offer.quotes]
@@ -208,7 +207,17 @@ def prepared(session: "Session", release: TableRelease) -> PreparedRelease:
         other_measures=tuple(_in_other_measures(plans, release, budget, nestings)),
     )
     fixed = _fixed(release, plans, offer, nestings)
-    return PreparedRelease(described=described, plans=tuple(plans), offer=offer, nestings=nestings, fixed=fixed)
+    return PreparedRelease(described=described, plans=plans, offer=offer, nestings=nestings, fixed=fixed)
+
+
+def problem_in(session: "Session", release: TableRelease) -> AllocationProblem:
+    """Return how the cost of a release is to be divided among its tables.
+
+    Raises:
+        LapwingError: As `plan_release`.
+    """
+    plans = _plans(session, release)
+    return problem_of(plans, release, session.catalog.budget, nestings_of(release.hierarchies, plans, session))
 
 
 def _fixed(release: TableRelease, plans: Sequence[Plan], offer: Offer, nestings: Sequence[NestedKeys]) -> FixedCells:
