@@ -7,6 +7,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.support.query.differing.worlds import Pair, opened, world_of
+
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
@@ -17,3 +19,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         return
     with TemporaryDirectory(dir=memory) as folder:
         yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """A random data set in Lapwing, and the same files in DuckDB."""
+    with opened(world_of(0), tmp_path_factory.mktemp("pair")) as pair:
+        yield pair

@@ -2,7 +2,6 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -36,12 +35,6 @@ def test_answers_are_those_of_duckdb(seed: int, tmp_path: Path) -> None:
     assert not [verdict.said for verdict in verdicts if verdict.state in (DIFFERS, UNKNOWN)]
     counted = Counter(verdict.state for verdict in verdicts)
     assert counted[EQUAL] + counted[NOTED] > 0.7 * len(verdicts), "it would pass by being refused"
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with opened(world_of(0), tmp_path_factory.mktemp("differential")) as pair:
-        yield pair
 
 
 MISREAD: Final = {

@@ -1,11 +1,9 @@
 """Joins of rows to lists of constants: CASE where the keys differ, else copies of the rows; as DuckDB answers them."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.support.query.differing.comparing import DIFFERS, EQUAL, Question, judged
-from tests.support.query.differing.worlds import Pair, opened, world_of
+from tests.support.query.differing.worlds import Pair
 from tests.support.refusals import refused_as
 
 LIST = "(VALUES ('n', 2), ('s', 3), ('x', 4)) AS f(site, w)"
@@ -60,12 +58,6 @@ SAME = [
      "SELECT g.k, COUNT(*) AS n FROM visits v, (VALUES (20), (30)) AS g(k) WHERE v.age > g.k GROUP BY g.k"),
 ]  # fmt: skip
 REPEATED = SAME[-2][0]
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with opened(world_of(0), tmp_path_factory.mktemp("lists")) as pair:
-        yield pair
 
 
 @pytest.mark.parametrize(("text", "same"), SAME)

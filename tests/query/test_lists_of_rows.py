@@ -1,11 +1,9 @@
 """LATERAL and CROSS APPLY of what is computed of a row: copies of it, each with columns of its own, as in DuckDB."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.support.query.differing.comparing import DIFFERS, EQUAL, Question, judged
-from tests.support.query.differing.worlds import Pair, opened, world_of
+from tests.support.query.differing.worlds import Pair
 from tests.support.refusals import refused_as
 
 PARTS = "CROSS JOIN LATERAL (VALUES ('age', v.age), ('pay', v.pay)) AS l(k, y)"
@@ -30,12 +28,6 @@ SAME = [
      "SELECT SUM(x) AS a0 FROM (SELECT *, v.age AS x FROM visits v UNION ALL SELECT *, v.age * 2 AS x FROM visits v) "
      "v"),
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with opened(world_of(0), tmp_path_factory.mktemp("rows")) as pair:
-        yield pair
 
 
 @pytest.mark.parametrize(("text", "same"), SAME)

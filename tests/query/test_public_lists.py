@@ -61,12 +61,6 @@ SAME = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with opened(world_of(0), tmp_path_factory.mktemp("computed")) as pair:
-        yield pair
-
-
 def in_any_order(text: str, pair: Pair) -> object:
     """Return a plan with the rows of its lists of conditions in order: IN is a set."""
     plan = pair.session.plan(text, (), epsilon=1)

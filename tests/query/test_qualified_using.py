@@ -1,11 +1,9 @@
 """JOIN … USING whose columns are named with their tables is the join that ON says, and has DuckDB's results."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.support.query.differing.comparing import DIFFERS, EQUAL, Question, judged
-from tests.support.query.differing.worlds import Pair, opened, world_of
+from tests.support.query.differing.worlds import Pair
 from tests.support.refusals import refused_as
 
 PLACES = "visits v JOIN places p ON v.site = p.site"
@@ -36,12 +34,6 @@ SAME = [
      "WITH w AS (SELECT v.site, v.age FROM visits v JOIN places p ON v.site = p.site) SELECT site, SUM(age) AS a0 "
      "FROM w GROUP BY 1"),
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with opened(world_of(0), tmp_path_factory.mktemp("using")) as pair:
-        yield pair
 
 
 @pytest.mark.parametrize(("text", "same"), SAME)

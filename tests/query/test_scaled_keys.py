@@ -1,11 +1,9 @@
 """GROUP BY age / 12 makes the groups that GROUP BY age makes, with DuckDB's keys."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.support.query.differing.comparing import DIFFERS, EQUAL, Question, judged
-from tests.support.query.differing.worlds import Pair, opened, world_of
+from tests.support.query.differing.worlds import Pair
 from tests.support.refusals import refused_as
 
 SAME = [
@@ -16,12 +14,6 @@ SAME = [
     ("SELECT site, p.rate / 4 AS k, COUNT(*) AS a0 FROM visits v JOIN places p USING (site) GROUP BY 1, 2",
      "SELECT site, p.rate / 4 AS k, COUNT(*) AS a0 FROM visits v JOIN places p USING (site) GROUP BY 1, p.rate"),
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with opened(world_of(0), tmp_path_factory.mktemp("scaled")) as pair:
-        yield pair
 
 
 @pytest.mark.parametrize(("text", "same"), SAME)
