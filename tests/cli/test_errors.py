@@ -189,6 +189,7 @@ def test_no_command_is_missing_from_the_table() -> None:
         "shell",
         "guarantee",
         "init",
+        "audit",
         "serve",
         "login",
         "grant",

@@ -40,6 +40,7 @@ COMMANDS = [
     ("ledger", "export"),
     ("ledger", "backup"),
     ("ledger", "restore"),
+    ("audit",),
     ("login",),
     ("people",),
     *(("people", act) for act in ("list", "add", "role", "team", "password", "disable", "enable")),

@@ -51,6 +51,7 @@ SECTIONS: Final = {
         "index": ("index", "Keep rows ready for queries."),
         "monitor": ("monitor", "Release numbers repeatedly as events come in."),
         "ledger": ("ledger", "Verify, copy and restore the record of spending."),
+        "audit": ("audit", "Check this installation: catalog, queries, records."),
     },
     "Service": {
         "serve": ("serve", "Serve queries over HTTP to people with tokens."),
@@ -81,7 +82,7 @@ MEANT: Final = {
     **dict.fromkeys(("history", "spent", "left"), "budget"),
     **dict.fromkeys(("schema", "columns", "show"), "describe"),
     **dict.fromkeys(("cost", "price", "preview"), "explain"),
-    **dict.fromkeys(("log", "logs", "audit"), "audit-log"),
+    **dict.fromkeys(("log", "logs"), "audit-log"),
     **dict.fromkeys(("user", "users"), "people"),
     **dict.fromkeys(("server", "start", "service"), "serve"),
     **dict.fromkeys(("catalog", "create", "protect"), "init"),
@@ -96,7 +97,7 @@ BESIDES: Final = {
     "export": " It writes a result to a file with `-o FILE`; `lapwing ledger export` writes all charges.",
     "save": " It writes a result to a file with `-o FILE`.",
     **dict.fromkeys(("plot", "chart"), " It draws a result with `--plot`."),
-    **dict.fromkeys(("log", "logs", "audit"), " `lapwing budget` has the queries that were charged."),
+    **dict.fromkeys(("log", "logs"), " `lapwing budget` has the queries that were charged."),
 }
 """Other ways to do it."""
 OPTIONS: Final[dict[str, Any]] = {

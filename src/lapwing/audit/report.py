@@ -1,0 +1,97 @@
+"""The report of an audit: its checks and their findings."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self, final
+
+from lapwing.audit.findings import AuditCheck, AuditFinding, Severity
+from lapwing.errors import InvalidParameter
+
+FORM: Final = "lapwing audit 1"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditReport:
+    """The result of auditing an installation.
+
+    Args:
+        dataset: Its name.
+        catalog: The digest of its catalog.
+        time: Of the audit, in UTC.
+        version: Of Lapwing, with its build.
+        quick: Whether checks that take longer than a minute were left out.
+        entries: The number of entries in the ledger.
+        seal: Of its newest entry, "" if there is none.
+        checks: In order.
+    """
+
+    dataset: str
+    catalog: str
+    time: str
+    version: str
+    quick: bool
+    entries: int
+    seal: str
+    checks: tuple[AuditCheck, ...]
+
+    @property
+    def violated(self) -> bool:
+        """Whether something that is promised does not hold."""
+        return any(check.violated for check in self.checks)
+
+    @property
+    def findings(self) -> Iterator[AuditFinding]:
+        """All findings, the worst first."""
+        order = list(Severity)
+        every = [finding for check in self.checks for finding in check.findings]
+        yield from sorted(every, key=lambda finding: order.index(finding.severity))
+
+    def count(self, severity: Severity) -> int:
+        """Return how many findings are of a severity."""
+        return sum(finding.severity is severity for finding in self.findings)
+
+    def to_record(self) -> dict[str, object]:
+        """Return the report as JSON."""
+        return {
+            "form": FORM,
+            "dataset": self.dataset,
+            "catalog": self.catalog,
+            "time": self.time,
+            "version": self.version,
+            "quick": self.quick,
+            "ledger": {"entries": self.entries, "seal": self.seal},
+            "violated": self.violated,
+            "checks": [check.to_record() for check in self.checks],
+        }
+
+    @classmethod
+    def from_record(cls, record: Any) -> Self:
+        """Read what `to_record` wrote."""
+        if record["form"] != FORM:
+            raise ValueError(record["form"])
+        texts = {name: str(record[name]) for name in ("dataset", "catalog", "time", "version")}
+        ledger = record["ledger"]
+        return cls(
+            quick=bool(record["quick"]),
+            entries=int(ledger["entries"]),
+            seal=str(ledger["seal"]),
+            checks=tuple(map(AuditCheck.from_record, record["checks"])),
+            **texts,
+        )
+
+    @classmethod
+    def from_file(cls, path: Path) -> Self:
+        """Read an earlier report in JSON.
+
+        Raises:
+            InvalidParameter: If the file is none.
+        """
+        try:
+            return cls.from_record(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise InvalidParameter(
+                f"{path} is not a report that `lapwing audit --json FILE` wrote; give one of this form: {FORM}."
+            ) from None

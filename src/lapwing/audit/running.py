@@ -1,0 +1,59 @@
+"""Run all checks of an audit, one after another, and give one report."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from lapwing import __version__
+from lapwing.audit import chain, path
+from lapwing.audit.findings import AuditCheck
+from lapwing.audit.report import AuditReport
+from lapwing.audit.subject import AuditEffort, Subject
+from lapwing.machine.build import build_id
+from lapwing.machine.progress import work
+
+CHECKS: Final[tuple[Callable[[Subject, AuditEffort], Iterator[AuditCheck]], ...]] = (chain.checks, path.checks)
+"""The sources of checks, in order. Each yields its checks one after another."""
+
+
+def audit(catalog_path: str | Path, *, quick: bool = False, minutes: float | None = None) -> AuditReport:
+    """Audit an installation: its catalog, its path from a query to its answer, and its records.
+
+    It charges nothing and changes nothing.
+
+    Guarantee:
+        No row of the protected data is read. So the report is a function of the catalog, of the records, and of
+        made-up rows.
+
+    Args:
+        catalog_path: The catalog's file.
+        quick: Whether to leave out the checks that take longer than a minute in all.
+        minutes: For the tests that can go on for any time; None for their default.
+
+    Raises:
+        CatalogError: If the catalog cannot be read.
+    """
+    subject, effort = Subject.from_file(Path(catalog_path)), AuditEffort(quick=quick, minutes=minutes)
+    with work("audit"):
+        checks = [check for source in CHECKS for check in _timed(source(subject, effort))]
+    return AuditReport(
+        dataset=subject.catalog.name,
+        catalog=subject.catalog.digest,
+        time=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=f"{__version__} build {build_id()}",
+        quick=quick,
+        entries=len(subject.entries),
+        seal=subject.entries[-1].hash if subject.entries else "",
+        checks=tuple(checks),
+    )
+
+
+def _timed(checks: Iterator[AuditCheck]) -> Iterator[AuditCheck]:
+    """Yield checks, each with the time that it took."""
+    begun = time.monotonic()
+    for check in checks:
+        yield replace(check, seconds=time.monotonic() - begun)
+        begun = time.monotonic()

@@ -1,0 +1,48 @@
+"""What is wrong with a ledger's chain is found without the code that writes it."""
+
+from pathlib import Path
+
+import pytest
+
+from lapwing.audit import AuditEffort, Subject, chain
+from tests.support.audit import codes, edit
+
+
+def found(catalog: Path) -> list[str]:
+    return codes(chain.checks(Subject.from_file(catalog), AuditEffort()))
+
+
+def test_an_honest_ledger_passes(catalog: Path) -> None:
+    (check,) = chain.checks(subject := Subject.from_file(catalog), AuditEffort())
+    assert check.findings == ()
+    assert check.tried == len(subject.entries) == 8
+    assert len(subject.questions) == 3
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("UPDATE entries SET time = '2020' WHERE sequence = 4", "entry_edited"),
+        ("UPDATE entries SET body = replace(body, 'visits', 'Visits') WHERE sequence = 1", "entry_edited"),
+        ("DELETE FROM entries WHERE sequence = 3", "entry_missing"),
+        ("DELETE FROM entries WHERE sequence = 8", "ledger_behind_mark"),
+    ],
+)
+def test_a_fault_is_found(catalog: Path, statement: str, expected: str) -> None:
+    edit(Subject.from_file(catalog).catalog.ledger_path, statement)
+    assert expected in found(catalog)
+
+
+def test_a_ledger_that_is_no_database(catalog: Path) -> None:
+    Subject.from_file(catalog).catalog.ledger_path.write_bytes(b"no database")
+    assert found(catalog) == ["ledger_unreadable"]
+
+
+@pytest.mark.parametrize(("content", "expected"), [(None, "mark_missing"), (b"lapwing", "mark_damaged")])
+def test_a_mark_that_is_no_mark(catalog: Path, content: bytes | None, expected: str) -> None:
+    mark = chain.mark_path(Subject.from_file(catalog).catalog.ledger_path)
+    if content is None:
+        mark.unlink()
+    else:
+        mark.write_bytes(content)
+    assert found(catalog) == [expected]
