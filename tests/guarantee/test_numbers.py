@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from lapwing.catalog.model import Budget
 from lapwing.guarantee import meaning
-from lapwing.guarantee.meaning import LEVELS, odds_change_up, odds_factor_up, power_up, towards_group
+from lapwing.guarantee.meaning import LEVELS, guess_up, odds_change_up, odds_factor_up, power_up, towards_group
 from lapwing.privacy.measures import GaussianDP
 
 DELTA = Fraction(1, 10**6)
@@ -112,3 +112,25 @@ def test_the_odds_are_those_of_the_guarantee() -> None:
             norm.sf(edge - mu / 2) + norm.cdf(-edge - mu / 2), norm.sf(edge + mu / 2) + norm.cdf(mu / 2 - edge)
         )
         assert 0 < beyond < chance
+
+
+@pytest.mark.parametrize("measure", ["pure", "gdp", "zcdp"])
+@pytest.mark.parametrize("keys", [Fraction(0), DELTA / 10])
+def test_no_guess_is_right_more_often_than_said(measure: str, keys: Fraction) -> None:
+    """A guess is a test: right with (1 - false alarms + power)/2. Some level of false alarms attains the figure."""
+    described = budget(measure, keys)
+    total = described.loss
+    rates = [Fraction(n, 1000) for n in range(1, 1000)]
+    best = max((1 - level + power_up(described, total, level)) / 2 for level in rates)
+    said = guess_up(described, total)
+    assert best - Fraction(1, 1000) <= said <= best + Fraction(2, 1000)
+    assert said <= guess_up(described, total, steps=2) <= 1
+
+
+def test_a_guess_between_contents_is_two_steps_away() -> None:
+    described = budget("pure")
+    assert float(guess_up(described, described.loss)) == pytest.approx(1 / (1 + math.exp(-3)), abs=1e-4)
+    assert float(guess_up(described, described.loss, steps=2)) == pytest.approx(1 / (1 + math.exp(-6)), abs=1e-4)
+    gaussian = budget("gdp")
+    mu = math.sqrt(gaussian.loss.amount)
+    assert float(guess_up(gaussian, gaussian.loss, steps=2)) == pytest.approx(norm.cdf(mu), abs=1e-4)

@@ -120,6 +120,37 @@ def test_delta_widens_the_odds(tmp_path: Path) -> None:
     assert "part of δ for finding groups that are not listed 1e-7" in text
 
 
+@pytest.mark.parametrize(
+    ("budget", "guesses"),
+    [
+        (
+            GDP,
+            (
+                "whether your rows are in the data is right at most 63",
+                "of two contents your rows have is right at most 75",
+            ),
+        ),
+        (
+            PURE,
+            (
+                "whether your rows are in the data is right at most 96",
+                "two contents your rows have may be right nearly",
+            ),
+        ),
+        (f'{PURE}\nneighbouring = "replace_one"', ("two contents your rows have is right at most 96",)),
+    ],
+)
+def test_the_page_begins_with_words_to_be_read_aloud(tmp_path: Path, budget: str, guesses: tuple[str, ...]) -> None:
+    with opened(tmp_path, budget) as session:
+        first = " ".join(session.guarantee().sections[0].paragraphs)
+    assert "The noise protects all rows with your person together." in first
+    assert first.count("With the results, a guess") == len(guesses)
+    for guess in guesses:
+        assert guess in first
+    assert first.isascii()
+    assert not set("=<>^·") & set(first)
+
+
 @pytest.mark.long
 def test_parts_are_listed_with_what_they_spent(tmp_path: Path) -> None:
     with opened(tmp_path, GDP, part="plan") as session:
@@ -178,7 +209,7 @@ def test_a_delta_that_protects_nobody_is_warned_of(
     described = small.catalog(tmp_path, budget=budget, most=1)
     (table,) = described.tables
     with open_session(replace(described, tables=(replace(table, people=people),))) as session:
-        promise = session.guarantee().sections[0].paragraphs
+        promise = session.guarantee().sections[1].paragraphs
     warnings = delta_warnings(Fraction(delta), [people])
     assert bool(warnings) is warned
     assert [text for text in promise if text.startswith("Warning: ")] == [f"Warning: {text}" for text in warnings]

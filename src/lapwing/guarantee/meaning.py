@@ -93,3 +93,31 @@ def power_up(budget: Budget, total: Loss, level: Fraction) -> Fraction:
         factor, delta = odds_factor_up(budget.epsilon), float(budget.delta)
         power = min(factor * float(level) + delta, 1 - (1 - float(level) - delta) / factor)
     return min(Fraction(1), Fraction(math.ceil(power * 1000 + 1e-6), 1000))
+
+
+def guess_up(budget: Budget, total: Loss, steps: int = 1) -> Fraction:
+    """Return how often a guess between two equally likely data sets is right at most, rounded up.
+
+    Somebody guesses "the second" at a rate a under the first, and at a rate p under the second. This is right with
+    the probability (1 − a + p)/2. `power_up` has the largest p for a; the maximum over a has a closed form. With μ it
+    is (1 + δ_keys + (1 − δ_keys)·(2·Φ(μ/2) − 1))/2. With (ε, δ) it is 1 − (1 − δ)/(1 + e^ε). Rounded up to a
+    hundredth of a percent, of a float's accuracy.
+
+    Args:
+        steps: From one data set to the other. Under add_remove two contents of one unit's rows are two steps apart, by
+            way of the data without them.
+
+    Source:
+        Dong, Roth and Su 2022; Kairouz, Oh and Viswanath 2015 for (ε, δ).
+    """
+    if isinstance(total, GaussianDP):
+        group = ApproximateGaussianDP.of(total, budget.delta_keys).for_group(steps)
+        keys = float(group.delta)
+        distance = keys + (1 - keys) * (2 * _NORMAL.cdf(group.gaussian.mu / 2) - 1)
+        right = (1 + distance) / 2
+    else:
+        towards = towards_group(budget, total, steps)
+        if towards.epsilon is None or towards.delta is None:
+            return Fraction(1)
+        right = 1 - (1 - float(towards.delta)) / (1 + odds_factor_up(Fraction(towards.epsilon)))
+    return min(Fraction(1), Fraction(math.ceil(right * 10_000 + 1e-6), 10_000))

@@ -23,6 +23,7 @@ from lapwing.catalog.protection import name_of, noun_of, unit_in_words, units_of
 from lapwing.catalog.table import Value
 from lapwing.guarantee.described import meaning_of, paragraphs_of
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_change_up, odds_factor_up, power_up, towards_group
+from lapwing.guarantee.plain_words import in_plain_words
 from lapwing.languages import ENGLISH, Figure, JoinedTexts, Language, Moment, Phrase, say, say_count
 from lapwing.ledger.state import LedgerState
 from lapwing.privacy import figures
@@ -100,6 +101,7 @@ def page_of(
     budget = replace(catalog.budget, epsilon=view.epsilon, delta=view.delta)  # as the ledger has it
     said, about = catalog.dictionary, paragraphs_of(catalog.dictionary.dataset)
     sections = (
+        PageSection(title=say("In plain words"), paragraphs=tuple(in_plain_words(catalog, view, budget))),
         _promise(catalog, view),
         _meaning_of(catalog, budget, view.total),
         _groups(catalog, budget, view.total),

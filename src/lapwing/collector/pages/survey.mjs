@@ -85,8 +85,13 @@ function chances(task) { // of each answer, how often each value leaves; null if
   const own = share(p.threshold);
   return values.map((_, x) => values.map((_, y) => x == y ? own : (1 - own) / (values.length - 1)));
 }
+function guessed(task) { // first, in words that can be read aloud: `sure` bounds how often a guess is right, too
+  const count = Math.ceil(task.sure);
+  return count > 99 ? say("Someone may guess which of two answers you gave. With your report, the guess may be right nearly always. This question hardly protects you.")
+    : say("Someone may guess which of two answers you gave, if both seem equally likely. Without your report, the guess is right 50 times out of 100. With your report, it is right at most {count} times out of 100.", { count });
+}
 function explained(task) {
-  const values = task.document.values, table = chances(task), parts = [];
+  const values = task.document.values, table = chances(task), parts = [paragraph(guessed(task))];
   if (table) {
     parts.push(paragraph(say("Your device draws random noise before it sends anything. It sends this instead of your answer:")));
     parts.push(make("ul", {}, ...table.map((row, x) => make("li", {}, say("If your answer is “{answer}”: {chances}.", { answer: values[x],
