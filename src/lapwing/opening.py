@@ -305,8 +305,10 @@ def _updated(before: Catalog, drafted: Catalog, types: Mapping[str, str], *, rea
 
 
 def _merged(before: Column | None, drafted: Column, *, step_given: bool, reading: ColumnReading | None) -> Column:
-    if before is None or before.type != drafted.type:
+    if before is None:
         return drafted
+    if before.type != drafted.type:
+        return replace(drafted, unreadable=before.unreadable)
     same = (before.lower, before.upper) == (drafted.lower, drafted.upper)
     return replace(
         before,

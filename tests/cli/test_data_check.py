@@ -98,6 +98,12 @@ def test_what_is_refused_can_be_accepted_once_or_by_the_catalog(messy: Path, run
     run(*INIT, "--unreadable", "null", "--force")
     assert run("data", "check").status == 0
     assert run("query", "SELECT COUNT(*) AS n FROM messy", "--epsilon", "1").status == 0
+    catalog = messy / "lapwing.toml"
+    catalog.write_text(
+        catalog.read_text().replace('code = { type = "integer"', 'code = { unreadable = "refuse", type = "integer"')
+    )
+    checked = run("data", "check")
+    assert (checked.status, 'refuses such values here, as unreadable = "refuse"' in checked.out) == (6, True)
     run(*INIT, "--force")
     assert run("data", "check").status == 6
     (messy / "messy.csv").write_text((messy / "messy.csv").read_text() + "w,B2,1,2024-05-01,a\n")

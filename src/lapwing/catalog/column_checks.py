@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lapwing.catalog import spelling
 from lapwing.catalog.place import refuse
+from lapwing.catalog.unreadable import check_unreadable
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:  # a column calls these checks when it is made
@@ -36,7 +37,7 @@ def check_form(column: "Column") -> None:
 
 def check_meaning(column: "Column") -> None:
     """Check that step, values and the rest fit the bounds and each other."""
-    for check in (_check_grid, _check_values, _check_other, _check_nullable, _check_length):
+    for check in (_check_grid, _check_values, _check_other, _check_nullable, _check_length, check_unreadable):
         check(column)
 
 

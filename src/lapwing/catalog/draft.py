@@ -70,6 +70,7 @@ def draft(
     people: int | None = None,
     folder: Path | None = None,
     unreadable: str | None = None,
+    unreadable_columns: Mapping[str, str] | None = None,
     public_tables: Sequence[PublicTable] = (),
     text: TextFormat | None = None,
     offered: Sequence[FileColumn] | None = None,
@@ -95,6 +96,7 @@ def draft(
         people: A public figure of how many privacy units there are; it only judges delta and is not stored.
         folder: Where the catalog will be written; the folder of the file unless given.
         unreadable: "null" to accept values that are not of their type, as `Table.unreadable`.
+        unreadable_columns: Column → "null" or "refuse", where a column differs from the table.
         public_tables: What everybody knows, as `public_draft` drafts it.
         text: How a CSV file is written; as its name says, unless given.
         cluster: The master of Spark that answers where the files are; DuckDB does here, unless given.
@@ -117,11 +119,12 @@ def draft(
         _check_known("max_length", max_length or {}, columns)
         _check_known("where", where or {}, columns)
         _check_known("other", others or {}, columns)
+        _check_known("unreadable_columns", unreadable_columns or {}, columns)
         _check_known("reading", [name for name in reading or {} if name != EVERY], columns)
         said = {
             name: {"bounds": (bounds or {}).get(name), "values": (values or {}).get(name)}
             | {"length": (max_length or {}).get(name), "other": (others or {}).get(name)}
-            | {"reading": _options(reading or {}, name)}
+            | {"reading": _options(reading or {}, name), "unreadable": (unreadable_columns or {}).get(name)}
             for name in (column.name for column in columns)
         }
         table = _table(source, folder, privacy_unit, max_rows_per_unit, columns, said)
@@ -257,6 +260,7 @@ def drafted_column(
     length: int | None = None,
     other: str | None = None,
     reading: Mapping[str, Any] | None = None,
+    unreadable: str | None = None,
 ) -> Column:
     """Return a column of a catalog, of a type that it can have.
 
@@ -286,6 +290,7 @@ def drafted_column(
         max_length=length,
         other=other,
         reading=_reading(name, kind, reading or {}),
+        unreadable=unreadable,
     )
 
 

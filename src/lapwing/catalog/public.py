@@ -77,6 +77,8 @@ def _check_column(column: Column) -> None:
         refuse(f"{place}.other", "the table is public, so all its values may be shown; remove it")
     if not column.nullable:
         refuse(f"{place}.nullable", "the table is public, so its NULLs may be counted; remove it")
+    if column.unreadable is not None:
+        refuse(f"{place}.unreadable", "the table is public, and no version of its data is accepted; remove it")
 
 
 # ---- bounds of its data ----------------------------------------------------------------------------------------------

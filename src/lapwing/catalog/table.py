@@ -43,6 +43,7 @@ class Column:
         nullable: False promises that no value is NULL. A NULL that is there all the same counts as `null_counts_as`, so
             that a broken promise makes answers wrong and nobody less protected.
         reading: How its stored values are read, where the type does not say it.
+        unreadable: As of the table, for this column, or "refuse".
 
     Raises:
         CatalogError: Starting with `columns.<name>.<key>`, if this cannot be meant.
@@ -58,6 +59,7 @@ class Column:
     nullable: bool = True
     max_length: int | None = None
     reading: ColumnReading | None = None
+    unreadable: str | None = None
 
     def __post_init__(self) -> None:
         check_form(self)

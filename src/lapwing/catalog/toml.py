@@ -329,7 +329,7 @@ def _columns(table: TomlSection) -> tuple[Column, ...]:
 
 
 def _column(section: TomlSection, name: str, table: str) -> Column:
-    keys = ("type", "lower", "upper", "step", "values", "other", "nullable", "max_length", *OPTIONS)
+    keys = ("type", "lower", "upper", "step", "values", "other", "nullable", "max_length", "unreadable", *OPTIONS)
     section.allow(*keys, *OF_COLUMN)
     kind = section.text("type", example="integer")
     lower, upper = (section.bound(key) if section.has(key) else None for key in ("lower", "upper"))
@@ -340,6 +340,7 @@ def _column(section: TomlSection, name: str, table: str) -> Column:
     nullable = section.boolean("nullable", True)
     max_length = section.integer("max_length", None, example=LONGEST_TEXT) if section.has("max_length") else None
     reading = reading_in(section, kind)
+    unreadable = section.text("unreadable", example="refuse") if section.has("unreadable") else None
     with within(f"{table}."):
         return Column(
             name=name,
@@ -352,6 +353,7 @@ def _column(section: TomlSection, name: str, table: str) -> Column:
             nullable=nullable,
             max_length=max_length,
             reading=reading,
+            unreadable=unreadable,
         )
 
 
@@ -601,6 +603,8 @@ def _entries(column: Column, texts: Texts) -> list[str]:
         entries.append(f"max_length = {column.max_length}")
     if column.reading is not None:
         entries += column.reading.entries()
+    if column.unreadable is not None:
+        entries.append(f"unreadable = {spelling.text(column.unreadable)}")
     return entries
 
 

@@ -86,7 +86,7 @@ def check(form: ReportFormat = ReportFormatName.table, catalog: CatalogFile = DE
     if refused:
         raise DataFault(
             f"The data of {', '.join(refused)} cannot be accepted as they are. Correct the data or the catalog. Or let "
-            'values that are not of their type count as NULL: write unreadable = "null" in the table of the catalog, '
+            'values that are not of their type count as NULL: write unreadable = "null" in the table or the column, '
             "or run `lapwing data accept --unreadable null` once."
         )
 
@@ -282,7 +282,7 @@ def _require_as_declared(unreadable: UnreadableOption | None) -> None:
     if unreadable is not None:
         raise InvalidParameter(
             "--unreadable goes with a catalog on this machine. The data of a server are accepted if its catalog says "
-            'unreadable = "null" of the table.'
+            'unreadable = "null" of the table or the column.'
         )
 
 

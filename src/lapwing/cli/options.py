@@ -211,7 +211,8 @@ Unreadable = Annotated[
     UnreadableOption | None,
     typer.Option(
         "--unreadable",
-        help="Accept values that are not of their type: they count as NULL, and fractions of integers are rounded.",
+        help='Accept values that are not of their type, except in columns with unreadable = "refuse": they count as '
+        "NULL, and fractions of integers are rounded.",
         show_default=False,
     ),
 ]

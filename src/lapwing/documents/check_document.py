@@ -90,6 +90,9 @@ def _said(column: "ColumnCheck", declared: "Column", rows: int) -> Iterator[str]
         yield said + _way_of_writing(column, declared, rows)
     if column.fractions:
         yield f"not whole, and rounded: {counted(column.fractions, 'value')}, like {examples}"
+    if column.unfit and declared.unreadable is not None:
+        what = "accepts" if declared.unreadable == "null" else "refuses"
+        yield f"the catalog {what} such values here, as unreadable = {spelling.text(declared.unreadable)} says"
     where = " in SUM and AVG, and left out of GROUP BY" if declared.numeric else ""  # a date counts so everywhere
     for count, side, bound in ((column.below, "below", declared.lower), (column.above, "above", declared.upper)):
         if count:

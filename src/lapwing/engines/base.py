@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.catalog.model import Catalog, Table
+from lapwing.catalog.unreadable import is_accepted
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures.distribution import Distribution
@@ -153,6 +154,19 @@ class IndexedEngine(Engine, Protocol):
         ...
 
 
+def refused_columns(table: Table, engine: Engine, unreadable: str | None) -> list[str]:
+    """Return the columns whose values keep a version of a table from being accepted. Reads nothing if none can.
+
+    Args:
+        unreadable: "null" as if the table said so. A column that has the key overrides it.
+    """
+    owners = () if table.link is not None or table.unit_is_row else (table.unit_column,)
+    names = {*(column.name for column in table.columns), *owners}
+    if all(is_accepted(table, name, unreadable) for name in names):
+        return []
+    return [name for name in engine.unfit_columns(table) if not is_accepted(table, name, unreadable)]
+
+
 def digests(catalog: Catalog, engine: Engine, *, unreadable: str | None = None) -> dict[str, str]:
     """Return the digest of every table's data, for a version that is to be accepted.
 
@@ -173,12 +187,12 @@ def digests(catalog: Catalog, engine: Engine, *, unreadable: str | None = None) 
                 f"{table.source} has more rows than the {table.rows_at_most:,} that rows_at_most of table {table.name} "
                 "promises. Raise it in the catalog, to a figure that may be public, or take rows out of the data"
             )
-        unfit = [] if unreadable or table.unreadable else engine.unfit_columns(table)
+        unfit = refused_columns(table, engine, unreadable)
         if unfit:
             raise DataFault(
                 f"{table.source} has values that are not of the declared type in {', '.join(unfit)}. They would count "
                 "as NULL, or be rounded, and no result would show it. `lapwing data check` lists them. Correct them, "
                 "or the types in the catalog. Or accept them: once by `lapwing data accept --unreadable null`, or for "
-                f'good by the line unreadable = "null" in table {table.name} of the catalog'
+                f'good by the line unreadable = "null" in table {table.name} of the catalog, or in those columns'
             )
     return digests

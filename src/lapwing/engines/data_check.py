@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol, final
 
 from lapwing.catalog.model import Table
+from lapwing.catalog.unreadable import is_accepted
 from lapwing.engines.base import Engine
 
 
@@ -122,7 +123,7 @@ class TableCheck:
     @property
     def passes(self) -> bool:
         """Whether a version with these data would be accepted, as far as it depends on their values."""
-        return not self.repeated and (not self.unfit or self.table.unreadable is not None)
+        return not self.repeated and all(is_accepted(self.table, column.name) for column in self.unfit)
 
 
 class CheckingEngine(Engine, Protocol):

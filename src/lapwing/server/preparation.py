@@ -9,7 +9,7 @@ memory and time that a question may; the audit log says who looked at which data
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Literal, final
@@ -66,6 +66,7 @@ class Stated:
     texts: Mapping[str, ColumnTexts]
     left_out: Sequence[str] = ()
     unreadable: Literal["null"] | None = None
+    unreadable_columns: Mapping[str, str] = field(default_factory=dict)
 
 
 @final
@@ -180,6 +181,7 @@ def _drafted(path: Path, base: Path, stated: Stated, text: TextFormat | None, *,
         others=stated.others,
         reading=stated.reading,
         unreadable=stated.unreadable,
+        unreadable_columns=stated.unreadable_columns,
         folder=base,
         text=text,
     )
@@ -200,6 +202,7 @@ def _without(stated: Stated) -> Stated:
     others, reading, texts = rest(stated.others), rest(stated.reading), rest(stated.texts)
     if stated.privacy_unit in stated.left_out and stated.privacy_unit in stated.types:
         types[stated.privacy_unit] = stated.types[stated.privacy_unit]
+    stated = replace(stated, unreadable_columns=rest(stated.unreadable_columns))
     return replace(stated, types=types, bounds=bounds, values=values, others=others, reading=reading, texts=texts)
 
 

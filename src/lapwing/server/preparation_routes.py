@@ -83,6 +83,7 @@ class DraftBody(FileBody):
     texts: Annotated[dict[Word, ColumnTextsBody], Field(default_factory=dict)]
     left_out: Annotated[list[Word], Field(default_factory=list)]
     unreadable: Literal["null"] | None = None
+    unreadable_columns: Annotated[dict[Word, Literal["null", "refuse"]], Field(default_factory=dict)]
 
 
 FAULTS: Final = may_raise(InvalidParameter, CatalogError, DataFault)
@@ -119,6 +120,7 @@ def draft(service: OfService, body: DraftBody, caller: Caller = CURATOR) -> Cata
         texts={name: texts.said() for name, texts in body.texts.items()},
         left_out=body.left_out,
         unreadable=body.unreadable,
+        unreadable_columns=dict(body.unreadable_columns),
     )
     return service.preparation.drafted(body.folder, body.file, stated)
 

@@ -66,11 +66,12 @@ def test_an_upload_leads_to_what_was_found(registry: World, data: Path) -> None:
     assert not any("3 rows" in link or "rows=" in link for link in found.page.links)
 
     typed = {"unit": "person", "rows": "1", "out-1": "on", "unreadable": "on", "type-3": "integer", "missing-2": "NA"}
+    typed["unreadable-2"] = "refuse"
     drafted = carol.submit(found, "/register/file", **typed)
     catalog = drafted.form("/console/register").fields["catalog"]
     assert "note" not in catalog
     assert 'unreadable = "null"' in catalog
-    assert 'missing = ["NA"]' in catalog
+    assert 'missing = ["NA"], unreadable = "refuse"' in catalog
     checked = carol.post("/console/register/check", drafted.form("/console/register").fields)
     assert "This data would be accepted" in checked.text
 

@@ -76,7 +76,7 @@ class GraphFiles:
                 f"{edges.source} has more rows than the {edges.rows_at_most:,} that rows_at_most of table {edges.name} "
                 "promises. Raise it in the catalog, to a figure that may be public, or take rows out of the data"
             )
-        unfit = [] if unreadable or edges.unreadable else self._engine.unfit_columns(edges)
+        unfit = base.refused_columns(edges, self._engine, unreadable)
         if unfit:
             raise DataFault(
                 f"{edges.source} has values that are not of the declared type in {', '.join(unfit)}. Mend them, or let "

@@ -144,7 +144,7 @@ def _columns(
         declared=declared,
         encoding=encoding,
         types=TYPES,
-        stored=("other", *TEXTS, *READING),
+        stored=("other", "unreadable", *TEXTS, *READING),
         typed=visit.form if typed is None else typed,
         refused=refused,
         uploaded=uploaded,

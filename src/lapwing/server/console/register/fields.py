@@ -49,6 +49,9 @@ def draft_of(form: Mapping[str, str]) -> dict[str, Any]:
         "reading": {name: read for name, place in _columns(form) if (read := _reading(form, place))},
         "left_out": [name for name, place in _columns(form) if form.get(f"out-{place}")],
         "unreadable": "null" if form.get("unreadable") else None,
+        "unreadable_columns": {
+            name: said[f"unreadable-{place}"] for name, place in _columns(form) if said.get(f"unreadable-{place}")
+        },
         "texts": {name: texts for name, place in _columns(form) if (texts := _texts(form, place))},
     }
     return body
@@ -69,6 +72,7 @@ def in_form(form: Mapping[str, str], refused: Problem) -> Problem:
         if rest == name or rest.startswith(f"{name}."):
             option = rest[len(name) + 1 :].partition(".")[0] or READING[0]
             words = {"bounds": "upper" if option == "1" else "lower", "types": "type", "reading": option}
+            words |= {"unreadable_columns": "unreadable"}
             _, _, detail = refused["detail"].rpartition(f".columns.{spelling.key(name)}.")
             return {**refused, "field": f"{words.get(key, key)}-{place}", "detail": detail}
     return refused
