@@ -43,6 +43,7 @@ SLOW = {
         "how-to/account-for-a-list.md",
         "how-to/join-protected-tables.md",
         "how-to/synthesize.md",
+        "how-to/release-each-month.md",
         "how-to/release-examples.md",
         "mechanisms/race-to-the-top.md",
         "how-to/learn.md",

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import lapwing as lw
-from lapwing.cli import figures, options, release_advice, release_rehearsal
+from lapwing.cli import figures, options, release_advice, release_comparison, release_rehearsal
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
 from lapwing.errors import InvalidParameter
@@ -24,6 +24,7 @@ EXAMPLE: Final = options.examples(
     "lapwing release rehearse release.toml --data public.csv",
     "lapwing release run release.toml --output published",
     "lapwing release verify published/manifest.json",
+    "lapwing release compare 2026-01/manifest.json 2026-02/manifest.json",
 )
 app = typer.Typer(help="Plan and publish a set of tables.", epilog=EXAMPLE, rich_markup_mode=None)
 ReleaseFile = Annotated[Path, typer.Argument(metavar="FILE", help="The release file, in TOML.", show_default=False)]
@@ -119,6 +120,11 @@ def verify(
         raise InvalidParameter(f"{manifest}: {'; '.join(faults)}.")
     signed = "" if public_key is None else ", and the signature matches"
     print_text(f"{manifest}: all files are as published{signed}.\n")
+
+
+app.command(
+    "compare", epilog=release_comparison.EXAMPLE, short_help="Compare two releases of the same tables, for free."
+)(release_comparison.command)
 
 
 def as_document(planned: "ReleasePlan") -> dict[str, object]:

@@ -20,7 +20,13 @@ from lapwing.tabulation.cell_errors import CellErrors
 from lapwing.tabulation.declaration import FileFormat, Objective, ReleaseTable, TableRelease, UnreliableCells
 from lapwing.tabulation.hierarchy import Hierarchy
 from lapwing.tabulation.method_report import method_report
-from lapwing.tabulation.period_comparison import CellChange, NumberChanges, changes_between
+from lapwing.tabulation.period_comparison import (
+    CellChange,
+    CombinedPromise,
+    NumberChanges,
+    changes_between,
+    combined_promise,
+)
 from lapwing.tabulation.planning import PlanAlternative, PlannedNumber, PlannedTable, ReleasePlan, plan_release
 from lapwing.tabulation.public_totals import PublicTotal
 from lapwing.tabulation.published import PublishedFigure, PublishedNumber, PublishedRelease
@@ -34,6 +40,7 @@ __all__ = [
     "BudgetPlanEntry",
     "CellChange",
     "CellErrors",
+    "CombinedPromise",
     "FileFormat",
     "Hierarchy",
     "NumberChanges",
@@ -57,6 +64,7 @@ __all__ = [
     "UnreliableCells",
     "UnreliableTable",
     "changes_between",
+    "combined_promise",
     "entries_from_file",
     "faults_of",
     "method_report",

@@ -16,9 +16,8 @@ from typing import Any, Final
 from lapwing.guarantee.meaning import odds_change_up
 from lapwing.guarantee.rendering import html_section, standing_alone
 from lapwing.guarantee.sections import PageSection, Row
-from lapwing.privacy.additive_loss import from_record
 from lapwing.privacy.figures import margin, noisy, separated, significant, size
-from lapwing.tabulation.period_comparison import CellChange, NumberChanges, changes_between
+from lapwing.tabulation.period_comparison import CellChange, NumberChanges, changes_between, combined_promise
 from lapwing.tabulation.published import Cell, PublishedFigure, PublishedNumber, PublishedRelease
 
 NEIGHBOURS: Final = {
@@ -280,7 +279,7 @@ def _compared(before: PublishedRelease, now: PublishedRelease) -> PageSection:
     paragraphs = [
         f"The last release is “{before.manifest['title']}”, with ε {before.manifest['epsilon']}. The ± of a change "
         "knows the noise of both releases.",
-        *_both(before.manifest, now.manifest),
+        *_both(before, now),
         *map(_counted, compared),
     ]
     if not compared:
@@ -315,15 +314,12 @@ def _changed(each: NumberChanges, change: CellChange) -> Row:
     return cell, _text(change.before), _text(change.now), f"{value} {half}"
 
 
-def _both(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+def _both(before: PublishedRelease, now: PublishedRelease) -> Iterator[str]:
     """Yield what both releases cost somebody who is in the data of both."""
-    if before["measure"] == now["measure"] and before["neighbouring"] == now["neighbouring"]:
-        loss = from_record(before["cost"]) + from_record(now["cost"])
-        own = max(before["delta"], now["delta"])
-        delta = own + sum(float(one.get("delta_keys", 0)) for one in (before, now))
+    if (promise := combined_promise(before, now)) is not None:
         yield (
             "The costs of both releases add up for people in the data of both. Together they are ε "
-            f"{size(loss.to_epsilon(delta=own))}" + (f" at δ {significant(delta, 2)}." if delta else ".")
+            f"{size(promise.epsilon)}" + (f" at δ {significant(promise.delta, 2)}." if promise.delta else ".")
         )
 
 

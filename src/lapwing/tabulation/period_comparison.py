@@ -4,12 +4,17 @@ Both releases have noise of their own, which is independent: a number that was b
 For normal noise, the difference has normal noise, and its half-width is the root of the sum of both squares. For other
 noise, the sum of both half-widths is taken. Both intervals hold together with at least 90 %, and then the difference is
 within that sum.
+
+The later release may have sharpened a number of the earlier one. Then its noise is a mean of the earlier noise, with
+weight w ≥ 0, and of new noise. The covariance of both is w times the variance of the earlier noise. So it is not
+negative, and the difference has at most the variance above.
 """
 
 import math
 from dataclasses import dataclass
 from typing import final
 
+from lapwing.privacy.additive_loss import from_record
 from lapwing.tabulation.published import Cell, PublishedFigure, PublishedNumber, PublishedRelease
 
 
@@ -79,6 +84,30 @@ def changes_between(before: PublishedRelease, now: PublishedRelease) -> tuple[Nu
             )
         )
     return tuple(found)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CombinedPromise:
+    """(ε, δ) of two releases together, for people in the data of both."""
+
+    epsilon: float
+    delta: float
+
+
+def combined_promise(before: PublishedRelease, now: PublishedRelease) -> CombinedPromise | None:
+    """Return (ε, δ) of two releases together; None if their ledgers are of different kinds.
+
+    Guarantee:
+        The losses of both add up, by the composition of the measure. Charges for other results are not in it.
+    """
+    first, second = before.manifest, now.manifest
+    if first["measure"] != second["measure"] or first["neighbouring"] != second["neighbouring"]:
+        return None
+    loss = from_record(first["cost"]) + from_record(second["cost"])
+    own = max(first["delta"], second["delta"])
+    keys = sum(float(one.get("delta_keys", 0)) for one in (first, second))
+    return CombinedPromise(epsilon=loss.to_epsilon(delta=own), delta=own + keys)
 
 
 def _texts(keys: tuple[Cell, ...]) -> tuple[str, ...]:
