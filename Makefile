@@ -35,7 +35,7 @@ else
 endif
 
 test-long: $(VENV)/dev.stamp   ## fuzz with fresh seeds, draw millions, race for long: LAPWING_SEED=... repeats a run
-	@requirements/debian.sh debootstrap
+	@requirements/debian.sh debootstrap coq
 	@seed=$${LAPWING_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbits(32))')} && \
 		echo "LAPWING_SEED=$$seed" && \
 		LAPWING_SEED=$$seed $(PYTEST) -m long --hypothesis-profile=long --hypothesis-seed=$$seed && \

@@ -15,7 +15,9 @@ has chromium chromium-browser || missing="$missing chromium"
 has node nodejs || missing="$missing nodejs"
 has java || missing="$missing openjdk-17-jre-headless"
 for package in "$@"; do
-    has "$package" "/usr/sbin/$package" || missing="$missing $package"
+    program=$package
+    [ "$package" = coq ] && program=coqc # the package is not called like what it brings
+    has "$program" "/usr/sbin/$program" || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
 
