@@ -78,10 +78,10 @@ def _check_bounds(column: "Column") -> None:
             _check_bound(column, key, bound)
     if (column.lower is None) != (column.upper is None):
         missing, given = ("lower", "upper") if column.lower is None else ("upper", "lower")
-        _refuse(column, missing, f"missing, but {given} is given; give both bounds or neither")
+        _refuse(column, missing, f"missing, but the {given} bound is given; give both bounds or neither")
     if _swapped(column.lower, column.upper):
         lower, upper = spelling.value(column.lower), spelling.value(column.upper)
-        _refuse(column, "lower", f"{lower} is above upper = {upper}; swap them")
+        _refuse(column, "lower", f"{lower} is above the upper bound, {upper}; swap them")
 
 
 def _swapped(lower: "Bound | None", upper: "Bound | None") -> bool:
@@ -166,7 +166,7 @@ def _check_value(column: "Column", value: object) -> None:
         _refuse(column, "values", f"{shown} does not fit in 64 bits; list smaller integers")
     if not _inside(column, value):
         lower, upper = spelling.value(column.lower), spelling.value(column.upper)
-        _refuse(column, "values", f"{shown} is outside lower = {lower} and upper = {upper}; widen them or drop it")
+        _refuse(column, "values", f"{shown} is outside the bounds {lower} and {upper}; widen them or drop it")
 
 
 def _inside(column: "Column", value: object) -> bool:

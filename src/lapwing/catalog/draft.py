@@ -31,7 +31,7 @@ from lapwing.catalog.table import Bound, Column, Value
 from lapwing.catalog.text_files import TextFormat, like_values
 from lapwing.catalog.toml import default_measure
 from lapwing.errors import InvalidParameter
-from lapwing.privacy.decimal_comma import with_point
+from lapwing.privacy.decimal_comma import without_thousands
 from lapwing.privacy.measures import Number, exact
 
 LARGEST_DELTA = Fraction(1, 10**5)
@@ -361,11 +361,11 @@ def _edge(place: str, kind: str, edge: Edge) -> Bound:
 
 def _decimal(place: str, text: str) -> Decimal:
     try:
-        return Decimal(with_point(text))
+        return Decimal(without_thousands(text))
     except InvalidOperation:
         refuse(place, f"{spelling.text(text)} is not a number; write one like 5000 or 0.5")
-    except InvalidParameter:
-        refuse(place, f"{spelling.text(text)} can mean two numbers; write a decimal point, or leave the comma out")
+    except InvalidParameter as ambiguous:
+        refuse(place, str(ambiguous))
 
 
 def _date(place: str, kind: str, text: str) -> date:

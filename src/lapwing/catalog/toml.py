@@ -421,6 +421,9 @@ def _link_place(name: str) -> str:
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
+NEIGHBOURING_WORDS: Final = "add_remove hides whether somebody is in the data; replace_one only what their rows say"
+
+
 def dumps(catalog: Catalog) -> str:
     """Write a catalog as TOML with explanations; reading it in the same folder gives an equal catalog."""
     budget = catalog.budget
@@ -436,11 +439,11 @@ def dumps(catalog: Catalog) -> str:
         *dataset_lines(catalog.dictionary),
         "",
         "[budget]",
-        _line("epsilon", budget.epsilon, "the most that all results together may reveal about one privacy unit"),
-        _line("delta", budget.delta, "what epsilon may miss; keep it far below one in the number of units"),
+        _line("epsilon", budget.epsilon, "the most that all results together may reveal about one person (or row)"),
+        _line("delta", budget.delta, "the probability that epsilon may fail; keep it far below 1 / (number of people)"),
         _line("delta_keys", budget.delta_keys, "part of delta, to find groups of values that are not listed"),
-        _line("measure", budget.measure, f"{' | '.join(MEASURES)}: what the ledger adds up"),
-        _line("neighbouring", budget.neighbouring, " | ".join(NEIGHBOURING)),
+        _line("measure", budget.measure, f"{' | '.join(MEASURES)}: how the costs of queries add up"),
+        _line("neighbouring", budget.neighbouring, NEIGHBOURING_WORDS),
     ]
     for table in catalog.tables:
         lines += _table_lines(table, catalog.dictionary)
@@ -470,7 +473,11 @@ def _table_lines(table: Table, dictionary: Dictionary) -> list[str]:
         *condition_lines(table.where),
         *_text_lines(table.text),
         *_whose_lines(table),
-        _line("max_rows_per_unit", table.max_rows_per_unit, "queries use at most this many rows of each unit"),
+        _line(
+            "max_rows_per_unit",
+            table.max_rows_per_unit,
+            "queries use at most this many rows with one value of privacy_unit",
+        ),
         *([_line("rows_at_most", table.rows_at_most, "in all; more are not accepted")] if table.rows_at_most else []),
         *([_line("people", table.people, "a constant, never compared with the data")] if table.people else []),
         *([_line("unreadable", table.unreadable, "what counts as NULL, or is rounded")] if table.unreadable else []),
@@ -556,7 +563,7 @@ def _whose_lines(table: Table) -> list[str]:
         on = ", ".join(f"{spelling.key(here)} = {spelling.text(there)}" for here, there in table.link.on)
         link = f"link = {{ table = {spelling.text(table.link.parent.name)}, on = {{ {on} }} }}"
         return [f"{link:<39} # a row belongs to the unit of the row there with this key, which must be unique there"]
-    whose = 'the column that says whose row it is, or "row": each is a unit'
+    whose = 'the column that says whose row it is, or "row": each row is protected separately'
     same = "tables that say the same protect the same units"
     named = [_line("unit", table.unit, same)] if table.unit is not None else []
     if table.unit_day is not None:

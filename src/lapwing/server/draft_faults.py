@@ -70,6 +70,10 @@ def _less(stated: Stated, name: str) -> Iterator[tuple[str, Stated]]:
     for option in stated.reading.get(name, {}):
         rest = {key: value for key, value in stated.reading[name].items() if key != option}
         yield f"reading.{name}.{option}", replace(stated, reading={name: rest} if rest else {})
+    if name in stated.bounds:
+        lower, upper = stated.bounds[name]
+        yield f"bounds.{name}.0", replace(stated, bounds={name: (upper, upper)})
+        yield f"bounds.{name}.1", replace(stated, bounds={name: (lower, lower)})
     for key, field in OF_COLUMNS.items():
         if name in getattr(stated, key):
             yield f"{field}.{name}", replace(stated, **{key: {}})

@@ -99,6 +99,32 @@ def test_ways_of_writing_are_proposed_in_the_form(registry: World, data: Path) -
     assert [fields[f"{key}-{price}"] for key in ("decimal_mark", "thousands_mark", "currency")] == [",", ".", "€"]
 
 
+def test_a_refused_field_is_named_as_the_form_names_it(registry: World, data: Path) -> None:
+    (data / "orders.csv").write_text("kunde;preis\n1;1.017,68\n2;3,00\n", encoding="utf-8")
+    carol = visitor(registry, "carol")
+    columns = carol.go(f"/console/register/file?folder={data}&file=orders.csv")
+    price = column(columns.form("/register/file").fields, "preis")
+    typed = {"unit": "kunde", "rows": "1", "epsilon": "1", f"lower-{price}": "0", f"decimal_mark-{price}": ","}
+    for changed, field, said in (
+        ({f"upper-{price}": "5,000"}, f"upper-{price}", "Maximum of preis: 5,000 can mean two numbers. Write 5000, or"),
+        (
+            {f"upper-{price}": "5.000"},
+            f"upper-{price}",
+            "Maximum: 5.000 can mean two numbers. Write 5000, or 5 without",
+        ),
+        ({f"upper-{price}": ""}, f"upper-{price}", "Maximum: missing. Write a minimum and a maximum"),
+        ({f"upper-{price}": "9", "rows": ""}, "rows", "Maximum rows per person: missing"),
+        ({f"upper-{price}": "9", "epsilon": "much"}, "epsilon", "Total epsilon: write a number"),
+    ):
+        refused = carol.submit(columns, "/register/file", **{**typed, **changed})
+        (marked,) = faults(refused).fields
+        assert (refused.status, marked["name"]) == (422, field)
+        assert said in refused.text
+        assert ".columns." not in refused.text
+    drafted = carol.submit(columns, "/register/file", **{**typed, f"upper-{price}": "5.000,00"})
+    assert "upper = 5000" in drafted.form("/console/register").fields["catalog"]
+
+
 @pytest.mark.long
 def test_how_columns_are_stored_is_said_in_the_form(registry: World, data: Path) -> None:
     (data / "poll.csv").write_text(

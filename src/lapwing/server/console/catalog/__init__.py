@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, Response
 
 from lapwing.server.console.catalog.differences import differences
 from lapwing.server.console.catalog.positions import position_of
+from lapwing.server.console.catalog_words import in_editor
 from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.templates import segment
@@ -85,7 +86,7 @@ async def _page(
         known=known,
         text=text,
         check=check,
-        refused=refused,
+        refused=in_editor(refused),
         where=where,
         **facts,
     )
@@ -100,7 +101,8 @@ async def _looked_at(visit: PageRequest, known: Any, text: str) -> dict[str, Any
     try:
         return {**facts, "found": (await visit.api.send("POST", *path, body={"catalog": text})).document}
     except ApiRefusal as refusal:
-        return {**facts, "wrong": refusal.document, "place": position_of(text, refusal.document["detail"])}
+        place = position_of(text, refusal.document["detail"])
+        return {**facts, "wrong": in_editor(refusal.document), "place": place}
 
 
 PAGES: Final = (

@@ -10,9 +10,10 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.server.console.acting import renamed
+from lapwing.server.console.catalog_words import in_editor
 from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import ApiRefusal
-from lapwing.server.console.register.fields import READING, TEXTS, TYPES, draft_of, in_form, proposed
+from lapwing.server.console.register.fields import LABELS, READING, TEXTS, TYPES, draft_of, in_form, proposed
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem, problem
@@ -144,6 +145,7 @@ def _columns(
         declared=declared,
         encoding=encoding,
         types=TYPES,
+        labels=LABELS,
         stored=("other", "unreadable", *TEXTS, *READING),
         typed=visit.form if typed is None else typed,
         refused=refused,
@@ -170,7 +172,7 @@ def _catalog(
         folders=folders,
         notes=notes,
         check=check,
-        refused=refused,
+        refused=in_editor(refused),
         step=3,
     )
 

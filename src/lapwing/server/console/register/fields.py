@@ -1,13 +1,15 @@
 """The form of the second step as the service takes it; fields of a column bear its number, as names may hold all."""
 
 import csv
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
-from lapwing.catalog import spelling
-from lapwing.server.console.acting import number_of, renamed
+from lapwing.privacy.decimal_comma import both_readings
+from lapwing.server.console.acting import PLAIN, number_of, renamed
+from lapwing.server.console.catalog_words import without_path
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.problems import Problem, problem
 
@@ -15,6 +17,32 @@ READING: Final = ("missing", "recode", "format", "decimal_mark", "thousands_mark
 """Fields that say how stored values are read; all may be left empty."""
 TEXTS: Final = ("title", "unit", "labels")
 """Fields that describe a column and its listed values for people."""
+LABELS: Final = {
+    "type": "Type",
+    "lower": "Minimum",
+    "upper": "Maximum",
+    "values": "List of values",
+    "title": "Title",
+    "unit": "Unit",
+    "labels": "Labels (results show the label; queries use the code)",
+    "missing": "Codes that mean missing",
+    "recode": "Replace codes (results and queries use the new value)",
+    "other": "Name for all values that you do not list",
+    "format": "Date format (%d day, %m month, %Y year)",
+    "decimal_mark": "Decimal mark",
+    "thousands_mark": "Thousands separator",
+    "currency": "Currency",
+    "unreadable": "Unreadable values",
+    "privacy_unit": "Column that identifies a person",
+    "max_rows_per_unit": "Maximum rows per person",
+    "epsilon": "Total epsilon (ε)",
+    "delta": "Delta (δ; 0 for none)",
+    "people": "Number of people, if public (only to check δ)",
+    "name": "Name of the data set (empty: name of the file)",
+}
+"""The labels of the form, by keys of the catalog."""
+SHORT: Final = {key: label.partition(" (")[0].partition(",")[0] for key, label in LABELS.items()}
+GROUPED: Final = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 WHOLE: Final = "Write a whole number in digits, like 100000."
 TYPES: Final = ("integer", "decimal:0.01", "float", "boolean", "string", "date", "timestamp")
 
@@ -32,8 +60,8 @@ def draft_of(form: Mapping[str, str]) -> dict[str, Any]:
         "file": form.get("file", ""),
         "name": said.get("dataset") or None,
         "privacy_unit": said.get("unit", ""),
-        "epsilon": number_of(said.get("epsilon", ""), "epsilon"),
-        "delta": number_of(said.get("delta") or "0", "delta"),
+        "epsilon": _number(said.get("epsilon", ""), "epsilon"),
+        "delta": _number(said.get("delta") or "0", "delta"),
         "max_rows_per_unit": _whole(said.get("rows", ""), "rows"),
         "people": _whole(said.get("people", ""), "people"),
         "types": {name: said[f"type-{place}"] for name, place in _columns(form) if said.get(f"type-{place}")},
@@ -66,14 +94,16 @@ def in_form(form: Mapping[str, str], refused: Problem) -> Problem:
     """
     field = refused.get("field", "")
     key, _, rest = field.partition(".")
+    detail = without_path(refused["detail"], SHORT)
     if not rest:
+        refused = {**refused, "detail": detail}
         return renamed(refused, {"name": "dataset", "privacy_unit": "unit", "max_rows_per_unit": "rows"})
     for name, place in _columns(form):
         if rest == name or rest.startswith(f"{name}."):
             option = rest[len(name) + 1 :].partition(".")[0] or READING[0]
             words = {"bounds": "upper" if option == "1" else "lower", "types": "type", "reading": option}
             words |= {"unreadable_columns": "unreadable"}
-            _, _, detail = refused["detail"].rpartition(f".columns.{spelling.key(name)}.")
+            detail = without_path(refused["detail"], SHORT, name)
             return {**refused, "field": f"{words.get(key, key)}-{place}", "detail": detail}
     return refused
 
@@ -97,8 +127,18 @@ def _bound(form: Mapping[str, str], end: str, place: str) -> str:
     >>> form = {"format-2": "%d.%m.%Y", "lower-2": "31.12.2024", "upper-2": "2024-12-31"}
     >>> _bound(form, "lower", "2"), _bound(form, "upper", "2")
     ('2024-12-31', '2024-12-31')
+
+    Raises:
+        ApiRefusal: If it is missing, or has a point that may also divide thousands: the file has decimal commas.
     """
-    text = form.get(f"{end}-{place}", "").strip()
+    field = f"{end}-{place}"
+    text = form.get(field, "").strip()
+    if not text:
+        detail = f"{SHORT[end]}: missing. Write a minimum and a maximum, or neither."
+        raise ApiRefusal(problem("invalid_parameter", 422, detail, field))
+    if form.get(f"decimal_mark-{place}", "").strip() == "," and GROUPED.fullmatch(text):
+        detail = f"{SHORT[end]}: {text} can mean two numbers. {both_readings(text)}"
+        raise ApiRefusal(problem("invalid_parameter", 422, detail, field))
     with suppress(ValueError):  # one that is no moment in the file's way is left for the service to read
         moment = datetime.strptime(text, form.get(f"format-{place}", "").strip() or "never")
         return str(moment.date() if form.get(f"type-{place}") != "timestamp" else moment)
@@ -153,6 +193,18 @@ def _listed(text: str) -> list[str]:
     ['a', 'b', 'c, d']
     """
     return [value.strip() for value in next(csv.reader([" ".join(text.splitlines())], skipinitialspace=True))]
+
+
+def _number(text: str, field: str) -> str:
+    """Return a number as the service takes it.
+
+    Raises:
+        ApiRefusal: If it is no number, or can mean two.
+    """
+    number = number_of(text, field)
+    if not PLAIN.fullmatch(number):
+        raise ApiRefusal(problem("invalid_parameter", 422, f"{SHORT[field]}: write a number like 0.5 or 1e-6.", field))
+    return number
 
 
 def _whole(text: str, field: str) -> int | None:
