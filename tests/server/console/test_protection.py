@@ -27,7 +27,7 @@ def places(world: World, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
         "Python": preview.unit,
         "Python, tables": str(session.tables),
         "notebook": session._repr_html_(),
-        "guarantee": str(session.guarantee().sections[0].table),
+        "guarantee": str(session.guarantee().sections[1].table),
         "command line": terminal,
         "/v1, data set": str(world.ask("GET", "/v1/datasets/open", "alice").document["tables"]),
         "/v1, cost": world.ask("POST", "/v1/datasets/open/explain", "alice", body).document["unit"],
