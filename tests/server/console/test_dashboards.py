@@ -81,6 +81,17 @@ def test_a_tile_gets_another_chart_and_keeps_its_other_choices() -> None:
     assert automatic.item["tiles"] == [{"answer": "a", "x": "plan"}]
 
 
+def test_the_form_of_a_tile_states_the_whole_chart_also_the_box_that_is_not_ticked() -> None:
+    item = {"tiles": [{"answer": "a", "log": True, "line": 2.5, "width": "full"}]}
+    form = {"what": "set", "place": "0", "kind": "points", "arrange": "largest", "line": "", "column": "n"}
+    change = change_in(item, form)
+    stated = {"kind": "points", "arrange": "largest", "column": "n"}
+    assert change.item["tiles"] == [{"answer": "a", "width": "full", **stated}]
+    assert change_in(change.item, change.undo).item["tiles"] == item["tiles"]
+    ticked = change_in(item, {**form, "log": "1", "line": "2,5"})
+    assert ticked.item["tiles"] == [{"answer": "a", "width": "full", **stated, "log": True, "line": 2.5}]
+
+
 def test_the_button_that_moved_a_tile_has_the_focus_on_the_page_that_follows(place: World, alice: Visitor) -> None:
     here = made(place, {"text": "first"}, {"text": "second"}, {"text": "third"})
     sent = alice.post(f"{here}/change", {FIELD: alice.secret(), "what": "back", "place": "0"}, follow=False)
@@ -239,7 +250,12 @@ def test_the_form_of_a_tile_changes_its_chart_for_free(place: World, alice: Visi
     shown = alice.post(form.action, {**form.fields, "kind": "table", "what": "set"})
     assert b"</svg>" in page.content.partition(b'class="tiles"')[2]
     assert b"</svg>" not in shown.content.partition(b'class="tiles"')[2]
-    assert changed(alice, here, what="set", place="0", kind="zigzag").status == 422
+    wide = alice.post(form.action, {**form.fields, "kind": "points", "arrange": "largest", "line": "30", "what": "set"})
+    *_, again = [form for form in wide.page.forms if "kind" in form.fields]  # after the form that undoes it
+    assert [again.fields[name] for name in ("kind", "arrange", "line", "column")] == ["points", "largest", "30", "n"]
+    assert wide.content.count(b'class="reference"') > page.content.count(b'class="reference"')
+    for wrong in ({"kind": "zigzag"}, {"line": "high", "arrange": ""}, {"line": "-1", "log": "1", "arrange": ""}):
+        assert changed(alice, here, what="set", place="0", **wrong).status == 422
     assert place.charges() == charges
 
 

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response, StreamingResponse
 
+from lapwing.answer.charts.chart_options import ORDERS
 from lapwing.server.console.acting import act, renamed
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.dashboards import refreshing
@@ -88,6 +89,7 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         answers=[{**answer, "request": single(answer["request"])} for answer in answers if answer["id"] not in there],
         widths=WIDTHS,
         kinds=KIND_WORDS,
+        orders=ORDERS,
         refused=refused,
     )
 
@@ -196,7 +198,12 @@ async def add(visit: PageRequest) -> Response:
 
 async def change(visit: PageRequest) -> Response:
     """Move, remove or set a tile, give the dashboard another name, share it or not."""
-    return await _changed(visit, change_in(await _dashboard(visit), visit.form))
+    item = await _dashboard(visit)
+    try:
+        changed = change_in(item, visit.form)
+    except ApiRefusal as refusal:  # a number that is none
+        return await show(visit, refusal.document)
+    return await _changed(visit, changed)
 
 
 async def _changed(visit: PageRequest, change: DashboardChange) -> Response:

@@ -1,6 +1,6 @@
 """DashboardChange a dashboard by its forms: pure functions of a dashboard and of the fields that a form sent."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
@@ -9,7 +9,8 @@ from lapwing.server.console.acting import decimal_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.problems import problem
 
-SETTINGS: Final = ("title", "text", "width", "kind")
+CHART: Final = tuple(name for name in NAMES if name != "title")
+SETTINGS: Final = ("title", "text", "width", *CHART)
 """The parts of a tile that its own form states. The other parts stay."""
 TILE: Final = ("answer", "monitor", "text", "width", *NAMES)
 WIDTHS: Final[Mapping[str, str]] = {"third": "A third", "half": "Half", "full": "Full"}
@@ -39,7 +40,11 @@ def tile_in(form: Mapping[str, str]) -> dict[str, Any]:
     Raises:
         ApiRefusal: If a number is none.
     """
-    tile: dict[str, Any] = {name: form[name].strip() for name in TILE if form.get(name, "").strip()}
+    return _parts(form, TILE)
+
+
+def _parts(form: Mapping[str, str], names: Sequence[str]) -> dict[str, Any]:
+    tile: dict[str, Any] = {name: form[name].strip() for name in names if form.get(name, "").strip()}
     if "log" in tile:
         tile["log"] = tile["log"] == "1"
     if "line" in tile:
@@ -111,9 +116,10 @@ def _down(item: Mapping[str, Any], at: int, _form: Mapping[str, str]) -> Dashboa
 
 def _set(item: Mapping[str, Any], at: int, form: Mapping[str, str]) -> DashboardChange:
     tiles = list(item["tiles"])
-    before, stated = tiles[at], {name: form[name].strip() for name in SETTINGS if name in form}
-    tiles[at] = {name: value for name, value in {**before, **stated}.items() if value != ""}
-    undo = {"what": "set", "place": str(at), **{name: before.get(name, "") for name in stated}}
+    before, fields = tiles[at], {**({"log": ""} if "arrange" in form else {}), **form}  # an empty box sends nothing
+    stated = [name for name in SETTINGS if name in fields]
+    tiles[at] = {name: value for name, value in before.items() if name not in stated} | _parts(fields, stated)
+    undo = {"what": "set", "place": str(at), **{name: fields_of(before).get(name, "") for name in stated}}
     return DashboardChange(item={**item, "tiles": tiles}, said="Changed the tile.", undo=undo, button=f"settings-{at}")
 
 

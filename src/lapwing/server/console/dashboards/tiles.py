@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, final
 
 from lapwing.answer.answer_table import CellText, cells_of
-from lapwing.answer.charts.answer_chart import chart_of
+from lapwing.answer.charts.answer_chart import USUAL, chart_of, columns_of
 from lapwing.answer.charts.chart import Chart
 from lapwing.answer.charts.chart_options import ChartOptions
 from lapwing.documents.tile_text import TextBlock, blocks_of
@@ -45,6 +45,7 @@ class TileShown:
         dated: When its latest numbers were released.
         choices: The values of its keys before a filter.
         filtered: The key and the value of each filter that it follows.
+        options: The choices of its chart, among the columns `charted` and the `keys` of its result.
     """
 
     place: int
@@ -61,6 +62,9 @@ class TileShown:
     dated: str = ""
     choices: Choices = field(default_factory=dict)
     filtered: Sequence[tuple[str, str]] = ()
+    options: ChartOptions = USUAL
+    charted: Sequence[str] = ()
+    keys: Sequence[str] = ()
 
 
 async def tile_of(
@@ -125,6 +129,7 @@ async def _answer(visit: PageRequest, place: int, tile: Mapping[str, Any], wante
         dated=bought["created"][:10],
         choices=choices_of(bought),
         filtered=_followed(bought, wanted),
+        **_chosen(tile, bought),
     )
 
 
@@ -152,6 +157,7 @@ async def _monitor(visit: PageRequest, dataset: str, place: int, tile: Mapping[s
         dated=last,
         choices={} if released is None else choices_of(released),
         filtered=() if released is None else _followed(released, wanted),
+        **({} if released is None else _chosen({**_LINES, **tile}, released)),
     )
 
 
@@ -165,6 +171,13 @@ def _options(tile: Mapping[str, Any], whole: Mapping[str, Any], document: Mappin
     constant = set(whole["keys"]) - set(document["keys"])
     kept = {name: value for name, value in tile.items() if name not in ("x", "colour") or value not in constant}
     return ChartOptions.from_texts(kept)
+
+
+def _chosen(tile: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the choices of a chart for the form that changes them; of a result without keys there are none."""
+    return {"options": ChartOptions.from_texts(tile), "charted": columns_of(whole) if whole["keys"] else ()} | {
+        "keys": whole["keys"]
+    }
 
 
 def _followed(document: Mapping[str, Any], wanted: Wanted) -> tuple[tuple[str, str], ...]:
