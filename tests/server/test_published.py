@@ -4,7 +4,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
@@ -20,6 +20,7 @@ from lapwing.documents.published import page as public
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.charged_queries import in_all
 from lapwing.ledger.reading import HistoryRow
+from lapwing.monitors import Monitor, create_monitor
 from lapwing.privacy.measures import from_record
 from lapwing.server import public_pages
 from lapwing.server.published_pages import PublishedPages, checked_origins
@@ -28,6 +29,9 @@ from tests.support.server.world import QUESTION, Reply, World, on_both, service_
 
 CREATED, EMPTY, FORBIDDEN, MISSING, REFUSED = 201, 204, 403, 404, 422
 ORIGIN: Final = "https://news.example.org"
+HOURLY: Final = (
+    "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan EVERY '1 hour' FOR '6 hours' STARTING '2026-03-02'"
+)
 SQL: Final = "SELECT plan, COUNT(*) AS n FROM visits WHERE town <> 'Smithville' GROUP BY plan"
 ALIASED: Final = """SELECT plan AS "<b>&'", COUNT(*) AS n FROM visits GROUP BY plan"""
 HOSTILE: Final = (
@@ -463,6 +467,123 @@ def made_again(world: World, page: Mapping[str, Any]) -> None:
 
 def test_twin_a_page_that_is_made_when_it_is_read_is_caught(world: World) -> None:
     assert changed_by(world, published(world), made_again)
+
+
+# ---- Monitors ----
+
+
+@pytest.fixture
+def monitor(world: World) -> Iterator[Monitor]:
+    catalog = world.session().catalog
+    with create_monitor(catalog, "m", HOURLY, epsilon=1, time="seen", most=3, source="service") as made:
+        yield made
+
+
+def released(monitor: Monitor, count: int) -> None:
+    """Let a monitor release some ticks more."""
+    running = monitor.run(replay=True)
+    for _ in range(count):
+        next(running)
+
+
+def numbers_of(world: World, page: Mapping[str, Any]) -> list[Any]:
+    """Return the numbers that the snapshot of a page has, in their order."""
+    (result,) = json.loads(world.service.published.find(page["id"])[1] or "")["results"]
+    return [row["n"] for row in result["rows"]]
+
+
+def numbers_released(world: World) -> list[Any]:
+    ticks = world.ask("GET", "/v1/datasets/open/monitors/m/ticks", "carol").document
+    return [row["n"] for tick in ticks for row in tick["answer"]["rows"]]
+
+
+def test_a_monitor_is_published_as_lines_with_bands_and_the_loss_of_all_its_releases(
+    world: World, monitor: Monitor
+) -> None:
+    assert publish(world, monitor="m").status == FORBIDDEN  # the curator allows nothing yet
+    allow(world)
+    assert publish(world, monitor="m").status == REFUSED  # it has released nothing
+    assert publish(world, monitor="other").status == MISSING
+    assert publish(world, monitor="m", answers=["a"]).status == REFUSED
+    released(monitor, 4)
+    charges = world.charges()
+    assert publish(world, "bob", monitor="m").status == MISSING
+    assert publish(world, "audrey", monitor="m").status == FORBIDDEN
+    page = publish(world, monitor="m").document
+    text = read(world, page).content.decode()
+    assert leaks(text) == []
+    assert 'class="chart line' in text
+    assert text.count('class="band') == 4  # two groups, on a wide and on a narrow chart
+    for part in ("ε = 1", "2026-03-02 04:00 UTC", "3 events count in the horizon", "correlated noise, scale"):
+        assert part in text, part
+    assert HOURLY not in text
+    assert numbers_of(world, page) == numbers_released(world)
+    assert "EVERY" in read(world, publish(world, monitor="m", show_query=True).document).content.decode()
+    assert world.charges() == charges
+
+
+def test_a_dashboard_is_published_with_its_monitors(world: World, monitor: Monitor) -> None:
+    allow(world)
+    released(monitor, 2)
+    tile = {"monitor": "m", "title": "Arrivals", "width": "full"}
+    board = board_of(world, tile, {"answer": bought(world), "title": "By plan"}, {"monitor": "gone"})
+    page = publish(world, dashboard=board).document
+    text = read(world, page).content.decode()
+    assert page["left_out"] == 1
+    assert text.index("Arrivals") < text.index("By plan")
+    (together,) = re.findall(r"together: ε = ([0-9.]+)", text)
+    assert 1 < float(together) <= 1.5
+    assert publish(world, dashboard=board_of(world, {"monitor": "m"})).status == CREATED
+
+
+def arrived(world: World) -> None:
+    """Send events that no tick has released yet."""
+    one = {"person": 7, "seen": "2026-03-02T00:10:00", "plan": "a"}
+    lines = "\n".join(json.dumps({"id": str(number), **one, "person": number}) for number in range(40)).encode()
+    kind = {"Content-Type": "application/x-ndjson"}
+    assert world.ask("POST", "/v1/datasets/open/monitors/m/events", "carol", lines, kind).status == 200
+
+
+def shows_unreleased(world: World, page: Mapping[str, Any], before: list[Any]) -> bool:
+    """Tell whether a page has a number that no tick had released when it was published."""
+    return numbers_of(world, page) != before
+
+
+@pytest.mark.parametrize("event", [asked_more, refused, retitled, without_grant, stopped])
+def test_the_page_of_a_monitor_shows_what_was_released_and_stays(
+    world: World, monitor: Monitor, event: Callable[[World, Mapping[str, Any]], None]
+) -> None:
+    allow(world)
+    released(monitor, 2)
+    before = numbers_released(world)
+    arrived(world)
+    page = publish(world, monitor="m").document
+    assert not shows_unreleased(world, page, before)
+    assert not changed_by(world, page, event)
+
+    def goes_on(world: World, _page: Mapping[str, Any]) -> None:
+        released(monitor, 1)
+
+    assert not changed_by(world, page, goes_on)
+    assert numbers_released(world)[: len(before)] == before != numbers_released(world)
+
+
+def test_twin_a_page_that_follows_its_monitor_is_caught(world: World, monitor: Monitor) -> None:
+    allow(world)
+    released(monitor, 2)
+    before = numbers_released(world)
+    page = publish(world, monitor="m").document
+
+    def follows(world: World, page: Mapping[str, Any]) -> None:
+        """Do as a page would that reads the monitor whenever it is read."""
+        released(monitor, 1)
+        newer = publish(world, monitor="m").document
+        with world.service.store.transaction() as connection:
+            newest = "UPDATE published SET content = (SELECT content FROM published WHERE id = ?) WHERE id = ?"
+            connection.execute(newest, (newer["id"], page["id"]))
+
+    assert changed_by(world, page, follows)
+    assert shows_unreleased(world, page, before)
 
 
 def shown_after_withdrawal(world: World, withdraw: Callable[[World, Mapping[str, Any]], None]) -> bool:

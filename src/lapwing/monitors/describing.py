@@ -27,7 +27,7 @@ def described(monitor: "Monitor") -> list[tuple[str, str]]:
             f"{definition.source or plan.table.source}; an event that comes after its tick counts in {_late(schedule)}",
         ),
         ("horizon", _horizon(monitor)),
-        ("limit", _limit(monitor)),
+        ("limit", limit_in_words(monitor)),
         ("cost", _price(monitor)),
         *(
             ("noise", _noise(measure_names(plan.plan)[stream.measure], stream, schedule.length(monitor.horizon)))
@@ -59,7 +59,8 @@ def _unit(monitor: "Monitor") -> str:
     return replace(monitor.plan.table, unit_day=monitor.plan.unit_day).unit_name
 
 
-def _limit(monitor: "Monitor") -> str:
+def limit_in_words(monitor: "Monitor") -> str:
+    """Say how much of a unit counts."""
     definition, schedule = monitor.definition, monitor.schedule
     if monitor.plan.table.unit_is_row:
         return "each row is a unit of its own"

@@ -144,7 +144,7 @@ _STREAMS_READ: Final = [0]
 
 
 @contextmanager
-def _opened(service: Service, caller: Caller, dataset: str, monitor: str) -> Iterator[Monitor]:
+def opened(service: Service, caller: Caller, dataset: str, monitor: str) -> Iterator[Monitor]:
     """Open a monitor of a data set that somebody may see."""
     catalog = service.datasets.visible(caller, dataset).session.catalog
     if monitor not in list_monitors(catalog):
@@ -218,7 +218,7 @@ async def ticks(
         _STREAMS_READ[0] += 1
         try:
             async for part in _streamed(
-                lambda: _opened(service, caller, dataset, monitor), after, consistent=consistent
+                lambda: opened(service, caller, dataset, monitor), after, consistent=consistent
             ):
                 yield part
         finally:
@@ -230,13 +230,13 @@ async def ticks(
 def _listed(
     service: Service, caller: Caller, dataset: str, monitor: str, after: int, limit: int, consistent: bool
 ) -> Response:
-    with _opened(service, caller, dataset, monitor) as found:
+    with opened(service, caller, dataset, monitor) as found:
         shown = [_tick(tick, consistent=consistent) for tick, _ in zip(found.ticks(after), range(limit), strict=False)]
     return json_response(shown)
 
 
 def _require_there(service: Service, caller: Caller, dataset: str, monitor: str) -> None:
-    with _opened(service, caller, dataset, monitor):
+    with opened(service, caller, dataset, monitor):
         pass
 
 
@@ -250,7 +250,7 @@ async def send(service: OfService, request: Request, dataset: str, monitor: str,
     body = await request.body()
 
     def sent() -> Taken:
-        with _opened(service, caller, dataset, monitor) as found:
+        with opened(service, caller, dataset, monitor) as found:
             return {"events": found.send(_events(body)).events}
 
     return await asyncio.to_thread(sent)
@@ -259,7 +259,7 @@ async def send(service: OfService, request: Request, dataset: str, monitor: str,
 @router.get("/{monitor}/alerts", responses=described_by(list[AlertDocument]))
 def alerts(service: OfService, dataset: str, monitor: str, caller: Caller = READER) -> Response:
     """List when something is said; who may not change alerts sees no webhooks."""
-    with _opened(service, caller, dataset, monitor) as found:
+    with opened(service, caller, dataset, monitor) as found:
         return json_response([_alert(alert, webhook=caller.may("admin")) for alert in found.alerts()])
 
 
@@ -273,7 +273,7 @@ def alert(
 ) -> Response:
     """Say something from now on when a number passes a threshold: free, as the number is released anyway."""
     made = wanted.alert(alert)
-    with _opened(service, caller, dataset, monitor) as found:
+    with opened(service, caller, dataset, monitor) as found:
         found.add_alert(made)
     return json_response(_alert(made, webhook=True))
 
@@ -281,7 +281,7 @@ def alert(
 @router.delete("/{monitor}/alerts/{alert}", status_code=204)
 def remove(service: OfService, dataset: str, monitor: str, alert: str, caller: Caller = CURATOR) -> None:
     """Say nothing more, and forget what was said."""
-    with _opened(service, caller, dataset, monitor) as found:
+    with opened(service, caller, dataset, monitor) as found:
         if not found.remove_alert(alert):
             raise missing("alert")
 
@@ -291,7 +291,7 @@ def alarms(
     service: OfService, dataset: str, monitor: str, caller: Caller = READER, after: After = 0, limit: Most = 100
 ) -> Response:
     """List when alerts began and ended, by ticks."""
-    with _opened(service, caller, dataset, monitor) as found:
+    with opened(service, caller, dataset, monitor) as found:
         return json_response([alarm.to_record() for alarm, _ in zip(found.alarms(after), range(limit), strict=False)])
 
 
@@ -320,7 +320,7 @@ def _events(body: bytes) -> list[dict[str, Any]]:
 
 def _shown(service: Service, caller: Caller, dataset: str, monitor: str) -> MonitorDocument:
     dismissed = DismissedMonitors(service.store).of(service.datasets.visible(caller, dataset).name)
-    with _opened(service, caller, dataset, monitor) as found:
+    with opened(service, caller, dataset, monitor) as found:
         return _document(found, dismissed)
 
 

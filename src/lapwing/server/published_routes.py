@@ -1,6 +1,7 @@
 """Routes of published pages: what a curator allows, and results that people publish, list, export and withdraw."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 from fastapi import Request, Response
@@ -13,16 +14,18 @@ from lapwing.catalog.spelling import is_seen
 from lapwing.documents.published.snapshots import FULL, ResultToShow, TextToShow, snapshot_of
 from lapwing.documents.published_document import PublishedDocument, PublishingDocument
 from lapwing.documents.tile_text import lines_of
-from lapwing.errors import AnswerDropped, InvalidParameter, NotAuthorised
+from lapwing.errors import AnswerDropped, CatalogMismatch, InvalidParameter, NotAuthorised, NotFound
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.authentication import require_right
-from lapwing.server.bodies import Body, Text
+from lapwing.server.bodies import Body, Name, Text
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.execution import dropped
 from lapwing.server.faulty_field import at_field
 from lapwing.server.listing import PageOf, cut
+from lapwing.server.monitor_routes import opened
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
+from lapwing.server.published_monitors import OWN, monitor_to_show
 from lapwing.server.published_pages import NOT_ALLOWED, PAGE, PublishedPage, PublishingRule
 from lapwing.server.recorded_results import asked_of, label_of
 from lapwing.server.responses import HTML, described_by
@@ -35,8 +38,6 @@ from lapwing.server.store import time_or_none, time_text
 Id = Annotated[Text, Field(min_length=1, max_length=64)]
 Title = Annotated[Text, Field(min_length=1, max_length=LONGEST_TITLE)]
 PATH: Final = "/published/"
-_OWN: Final = ("title", "column")
-"""Choices of a chart that a snapshot has in places of their own."""
 
 
 class PublishingBody(Body):
@@ -47,11 +48,12 @@ class PublishingBody(Body):
 
 
 class PublishBody(Body):
-    """Results to publish, or a dashboard; with a public `name`, or at an address of random bits."""
+    """Results, a dashboard or a monitor to publish; with a public `name`, or at an address of random bits."""
 
     title: Title
     answers: Annotated[list[Id], Field(min_length=1, max_length=MOST_TILES)] | None = None
     dashboard: Id | None = None
+    monitor: Name | None = None
     author: Annotated[Text, Field(max_length=LONGEST_TITLE)] | None = None
     name: Annotated[Text, Field(min_length=1, max_length=LONGEST_TITLE)] | None = None
     show_query: StrictBool = False
@@ -105,8 +107,11 @@ def publish(service: OfService, dataset: str, body: PublishBody, caller: Caller 
     """
     served = service.datasets.visible(caller, dataset)
     _require_allowed(service, served.name)
-    tiles, left_out = _tiles(service, caller, served.name, body)
-    shown = [_shown(service, caller, tile, query=body.show_query) for tile in tiles]
+    tiles = _tiles(service, caller, served.name, body)
+    every = [_shown(service, caller, served.name, tile, query=body.show_query) for tile in tiles]
+    shown = [one for one in every if one is not None]
+    if not any(isinstance(one, ResultToShow) for one in shown):
+        raise InvalidParameter("There is no result to publish yet. Add one to the dashboard, or wait for the monitor.")
     catalogs = _catalogs(service, caller, served, shown)
     content = snapshot_of(
         catalogs,
@@ -117,7 +122,7 @@ def publish(service: OfService, dataset: str, body: PublishBody, caller: Caller 
     last, made = service.published.publish(
         list(catalogs), caller.name, content["title"], content, name=body.name and body.name.strip()
     )
-    return {**_document(made), "address": PATH + last, "left_out": left_out}
+    return {**_document(made), "address": PATH + last, "left_out": len(every) - len(shown)}
 
 
 @router.get("/published/{page_id}")
@@ -184,28 +189,33 @@ def _catalogs(
     return catalogs
 
 
-def _tiles(
-    service: Service, caller: Caller, dataset: str, body: PublishBody
-) -> tuple[Sequence[Mapping[str, Any]], int]:
-    """Return the results and texts to publish as tiles of a dashboard, and how many tiles are left out: monitors."""
-    if (body.answers is None) == (body.dashboard is None):
-        raise InvalidParameter("Give either answers or a dashboard.")
+def _tiles(service: Service, caller: Caller, dataset: str, body: PublishBody) -> Sequence[Mapping[str, Any]]:
+    """Return what is to be published as tiles of a dashboard."""
+    if [body.answers, body.dashboard, body.monitor].count(None) != 2:
+        raise InvalidParameter("Give answers, a dashboard or a monitor: one of them.")
     if body.answers is not None:
-        return [{"answer": answer, "width": FULL} for answer in dict.fromkeys(body.answers)], 0
+        return [{"answer": answer, "width": FULL} for answer in dict.fromkeys(body.answers)]
+    if body.monitor is not None:
+        with opened(service, caller, dataset, body.monitor):  # which refuses one that is not there
+            return [{"monitor": body.monitor, "width": FULL}]
     item = service.saved.find(body.dashboard or "", caller.name)
     if item.dataset != dataset or "tiles" not in item.content:
         raise missing("dashboard of this data set")
-    every = item.content["tiles"]
-    tiles = [tile for tile in every if tile.get("answer") or tile.get("text")]
-    if not any(tile.get("answer") for tile in tiles):
-        raise InvalidParameter("The dashboard has no results. Add a result, and publish it then.")
-    return tiles, len(every) - len(tiles)
+    tiles: Sequence[Mapping[str, Any]] = item.content["tiles"]
+    return tiles
 
 
-def _shown(service: Service, caller: Caller, tile: Mapping[str, Any], *, query: bool) -> ResultToShow | TextToShow:
+def _shown(
+    service: Service, caller: Caller, dataset: str, tile: Mapping[str, Any], *, query: bool
+) -> ResultToShow | TextToShow | None:
+    """Return a tile as a page shows it; None of a monitor that is gone or has released nothing."""
     if tile.get("text"):
         lines, width = lines_of(tile["text"]), tile.get("width", USUAL_WIDTH)
         return TextToShow(title=_line(tile.get("title") or ""), lines=lines, width=width)
+    if tile.get("monitor"):
+        with suppress(NotFound, CatalogMismatch), opened(service, caller, dataset, tile["monitor"]) as monitor:
+            return monitor_to_show(dataset, monitor, {**tile, "title": _line(tile.get("title") or "")}, query=query)
+        return None
     return _result(service, caller, tile, query=query)
 
 
@@ -224,7 +234,7 @@ def _result(service: Service, caller: Caller, tile: Mapping[str, Any], *, query:
     if record.dropped:
         raise dropped()
     title = _line(tile.get("title") or label_of(record) or "")
-    chosen = ChartOptions.from_texts({name: tile[name] for name in NAMES if name in tile and name not in _OWN})
+    chosen = ChartOptions.from_texts({name: tile[name] for name in NAMES if name in tile and name not in OWN})
     return ResultToShow(
         dataset=record.dataset,
         document=record.document,

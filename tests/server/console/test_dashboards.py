@@ -9,11 +9,11 @@ import pytest
 
 from lapwing.answer.charts.answer_chart import chart_of
 from lapwing.answer.charts.chart_options import ChartOptions
+from lapwing.documents.over_time import over_time
 from lapwing.server.console import inside
 from lapwing.server.console.dashboards import refreshing
 from lapwing.server.console.dashboards.changing import DashboardChange, change_in
 from lapwing.server.console.dashboards.filtering import choices_of, filters_of, only, wanted_in
-from lapwing.server.console.dashboards.over_time import over_time
 from lapwing.server.console.dashboards.refreshing import Again
 from lapwing.server.console.forms import FIELD
 from tests.server.test_published import ALIASED, HOSTILE, Tags

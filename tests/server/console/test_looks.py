@@ -59,7 +59,8 @@ PAGES: Final = {
     "read": "BOARD/read", "refresh": "BOARD/refresh", "filtered": "BOARD?f0=%5B%22plan%22%2C%22a%22%5D",
     "rearranged": "HEAT/rearranged?chosen=1&k0=1&sort=n&order=falling", "difference": "HEAT/difference?other=BARS",
     "compare": "HEAT/difference", "chart-form": "HEAT?kind=bars&colour=plan&arrange=largest&line=50",
-    "publish": "HEAT/publish", "publish-board": "BOARD/publish", "published": "/console/data/open/published",
+    "publish": "HEAT/publish", "publish-board": "BOARD/publish",
+    "publish-monitor": "/console/data/open/monitors/visits/publish", "published": "/console/data/open/published",
     "public": "PUBLIC",
     "batch": "/console/data/open/batch?sql=SELECT COUNT(*) AS n FROM visits;", "bought": "BOUGHT",
     "queue": "/console/questions", "queued": "QUEUED",
@@ -86,11 +87,12 @@ def shown(settled: World) -> Iterator[tuple[Page, dict[str, str]]]:
         name: "/console/answers/" + settled.query("carol", {"sql": sql, "epsilon": 1, "label": name}).document["id"]
         for name, sql in ANSWERS.items()
     }
+    board = kept(settled, answers)
     names = {
         "HEAT": answers["heat"],
         "BARS": answers["heat"].rpartition("/")[2],
-        "BOARD": kept(settled, answers),
-        "PUBLIC": published(settled, answers),
+        "BOARD": board,
+        "PUBLIC": published(settled, board),
         "BOUGHT": batch(settled),
         "QUEUED": f"/console/questions/{ended(settled, submitted(settled, DEAR, 'carol'))['id']}",
     }
@@ -119,11 +121,11 @@ def kept(world: World, answers: dict[str, str]) -> str:
     return "/console/dashboards/" + str(world.ask("POST", path, "carol", board).document["id"])
 
 
-def published(world: World, answers: dict[str, str]) -> str:
-    """Let carol publish results, with an origin that may embed them."""
+def published(world: World, board: str) -> str:
+    """Let carol publish a dashboard with its monitor, with an origin that may embed it."""
     rule = {"allowed": True, "origins": ["https://news.example.org"]}
     assert world.ask("PUT", "/v1/datasets/open/publishing", "carol", rule).status == 200
-    body = {"title": "Visits for everybody", "answers": [path.rpartition("/")[2] for path in answers.values()]}
+    body = {"title": "Visits for everybody", "dashboard": board.rpartition("/")[2]}
     return str(world.ask("POST", "/v1/datasets/open/published", "carol", body).document["address"])
 
 

@@ -22,6 +22,8 @@ from lapwing.documents.tile_text import blocks_of
 
 KEPT: Final = 32
 """Pages that a process remembers."""
+MOST_ROWS: Final = 24
+"""Rows of a table that stands open below its chart."""
 
 
 @cache
@@ -55,6 +57,7 @@ def page_of(content: str) -> str:
         "level": _level(page),
         "results": results,
         "parts": [_part(part) for part in order],
+        "most": MOST_ROWS,
         "policy": policy(),
         "style": Markup(style()),  # noqa: S704
     }

@@ -19,8 +19,8 @@ from fractions import Fraction
 from itertools import count
 from typing import Any, Final, final
 
-from lapwing.catalog.model import Budget, Catalog
-from lapwing.catalog.protection import bound_of, units_of
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.protection import bound_of, noun_of, units_of
 from lapwing.errors import InvalidParameter
 from lapwing.guarantee.meaning import odds_change_up
 from lapwing.privacy import figures
@@ -33,8 +33,8 @@ FORMAT: Final = 3
 MOST_ROWS: Final = 5_000
 """Rows of all results of a page."""
 _WONDERED: Final = {
-    "add_remove": "Someone may try to learn whether one unit is in the data.",
-    "replace_one": "Someone may try to learn which of two sets of rows one unit has.",
+    "add_remove": "Someone may try to learn whether one {noun} is in the data.",
+    "replace_one": "Someone may try to learn which of two sets of rows one {noun} has.",
 }
 """Pages are stored with these texts, so they stay as they are."""
 _SHOWN: Final = ("columns", "rows", "types", "keys", "confidence", "intervals")
@@ -64,6 +64,7 @@ class ResultToShow:
         column: That is drawn, the first unless given.
         chart: The choices of its chart, as `ChartOptions.texts` has them.
         width: Of the page that it takes, as on a dashboard.
+        about: A sentence of a monitor, which is no query; empty of a result.
     """
 
     dataset: str
@@ -75,6 +76,7 @@ class ResultToShow:
     column: str | None = None
     chart: Mapping[str, str] = field(default_factory=dict)
     width: str = FULL
+    about: str = ""
 
 
 @final
@@ -133,7 +135,7 @@ def _dataset(catalog: Catalog, name: str, shown: Sequence[ResultToShow], of: str
         **{key: facts[key] for key in _PUBLIC if key in facts},
         "protects": _protection(catalog),
         "count": len(losses),
-        "together": meaning(catalog.budget, sum(losses[1:], losses[0]), len(losses), of),
+        "together": meaning(catalog, sum(losses[1:], losses[0]), len(losses), of),
     }
 
 
@@ -160,8 +162,9 @@ def _result(catalog: Catalog, one: ResultToShow) -> dict[str, Any]:
         "column": one.column if one.column in document["intervals"] else None,
         "chart": {name: text for name, text in one.chart.items() if name not in _AXES or text in document["keys"]},
         "noise": _noise(document),
-        "meaning": meaning(catalog.budget, from_record(one.cost), 1),
+        "meaning": meaning(catalog, from_record(one.cost), 1),
         "query": one.query,
+        **({"about": one.about} if one.about else {}),
     }
 
 
@@ -205,28 +208,28 @@ def _noise(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _protection(catalog: Catalog) -> str:
     """Say whom the noise protects, and how many of their rows queries use."""
     units, bound = units_of(catalog.tables), bound_of(catalog.tables)
-    wondered = _WONDERED[catalog.budget.neighbouring]
+    wondered = _WONDERED[catalog.budget.neighbouring].format(noun=noun_of(catalog.tables))
     return (
-        f"Lapwing added random noise to these results. The noise protects {units}, a unit on this page. "
+        f"Lapwing added random noise to these results. The noise protects {units}. "
         f"Queries use {bound}. {wondered} The limits on this page hold even against somebody who knows everything else."
     )
 
 
-def meaning(budget: Budget, loss: Loss, count: int, of: str = "this page") -> dict[str, str]:
-    """Say what a loss promises: ε and δ, and how far results change the odds of a guess about one unit.
+def meaning(catalog: Catalog, loss: Loss, count: int, of: str = "this page") -> dict[str, str]:
+    """Say what a loss promises: ε and δ, and how far results change the odds of a guess about whom the noise protects.
 
     `odds_change_up` has the proof. All figures are rounded up.
     """
     if not loss.amount:
         return {"epsilon": "0", "delta": "0", "words": "This result uses public data only. It says nothing of anybody."}
-    delta = budget.delta
-    epsilon = loss.to_epsilon(delta=delta - budget.delta_keys)
+    delta, noun = catalog.budget.delta, noun_of(catalog.tables)
+    epsilon = loss.to_epsilon(delta=delta - catalog.budget.delta_keys)
     factor, chance = odds_change_up(Fraction(epsilon), delta)
     subject = "This result changes" if count == 1 else f"The {count} results of {of} together change"
     if factor > _ENORMOUS:
-        words = f"{subject} the odds of a guess about one unit by a factor that may be above a million."
+        words = f"{subject} the odds of a guess about one {noun} by a factor that may be above a million."
     else:
-        words = f"{subject} the odds of a guess about one unit by a factor of at most {figures.epsilon(factor)}."
+        words = f"{subject} the odds of a guess about one {noun} by a factor of at most {figures.epsilon(factor)}."
     if chance:
         words = f"{words[:-1]}, except with a probability of less than {figures.delta(chance)}."
     return {"epsilon": figures.epsilon(epsilon), "delta": figures.delta(delta), "words": words}

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, final
 
 from lapwing.answer.key_texts import label_of
+from lapwing.documents.over_time import TIME
 from lapwing.privacy.figures import plain
-from lapwing.server.console.dashboards.over_time import TIME
 
 FILTERS: Final = ("f0", "f1", "f2", "f3")
 """Query parameters. Each has a list in JSON: a key and its value."""

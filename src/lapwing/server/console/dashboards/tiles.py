@@ -12,20 +12,18 @@ from lapwing.answer.answer_table import CellText, cells_of
 from lapwing.answer.charts.answer_chart import USUAL, chart_of, columns_of
 from lapwing.answer.charts.chart import Chart
 from lapwing.answer.charts.chart_options import ChartOptions
+from lapwing.documents.over_time import LINES, TICKS, over_time
 from lapwing.documents.tile_text import TextBlock, blocks_of
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.figures import level
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.dashboards.filtering import Choices, Wanted, choices_of, only
 from lapwing.server.console.dashboards.monitors import MonitorShown, monitor_shown
-from lapwing.server.console.dashboards.over_time import TIME, over_time
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
 from lapwing.server.console.visits import PageRequest
 from lapwing.server.saved_routes import USUAL_WIDTH
 
-TICKS: Final = 60
-"""Of a monitor, in a line over time: the latest."""
 NO_FILTER: Final[Wanted] = {}
 
 
@@ -150,18 +148,17 @@ async def _monitor(visit: PageRequest, dataset: str, place: int, tile: Mapping[s
         newest=monitor["released"],
         chart=None
         if released is None or document is None
-        else chart_of(document, options=_options({**_LINES, **tile}, released, document)),
+        else chart_of(document, options=_options({**LINES, **tile}, released, document)),
         figures=(),
         problem=_NO_ROWS if document and not document["rows"] else "" if ticks else _NOTHING_YET,
         monitor=monitor_shown(monitor, curates=visit.caller.at(dataset).may("admin")),
         dated=last,
         choices={} if released is None else choices_of(released),
         filtered=() if released is None else _followed(released, wanted),
-        **({} if released is None else _chosen({**_LINES, **tile}, released)),
+        **({} if released is None else _chosen({**LINES, **tile}, released)),
     )
 
 
-_LINES: Final = {"kind": "lines", "x": TIME}
 _NO_ROWS: Final = "This result has no row for the filter."
 _NOTHING_YET: Final = "This monitor has released no result yet."
 

@@ -16,6 +16,7 @@ from lapwing.server.problems import Problem, problem
 LIST: Final = "/console/data/{dataset}/published"
 OF_ANSWER: Final = "/console/answers/{answer}/publish"
 OF_DASHBOARD: Final = "/console/dashboards/{dashboard}/publish"
+OF_MONITOR: Final = "/console/data/{dataset}/monitors/{monitor}/publish"
 ONE: Final = "/console/published/{page}"
 MOST: Final = 200
 
@@ -77,6 +78,13 @@ async def form_of_dashboard(visit: PageRequest, refused: Problem | None = None) 
     return await _form(visit, item["dataset"], item["title"], "dashboard", refused)
 
 
+async def form_of_monitor(visit: PageRequest, refused: Problem | None = None) -> Response:
+    """Show the form that publishes what a monitor has released."""
+    dataset = visit.part("dataset")
+    monitor = await visit.api.get("datasets", dataset, "monitors", visit.part("monitor"))
+    return await _form(visit, dataset, monitor["name"], "monitor", refused)
+
+
 async def _form(visit: PageRequest, dataset: str, title: str, what: str, refused: Problem | None) -> Response:
     return visit.show(
         "published/form.html",
@@ -110,6 +118,16 @@ async def publish_dashboard(visit: PageRequest) -> Response:
         made = await _published(visit, dataset, {"dashboard": id_})
     except ApiRefusal as refusal:
         return await form_of_dashboard(visit, refusal.document)
+    return await _listed(visit, dataset, made=made)
+
+
+async def publish_monitor(visit: PageRequest) -> Response:
+    """Publish what a monitor has released."""
+    dataset = visit.part("dataset")
+    try:
+        made = await _published(visit, dataset, {"monitor": visit.part("monitor")})
+    except ApiRefusal as refusal:
+        return await form_of_monitor(visit, refusal.document)
     return await _listed(visit, dataset, made=made)
 
 
@@ -152,6 +170,8 @@ PAGES: Final = (
     ConsolePage(method="POST", path=OF_ANSWER, handle=publish_answer),
     ConsolePage(method="GET", path=OF_DASHBOARD, handle=form_of_dashboard),
     ConsolePage(method="POST", path=OF_DASHBOARD, handle=publish_dashboard),
+    ConsolePage(method="GET", path=OF_MONITOR, handle=form_of_monitor),
+    ConsolePage(method="POST", path=OF_MONITOR, handle=publish_monitor),
     ConsolePage(method="POST", path=f"{ONE}/withdraw", handle=withdraw),
     ConsolePage(method="GET", path=f"{ONE}/file.html", handle=export),
 )

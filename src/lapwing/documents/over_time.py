@@ -4,6 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 TIME: Final = "time"
+LINES: Final = {"kind": "lines", "x": TIME}
+"""The chart of a monitor that has no choices."""
+TICKS: Final = 60
+"""The latest of a monitor, in a chart over time."""
 
 
 def over_time(ticks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -24,7 +28,7 @@ def over_time(ticks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
     return {
         "columns": [TIME, *keys, *numbers],
-        "rows": [{TIME: tick["time"][:19], **row} for tick in ticks for row in tick["answer"]["rows"]],
+        "rows": [{TIME: _moment(tick), **row} for tick in ticks for row in tick["answer"]["rows"]],
         "types": {**{name: _type(last, name) for name in last["columns"]}, TIME: "timestamp"},
         "keys": [TIME, *keys],
         "intervals": ends,
@@ -33,6 +37,11 @@ def over_time(ticks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 ENDS: Final = ("low", "high")
+
+
+def _moment(tick: Mapping[str, Any]) -> str:
+    """Return the time of a tick, as people read it."""
+    return str(tick["time"][:19].replace("T", " "))
 
 
 def _type(document: Mapping[str, Any], name: str) -> str:
