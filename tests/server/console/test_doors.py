@@ -112,6 +112,16 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
         {"title": "Ward"},
         {**HERS, "alice": REFUSED},  # it has no results
     ),
+    ("GET", f"{DATA}/monitors/{{monitor}}/publish"): (
+        "/console/data/open/monitors/none/publish",
+        {},
+        {**dict.fromkeys(SEES, MISSING), "nobody": LED},
+    ),
+    ("POST", f"{DATA}/monitors/{{monitor}}/publish"): (
+        "/console/data/open/monitors/none/publish",
+        {"title": "Ward"},
+        {**dict.fromkeys(SEES, MISSING), "nobody": LED, "audrey": FORBIDDEN},
+    ),
     ("POST", "/console/published/{page}/withdraw"): (
         "/console/published/none/withdraw",
         {},
