@@ -1,11 +1,100 @@
 """The path of a query, tried on made-up rows."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final
 
-from lapwing.audit.findings import AuditCheck
+from lapwing.audit.asking import HISTORY, MadeQuery
+from lapwing.audit.findings import AuditCheck, AuditFinding, Severity
+from lapwing.audit.made_data import left_out
+from lapwing.audit.made_queries import made_queries
+from lapwing.audit.movements import TriedQueries, Violation, compare_worlds
 from lapwing.audit.subject import AuditEffort, Subject
+from lapwing.errors import LapwingError
+
+QUICK_SECONDS: Final = 20.0
+DEFAULT_MINUTES: Final = 4.0
+SHARE: Final = 0.5
+"""The part of the time that goes to movements; the rest goes to the noise."""
+IN_A_WORLD: Final = 60
+"""The most queries of the history, and the number of made ones, that each pair of worlds is asked."""
+MOST_FINDINGS: Final = 50
+_REMEDY: Final = (
+    "Answer no query with this version of Lapwing. Install another one from its signed files, and report this query."
+)
 
 
 def checks(subject: Subject, effort: AuditEffort) -> Iterator[AuditCheck]:
     """Yield the checks of the path: no row of the protected data is read, and nothing is charged."""
-    yield from ()
+    yield _movements(subject, seconds_of(effort) * SHARE if not effort.quick else QUICK_SECONDS)
+
+
+def seconds_of(effort: AuditEffort) -> float:
+    """Return how long the tests may take that can go on for any time."""
+    return 60 * (DEFAULT_MINUTES if effort.minutes is None else effort.minutes)
+
+
+def _movements(subject: Subject, seconds: float) -> AuditCheck:
+    """Ask the history and made queries of neighbouring made worlds, for so long."""
+    until, tally, found = time.monotonic() + seconds, TriedQueries(), list[Violation]()
+    history = [MadeQuery(text=text, parameters=parameters, form=HISTORY) for text, parameters in subject.questions]
+    not_tried = list(left_out(subject.catalog))
+    world = 0
+    try:
+        while not world or time.monotonic() < until:
+            queries = [*_part(history, world), *islice(made_queries(subject.catalog, world), IN_A_WORLD)]
+            found += compare_worlds(subject.catalog, world, queries, lambda: time.monotonic() < until, tally)
+            world += 1
+    except LapwingError as error:
+        not_tried.append(f"anything after world {world}, because it does not open: {error}")
+    return AuditCheck(
+        name="movements between neighbours",
+        tried=tally.queries.total(),
+        what_was_tried=_tried(tally),
+        power=_power(tally),
+        not_tried="; ".join((*not_tried, "several queries at one price, graphs, learning and synthetic data")) + ".",
+        findings=tuple(map(_finding, _distinct(found))),
+    )
+
+
+def _part(history: Sequence[MadeQuery], world: int) -> Sequence[MadeQuery]:
+    """Return the part of the history that a world asks: the newest first, and in turn."""
+    if not history:
+        return ()
+    first = world * IN_A_WORLD % len(history)
+    turned = [*history[::-1][first:], *history[::-1][:first]]
+    return turned[:IN_A_WORLD]
+
+
+def _tried(tally: TriedQueries) -> str:
+    forms = ", ".join(f"{number:,} {form}" for form, number in sorted(tally.queries.items()))
+    mechanisms = ", ".join(f"{number:,} {name}" for name, number in sorted(tally.mechanisms.items()))
+    return (
+        f"queries answered on {tally.worlds:,} pairs of made worlds ({forms}), and {tally.refused.total():,} refused "
+        f"on both; mechanisms compared: {mechanisms}; {tally.unsettled:,} asked again with other bits"
+    )
+
+
+def _power(tally: TriedQueries) -> str:
+    return (
+        "a price below the loss of a movement by any amount, and control flow that depends on a unit, for these "
+        f"queries and rows. Of {tally.declared:,} numbers {tally.attained:,} moved by all of their declared "
+        "sensitivity, so that one step less would have been found"
+    )
+
+
+def _distinct(found: Sequence[Violation]) -> list[Violation]:
+    return list({(one.code, one.query): one for one in found}.values())[:MOST_FINDINGS]
+
+
+def _finding(violation: Violation) -> AuditFinding:
+    return AuditFinding(
+        code=violation.code,
+        severity=Severity.violated,
+        about=f"query {violation.query}",
+        what=f"On made rows, with {violation.difference}, the query {violation.what}."
+        if violation.code == "path_control_flow"
+        else f"On made rows, with {violation.difference}: {violation.what}.",
+        remedy=_REMEDY,
+    )

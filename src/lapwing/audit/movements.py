@@ -1,0 +1,244 @@
+"""Exact movements: what enters the mechanisms on two neighbouring made worlds, beside what was declared and charged.
+
+A query may differ on neighbours only in what enters its mechanisms, and that by no more than was paid for.
+
+Claim. For the queries and worlds that were tried, if no violation is reported, four things hold.
+
+*Control flow.* Both worlds refuse alike, are charged alike, and say the same notes. They use the same mechanisms with
+the same parameters on vectors of the same length, in the same order. The number of private keys may differ.
+
+*Movement.* The values that enter a mechanism moved by no more than its declared sensitivity, in both norms.
+
+*Loss.* At the noise that was drawn, the movements lose in all no more than the ledger was charged.
+
+*Release.* Every number that left moved by exactly what entered its mechanism: it is that value plus noise. Asked again,
+the answer is made of what the ledger stored, draws nothing and costs nothing.
+
+So the answer is post-processing of mechanisms whose inputs move within their bounds. That the mechanisms draw what they
+declare is the other half, which `sampler_laws` and `betting` look at.
+
+A choice may come out differently on the neighbour by chance, and what follows from it too (`watching`). So what differs
+in control flow is asked again in fresh worlds with other bits, and counts if it differs every time. At ε = 0.01 noise
+moves a decision of a correct mechanism with a probability of about 0.01; four times in a row, 1e-8.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final, final
+
+from lapwing.audit.asking import MadeQuery, Seen, World, worlds
+from lapwing.audit.movement_losses import ADDITIVE, SELECTIONS, Movement, is_too_far, loss_of, moved, numbers_of
+from lapwing.audit.watching import Call
+from lapwing.catalog.model import Catalog
+from lapwing.mechanisms.first_of_thresholds import FirstOfThresholds
+
+CONTROL: Final = "path_control_flow"
+MOVEMENT: Final = "path_movement"
+LOSS: Final = "path_loss"
+RELEASE: Final = "path_release"
+NO_NOISE: Final = "path_no_noise"
+AGAIN: Final = "path_repeated"
+TRIES: Final = 4
+"""So often must control flow differ, with other bits each time."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A difference between neighbours that must not be."""
+
+    code: str
+    query: str
+    difference: str
+    what: str
+
+
+@final
+@dataclass(slots=True)
+class TriedQueries:
+    """The numbers of things that were tried, for the report.
+
+    Args:
+        queries: How many were answered on both worlds, by form.
+        refused: How many were refused on both, by form.
+        mechanisms: How often each mechanism was compared.
+        declared: How many numbers were compared with their declared sensitivity.
+        attained: How many of these moved by all of it.
+        unsettled: How many were asked again with other bits.
+    """
+
+    queries: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    mechanisms: Counter[str] = field(default_factory=Counter)
+    declared: int = 0
+    attained: int = 0
+    unsettled: int = 0
+    worlds: int = 0
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenPair:
+    """The answers of two neighbours to a query."""
+
+    query: MadeQuery
+    one: Seen
+    other: Seen
+
+
+def compare_worlds(
+    catalog: Catalog, number: int, queries: Iterable[MadeQuery], goes_on: Callable[[], bool], tally: TriedQueries
+) -> list[Violation]:
+    """Ask queries of two neighbouring worlds while there is time, and return the violations."""
+    found, apart = _asked(catalog, number, queries, goes_on, tally)
+    tally.worlds += 1
+    tally.unsettled += len(apart)
+    for _ in range(TRIES - 1):
+        if not apart:
+            break
+        more, apart = _asked(catalog, number, apart, lambda: True, TriedQueries())
+        found += more
+    return found + _still_apart(apart, catalog, number)
+
+
+def _still_apart(apart: Sequence[MadeQuery], catalog: Catalog, number: int) -> list[Violation]:
+    if not apart:
+        return []
+    with worlds(catalog, number) as (one, other, difference):
+        pairs = [SeenPair(query=query, one=one.ask(query), other=other.ask(query)) for query in apart]
+    return [
+        Violation(code=CONTROL, query=pair.query.text, difference=difference, what=what)
+        for pair in pairs
+        if (what := flow_differs(pair)) is not None
+    ]
+
+
+def _asked(
+    catalog: Catalog, number: int, queries: Iterable[MadeQuery], goes_on: Callable[[], bool], tally: TriedQueries
+) -> tuple[list[Violation], list[MadeQuery]]:
+    """Return the violations, and the queries whose control flow differed."""
+    pairs: list[SeenPair] = []
+    with worlds(catalog, number) as (one, other, difference):
+        for query in queries:
+            if not goes_on():
+                break
+            pairs.append(SeenPair(query=query, one=one.ask(query), other=other.ask(query)))
+        for world in (one, other):
+            world.read_payloads()
+        apart = [pair.query for pair in pairs if flow_differs(pair) is not None]
+        found = [
+            Violation(code=code, query=pair.query.text, difference=difference, what=what)
+            for pair in pairs
+            if flow_differs(pair) is None
+            for code, what in faults(pair, one, other, catalog.budget.measure, tally)
+        ]
+    return found, apart
+
+
+def flow_differs(pair: SeenPair) -> str | None:
+    """Say what tells two worlds apart beside the values that mechanisms were given; None if nothing does."""
+    one, other = pair.one, pair.other
+    if one.refusal != other.refusal:
+        return f"ended with {one.refusal or 'an answer'} here and {other.refusal or 'an answer'} there"
+    if one.charges != other.charges:
+        return "was charged differently"
+    if one.public_facts != other.public_facts:
+        return "says different notes"
+    if list(map(_shape, one.calls)) != list(map(_shape, other.calls)):
+        names = [", ".join(call.name for call in seen.calls) or "none" for seen in (one, other)]
+        return f"used other mechanisms, or with other parameters or lengths: {names[0]} here, {names[1]} there"
+    return None
+
+
+def _shape(call: Call) -> tuple[str, str, int]:
+    private = isinstance(call.mechanism, SELECTIONS)
+    return call.method, repr(call.mechanism), -1 if private or call.mechanism is None else len(numbers_of(call))
+
+
+def faults(pair: SeenPair, one: World, other: World, kind: str, tally: TriedQueries) -> list[tuple[str, str]]:
+    """Return what is wrong with a query whose control flow is the same on both worlds."""
+    form = pair.query.form
+    if pair.one.refusal is not None:
+        tally.refused[form] += 1
+        tally.reasons[pair.one.refusal] += 1
+        return [(CONTROL, f"ended with a {pair.one.refusal}, which no query may")] if pair.one.crashed else []
+    tally.queries[form] += 1
+    tally.mechanisms.update(type(call.mechanism).__name__ for call in pair.one.calls)
+    found = [(AGAIN, seen.again) for seen in (pair.one, pair.other) if seen.again is not None]
+    found += _movements(pair, tally)
+    found += _losses(pair, kind)
+    return found + _released(pair, one, other)
+
+
+def _movements(pair: SeenPair, tally: TriedQueries) -> list[tuple[str, str]]:
+    """Compare movements with the declared sensitivities, number by number."""
+    found: list[tuple[str, str]] = []
+    calls = list(zip(pair.one.calls, pair.other.calls, strict=True))
+    found += [(MOVEMENT, f"{mine.name}: {far}") for mine, theirs in calls if (far := is_too_far(mine, theirs))]
+    found += [(NO_NOISE, f"{mine.name} drew noise outside of any mechanism") for mine, _ in calls if not mine.mechanism]
+    for quote in pair.one.quotes:
+        for term in quote.terms:
+            if isinstance(term.mechanism, FirstOfThresholds):  # all of them are released together, and were looked at
+                continue
+            place = next((at for at, (call, _) in enumerate(calls) if call.mechanism == term.mechanism), None)
+            if place is None:
+                if _must_draw(pair) and term.mechanism.standard_deviation:
+                    found.append((NO_NOISE, f"{term.measure}: {term.mechanism} drew nothing"))
+                continue
+            mine, theirs = calls.pop(place)
+            movement, declared = Movement.of(moved(mine, theirs)), term.candidate.sensitivity
+            if not isinstance(term.mechanism, ADDITIVE):
+                continue
+            tally.declared += 1
+            tally.attained += movement.l1 == declared.l1 or movement.l2_squared == declared.l2_squared
+            if not movement.within(declared):
+                found.append(
+                    (MOVEMENT, f"{term.measure} moved by {movement.l1} in L1 and {movement.l2_squared} in squared L2; "
+                     f"declared are {declared.l1} and {declared.l2_squared}")
+                )  # fmt: skip
+    return found
+
+
+def _must_draw(pair: SeenPair) -> bool:
+    """Tell whether every number of an answer is bought now, whatever the data are."""
+    one = pair.one
+    plain = all(quote.key_selection is None and quote.choosing is None for quote in one.quotes)
+    return len(one.quotes) == 1 and plain and len(one.charges) == 1
+
+
+def _losses(pair: SeenPair, kind: str) -> list[tuple[str, str]]:
+    """Compare what the movements lose together with what was charged."""
+    lost = sum(
+        (loss_of(mine, theirs, kind) for mine, theirs in zip(pair.one.calls, pair.other.calls, strict=True)),
+        Fraction(0),
+    )
+    charged = pair.one.charged
+    if lost <= charged:
+        return []
+    return [(LOSS, f"the movement loses {float(lost):.6g} in {kind}, and {float(charged):.6g} was charged")]
+
+
+def _released(pair: SeenPair, one: World, other: World) -> list[tuple[str, str]]:
+    """Compare how released numbers moved with how what entered their mechanisms did."""
+    calls = [
+        (mine, theirs)
+        for mine, theirs in zip(pair.one.calls, pair.other.calls, strict=True)
+        if not isinstance(mine.mechanism, SELECTIONS)
+    ]
+    if len(pair.one.entries) != 1 or len(pair.one.charges) != 1 or pair.one.entries != pair.other.entries:
+        return []
+    mine, my_keys = one.released(pair.one.entries[0])
+    theirs, their_keys = other.released(pair.other.entries[0])
+    if my_keys != their_keys or len(mine) != len(calls):
+        return []
+    found = []
+    for (call, partner), released, beside in zip(calls, mine, theirs, strict=True):
+        if isinstance(call.mechanism, ADDITIVE):
+            entered = moved(call, partner)
+            left = [x - y for x, y in zip(released, beside, strict=False)]
+            if entered != left:
+                found.append((RELEASE, f"{call.name}: {entered} entered between neighbours, and {left} was released"))
+    return found

@@ -1,0 +1,195 @@
+"""Exact movements on made neighbours: honest ones pass, and each kind of violation is found in what was seen."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lapwing.audit.asking import MadeQuery, World, worlds
+from lapwing.audit.made_data import made_catalog
+from lapwing.audit.made_queries import FORMS, made_queries
+from lapwing.audit.movements import (
+    AGAIN,
+    CONTROL,
+    LOSS,
+    MOVEMENT,
+    NO_NOISE,
+    RELEASE,
+    SeenPair,
+    TriedQueries,
+    compare_worlds,
+    faults,
+    flow_differs,
+)
+from lapwing.audit.neighbours import neighbours
+from lapwing.audit.watching import Call, Watch
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.toml import loads
+from lapwing.mechanisms import DiscreteLaplace
+from tests.support.query.neighbours import CODE_SCHEMA, CODES
+from tests.support.query.shop import CATALOG
+
+GROUPED = MadeQuery(text="SELECT plan, COUNT(*) AS n FROM customers GROUP BY plan", form="groups")
+ROWS = 2
+
+
+def shop(folder: Path, measure: str = "gdp", neighbouring: str = "add_remove") -> Catalog:
+    """A catalog of linked tables, without data but for a public table."""
+    pq.write_table(pa.Table.from_pylist(list(CODES), schema=CODE_SCHEMA), folder / "codes.parquet")
+    text = CATALOG.format(
+        measure=measure, neighbouring=neighbouring, unit="who", customers=ROWS, orders=3, items=4, items_on='iok = "ok"'
+    )
+    text = text.replace("delta = 1e-6", "delta = 1e-7") if measure == "pure" else text
+    return loads(text, file="shop.toml", folder=folder)
+
+
+# ---- made rows -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("neighbouring", ["add_remove", "replace_one"])
+def test_neighbours_differ_in_one_unit(tmp_path: Path, neighbouring: str) -> None:
+    catalog = made_catalog(shop(tmp_path, neighbouring=neighbouring), tmp_path)
+    for world in range(7):
+        apart = neighbours(catalog, world)
+        assert apart == neighbours(catalog, world)
+        for table in catalog.tables:
+            one, other = ({repr(row): row for row in side.tables[table.name]} for side in (apart.one, apart.other))
+            changed = [one[row] for row in one.keys() - other.keys()] + [
+                other[row] for row in other.keys() - one.keys()
+            ]
+            gone, new = ({row.owner for row in changed if row in side.values()} for side in (one, other))
+            assert len(gone) <= 1
+            assert len(new) <= (neighbouring == "replace_one")
+        roots = [row.owner for row in apart.one.tables["customers"]]
+        assert max(map(roots.count, {1, 2} & set(roots))) == ROWS + 1, "nobody has more rows than may be used"
+
+
+def test_made_rows_are_at_and_beyond_the_bounds(tmp_path: Path) -> None:
+    catalog = made_catalog(shop(tmp_path), tmp_path)
+    rows = [neighbours(catalog, world).one.tables for world in range(4)]
+    ages = {row.values["age"] for tables in rows for row in tables["customers"]}
+    assert {0, 110} <= ages
+    assert any(age is not None and age > 110 for age in ages)
+    assert any(age is not None and age < 0 for age in ages)
+    assert None in {row.values["plan"] for tables in rows for row in tables["customers"]}
+    assert any(row.owner is None for row in rows[0]["orders"])
+
+
+def test_every_form_is_asked(tmp_path: Path) -> None:
+    queries = list(islice(made_queries(shop(tmp_path), 0), 200))
+    assert {query.form for query in queries} == {name for name, _ in FORMS}
+    assert queries == list(islice(made_queries(shop(tmp_path), 0), 200))
+
+
+# ---- the source of randomness ----------------------------------------------------------------------------------------
+
+
+def test_a_mechanism_is_seen_with_its_values_and_draws_the_same_noise_on_a_neighbour() -> None:
+    noise, seen, drawn = DiscreteLaplace(scale=Fraction(50)), list[Call](), list[int]()
+    for value in (7, 3):
+        watch = Watch(b"secret")
+        watch.begin(1)
+        drawn.append(noise.release(value, watch) - value)
+        seen += watch.taken()
+    assert [call.values for call in seen] == [{"values": 7}, {"values": 3}]
+    assert [call.mechanism for call in seen] == [noise, noise]
+    assert drawn[0] == drawn[1]
+
+
+def test_two_mechanisms_draw_different_noise() -> None:
+    watch, noise = Watch(b"secret"), DiscreteLaplace(scale=Fraction(10**6))
+    assert noise.release(0, watch) != noise.release(0, watch)
+    assert len(watch.taken()) == 2
+
+
+# ---- what was seen ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SeenPair, World, World]]:
+    """What two neighbours show of a query."""
+    with worlds(shop(tmp_path_factory.mktemp("shop")), 0) as (one, other, _):
+        pair = SeenPair(query=GROUPED, one=one.ask(GROUPED), other=other.ask(GROUPED))
+        one.read_payloads()
+        other.read_payloads()
+        yield pair, one, other
+
+
+def found(pair: SeenPair, one: World, other: World) -> list[str]:
+    return [code for code, _ in faults(pair, one, other, "gdp", TriedQueries())]
+
+
+def moved_further(pair: SeenPair) -> SeenPair:
+    (call,) = pair.other.calls
+    further = replace(call, values={"values": call.values["values"] - random.randint(1, 9)})
+    return replace(pair, other=replace(pair.other, calls=(further,)))
+
+
+def test_an_honest_pair_passes_and_moves_by_all_that_is_declared(seen: tuple[SeenPair, World, World]) -> None:
+    pair, tally = seen[0], TriedQueries()
+    assert flow_differs(pair) is None
+    assert faults(*seen, "gdp", tally) == []
+    assert (tally.declared, tally.attained) == (1, 1)
+
+
+def test_a_movement_beyond_the_declared_sensitivity_is_found(seen: tuple[SeenPair, World, World]) -> None:
+    pair, *both = seen
+    assert {MOVEMENT, LOSS, RELEASE} <= set(found(moved_further(pair), *both))
+
+
+def test_a_charge_that_is_too_small_or_missing_is_found(seen: tuple[SeenPair, World, World]) -> None:
+    pair, *both = seen
+    (charge,) = pair.one.charges
+    less = (*charge[:2], charge[2] * Fraction(99, 100), *charge[3:])
+    for charges in ((less,), ()):
+        charged = replace(pair, one=replace(pair.one, charges=charges), other=replace(pair.other, charges=charges))
+        assert LOSS in found(charged, *both)
+
+
+def test_missing_noise_and_noise_of_nobody_are_found(seen: tuple[SeenPair, World, World]) -> None:
+    pair, *both = seen
+    (call,) = pair.one.calls
+    for calls in ((), (call, replace(call, mechanism=None))):
+        changed = (replace(side, calls=calls) for side in (pair.one, pair.other))
+        assert NO_NOISE in found(SeenPair(query=GROUPED, one=next(changed), other=next(changed)), *both)
+
+
+def test_an_answer_that_changes_when_it_is_asked_again_is_found(seen: tuple[SeenPair, World, World]) -> None:
+    pair, *both = seen
+    assert AGAIN in found(replace(pair, one=replace(pair.one, again="was charged a second time")), *both)
+
+
+def test_control_flow_that_differs_is_found(seen: tuple[SeenPair, World, World]) -> None:
+    pair, (call,) = seen[0], seen[0].other.calls
+    longer = replace(call, values={"values": (1, 2, 3, 4)})
+    for other in (
+        replace(pair.other, refusal="QueryRefused"),
+        replace(pair.other, charges=()),
+        replace(pair.other, public_facts=("other",)),
+        replace(pair.other, calls=(longer,)),
+    ):
+        assert flow_differs(replace(pair, other=other)) is not None
+
+
+def test_a_crash_is_found_though_both_worlds_crash(seen: tuple[SeenPair, World, World]) -> None:
+    pair, *both = seen
+    crashed = replace(pair.one, refusal="ValueError", crashed=True)
+    assert found(replace(pair, one=crashed, other=crashed), *both) == [CONTROL]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("measure", ["pure", "gdp", "zcdp"])
+@pytest.mark.parametrize("neighbouring", ["add_remove", "replace_one"])
+def test_no_form_moves_further_than_is_paid_for(tmp_path: Path, measure: str, neighbouring: str) -> None:
+    tally = TriedQueries()
+    for world in range(7):
+        queries = list(islice(made_queries(shop(tmp_path), world), 40))
+        assert compare_worlds(shop(tmp_path, measure, neighbouring), world, queries, lambda: True, tally) == []
+    assert tally.attained > 20
+    assert len(tally.queries) == len({name for name, _ in FORMS})
