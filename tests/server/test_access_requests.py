@@ -233,7 +233,7 @@ def approved(requests: AccessRequests, store: ServiceStore, id_: str, meet: Call
         meet()
         return lambda connection: None
 
-    requests.approve(id_, "open", by="carol", granting=granting, replace=False)
+    requests.approve(id_, "open", by="carol", share=lambda _: None, granting=granting, replace=False)
 
 
 def approved_unseen(requests: AccessRequests, store: ServiceStore, id_: str, meet: Callable[[], object]) -> None:

@@ -16,11 +16,18 @@ class CurrentLimit(TypedDict):
     newer: bool
 
 
+class GivenLimit(TypedDict):
+    """The limit that a curator approved: a share of the budget, or null for no limit."""
+
+    share: str | None
+
+
 class AccessRequestDocument(TypedDict):
     """A request of a person for access to a data set, or for a larger limit there.
 
     `share` is the limit that they want: a share of the budget, or null for no limit. `answer` is the reason
     of a curator who declined it. `decided_by` is null for everybody but curators. Curators see `now` of open requests.
+    `given` is the limit of an approved one, which may differ from `share`. Older approvals have none.
     """
 
     id: str
@@ -35,6 +42,7 @@ class AccessRequestDocument(TypedDict):
     decided_by: str | None
     answer: str | None
     now: NotRequired[CurrentLimit]
+    given: NotRequired[GivenLimit]
 
 
 class ListedDataset(TypedDict):

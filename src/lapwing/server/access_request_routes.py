@@ -15,7 +15,7 @@ from lapwing.documents.access_request_document import (
 )
 from lapwing.errors import InvalidParameter
 from lapwing.server.access import DatasetAccess
-from lapwing.server.access_requests import LONGEST_REASON, AccessRequest
+from lapwing.server.access_requests import LONGEST_REASON, NO_LIMIT, AccessRequest
 from lapwing.server.bodies import Amount, Body, Text, number
 from lapwing.server.dataset_routes import ShareBody
 from lapwing.server.listing import PageOf, cut
@@ -168,6 +168,7 @@ def approve(
         served.name,
         by=caller.name,
         replace=replace,
+        share=share_of,
         granting=lambda one: access.approving(one.person, share_of(one), needs_grant=one.kind == "budget"),
     )
     access.settle()
@@ -222,6 +223,8 @@ def _document(one: AccessRequest, *, curates: bool) -> AccessRequestDocument:
         "decided_by": one.decided_by if curates else None,
         "answer": one.answer,
     }
+    if one.given is not None:
+        document["given"] = {"share": None if one.given == NO_LIMIT else one.given}
     if curates and one.state == "open":
         document["now"] = {"granted": one.has_grant, "share": one.limit, "newer": one.overtaken}
     return document

@@ -42,10 +42,12 @@ MOST_OPEN: Final = 5
 MOST_DAILY: Final = 10
 """Requests of one person in 24 hours, those that were withdrawn among them."""
 KEPT: Final = 366.0 * DAY
+NO_LIMIT: Final = "none"
+"""The word for no limit, in the column of given limits."""
 _VISIBLE: Final = "\n\u200c\u200d"
 """Characters of a reason that are not printable: line ends, and the joiners that some scripts and emoji need."""
 _OPEN: Final = "SELECT dataset FROM access_requests WHERE person = ? AND state = 'open'"
-_COLUMNS: Final = "id, person, dataset, kind, share, reason, created, state, decided, decided_by, answer"
+_COLUMNS: Final = "id, person, dataset, kind, share, reason, created, state, decided, decided_by, answer, given"
 _READ: Final = (
     f"SELECT {', '.join(f'asked.{name}' for name in _COLUMNS.split(', '))}, grants.person, grants.share,"
     " COALESCE(grants.line, 0) > COALESCE(asked.line, 0) FROM access_requests AS asked"
@@ -61,6 +63,7 @@ class AccessRequest:
     Args:
         share: The limit that the person wants, a share of the budget, written exactly; None for no limit.
         answer: Why a curator declined it.
+        given: The limit that a curator approved, as `share`, or `NO_LIMIT`; None if no approval wrote it down.
         has_grant: Whether the person has a grant now.
         limit: Of this grant, as `share`.
         overtaken: Whether this grant was made after the request.
@@ -77,6 +80,7 @@ class AccessRequest:
     decided: float | None
     decided_by: str | None
     answer: str | None
+    given: str | None = None
     has_grant: bool = False
     limit: str | None = None
     overtaken: bool = False
@@ -161,12 +165,14 @@ class AccessRequests:
         dataset: str,
         *,
         by: str,
+        share: Callable[[AccessRequest], Fraction | None],
         granting: Callable[[AccessRequest], Callable[[StoreConnection], None]],
         replace: bool,
     ) -> AccessRequest:
         """Approve an open request.
 
         Args:
+            share: Returns the limit that the request gets.
             granting: Returns what makes the grant, in the transaction of the decision.
             replace: Whether it may replace a grant that was made after the request.
 
@@ -174,9 +180,11 @@ class AccessRequests:
             NotFound: If the data set has no such open request.
             InvalidParameter: If it would replace a grant, and may not.
         """
-        make = granting(self.open_one(id_, dataset))
+        asked = self.open_one(id_, dataset)
+        make, limit = granting(asked), share(asked)
+        given = NO_LIMIT if limit is None else written(limit)
         with self._store.transaction() as connection:
-            decided = self._decide(connection, id_, dataset, "approved", by)
+            decided = self._decide(connection, id_, dataset, "approved", by, given=given)
             if decided.overtaken and not replace:
                 raise at_field("replace", InvalidParameter(_overtaken(decided)))
             make(connection)
@@ -226,13 +234,14 @@ class AccessRequests:
         by: str,
         answer: str | None = None,
         of: str | None = None,
+        given: str | None = None,
     ) -> AccessRequest:
         """End an open request; of one person only, if `of` names them."""
         whose = "" if of is None else " AND person = ?"
         changed = connection.execute(
-            "UPDATE access_requests SET state = ?, decided = ?, decided_by = ?, answer = ?"
+            "UPDATE access_requests SET state = ?, decided = ?, decided_by = ?, answer = ?, given = ?"
             f" WHERE id = ? AND dataset = ? AND state = 'open'{whose}",
-            (state, self._clock(), by, answer, id_, dataset, *(() if of is None else (of,))),
+            (state, self._clock(), by, answer, given, id_, dataset, *(() if of is None else (of,))),
         )
         if changed.rowcount != 1:
             raise missing("open request")

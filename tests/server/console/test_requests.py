@@ -34,9 +34,13 @@ def test_access_is_asked_for_and_approved(place: World) -> None:
     assert page.page.forbidden == []
     approving = action(carol, "approve")
     assert page.form(approving).fields["share"] == "20 %"
-    assert carol.submit(page, approving).status == 200
+    decided = carol.submit(page, approving, share="15 %")
+    assert decided.status == 200
+    for said in ("up to 20 % of the budget", "Given: up to 15 % of the budget", HOSTILE, "Approved by carol"):
+        assert said in decided.text
+    assert "You sent no requests" not in decided.text  # whoever decides has no limit to ask for
     assert notices(carol) == 0
-    assert "approved" in bob.go(HERE).text
+    assert "approvedup to 15 % of the budget" in bob.go(HERE).text
     assert place.query("bob").status == 200
 
 

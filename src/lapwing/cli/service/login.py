@@ -7,6 +7,7 @@ import typer
 from lapwing.cli import options
 from lapwing.cli.service import passwords
 from lapwing.cli.service.tokens import ScopeOption, TokenFile, hand_over, scopes_of
+from lapwing.documents.roles import RIGHTS_HELP
 from lapwing.errors import InvalidParameter, SecondFactorNeeded
 
 EXAMPLE: Final = "\n".join(
@@ -36,7 +37,8 @@ def command(
         list[ScopeOption] | None,
         typer.Option(
             "--scope",
-            help="A right of the token; may be repeated. Without it, the token has all rights of your role.",
+            help="A right of the token; may be repeated. Without it, the token has all rights of your role. "
+            + RIGHTS_HELP,
             show_default=False,
         ),
     ] = None,

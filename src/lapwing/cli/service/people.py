@@ -12,6 +12,7 @@ from lapwing.cli.service import passwords
 from lapwing.cli.service.grant import share_of_budget
 from lapwing.cli.service.places import PeopleStore, opened_people
 from lapwing.documents.people_document import PersonChange, PersonDocument, Role
+from lapwing.documents.roles import ROLES_HELP
 from lapwing.errors import InvalidParameter
 
 app = typer.Typer(
@@ -56,7 +57,7 @@ def show_people(
 )
 def add(
     name: Name,
-    role: Annotated[Role, typer.Option("--role", help="Their role.")] = "analyst",
+    role: Annotated[Role, typer.Option("--role", help=f"Their role. {ROLES_HELP}")] = "analyst",
     team: Annotated[str | None, typer.Option("--team", metavar="TEAM", help="Their team.", show_default=False)] = None,
     password: Annotated[
         bool, typer.Option("--password", help="Ask for a password for the console. Programs use tokens instead.")
@@ -85,7 +86,7 @@ def add(
 def invite(
     name: Name,
     role: Annotated[
-        Role | None, typer.Option("--role", help="The role of a new person.", show_default="analyst")
+        Role | None, typer.Option("--role", help=f"The role of a new person. {ROLES_HELP}", show_default="analyst")
     ] = None,
     team: Annotated[
         str | None, typer.Option("--team", metavar="TEAM", help="The team of a new person.", show_default=False)
@@ -130,7 +131,7 @@ def invite(
 @app.command(epilog=options.examples("lapwing people role alice auditor"), short_help="Change the role of a person.")
 def role(
     name: Name,
-    role: Annotated[Role, typer.Argument(help="The new role.", show_default=False)],
+    role: Annotated[Role, typer.Argument(help=f"The new role. {ROLES_HELP}", show_default=False)],
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,

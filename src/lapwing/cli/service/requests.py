@@ -14,6 +14,7 @@ from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from lapwing.client.administration import RemoteRequests
+    from lapwing.documents.access_request_document import AccessRequestDocument
 
 app = typer.Typer(
     help="Ask for access or a larger limit, and decide requests.",
@@ -41,15 +42,35 @@ def show_requests(
     if form is options.ReportFormatName.json:
         print_text(to_json({"requests": every}))
         return
-    table = new_table("id", "person", "data set", "for", "limit", "state", "sent", "reason")
+    table = new_table("id", "person", "data set", "for", "limit", "state", "sent", "reason", "decision")
     ids = [one["id"] for one in every]
     for one in every:
         share = "" if one["share"] is None else figures.share(float(Fraction(one["share"])))
-        said = one["reason"] if one["answer"] is None else f"{one['reason']} ({one['answer']})"
         id_, sent = short_id(one["id"], ids), one["created"][:10]
-        row = (id_, one["person"], one["dataset"], WHAT[one["kind"]], share, one["state"], sent, said)
+        row = (
+            id_,
+            one["person"],
+            one["dataset"],
+            WHAT[one["kind"]],
+            share,
+            one["state"],
+            sent,
+            one["reason"],
+            _decision(one),
+        )
         table.add_row(*map(text, row))
     show(Fitted(table))
+
+
+def _decision(one: "AccessRequestDocument") -> str:
+    """Say who decided a request and when, the limit that was given, and why it was declined."""
+    said = [] if one["decided"] is None or one["state"] == "withdrawn" else [one["decided"][:10]]
+    said += [f"by {one['decided_by']}"] if said and one["decided_by"] else []
+    if "given" in one:
+        share = one["given"]["share"]
+        said.append("no limit" if share is None else f"up to {figures.share(float(Fraction(share)))}")
+    said += [one["answer"]] if one["answer"] else []
+    return "; ".join(said)
 
 
 @app.command(
@@ -112,7 +133,7 @@ def withdraw(id_: Id, server: options.Server = None) -> None:
 def _opened(server: str | None) -> "RemoteRequests":
     if server is None:
         raise InvalidParameter("Requests are at a server. Give its address by --server or LAPWING_SERVER.")
-    from lapwing.client.administration import RemoteRequests  # here, so that `lapwing --help` loads no engine
+    from lapwing.client.administration import RemoteRequests
     from lapwing.client.transport import ServerConnection
 
     return RemoteRequests(ServerConnection(server, options.token_for_server()))

@@ -14,6 +14,7 @@ from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, new_table, note, print_text, show, text
 from lapwing.cli.service.places import PeopleStore, opened_people
 from lapwing.documents.people_document import IssuedToken, Right, TokenDocument
+from lapwing.documents.roles import RIGHTS_HELP
 from lapwing.documents.short_ids import SHORTEST, id_meant, short_id
 from lapwing.machine.drafts import draft_of, sync_folder
 
@@ -87,7 +88,8 @@ def create(
         list[ScopeOption] | None,
         typer.Option(
             "--scope",
-            help="A right of the token; may be repeated. Without it: all rights of its owner's role except admin.",
+            help="A right of the token; may be repeated. Without it: all rights of its owner's role except admin. "
+            + RIGHTS_HELP,
             show_default=False,
         ),
     ] = None,
