@@ -225,6 +225,23 @@ def test_prices_are_compared_by_what_people_asked_and_saved(looked_at: World) ->
     assert looked_at.charges() == charges
 
 
+def test_saved_queries_are_priced_by_all_that_they_state(looked_at: World) -> None:
+    sql = "SELECT AVG(cost) AS mean FROM visits"
+    for title, stated in (("wanted", {"error": "1"}), ("many", {"epsilon": "0.5", "assuming_count": 1000})):
+        question = {"sql": sql, **stated}
+        saved = looked_at.ask("POST", "/v1/datasets/open/saved", "carol", {"title": title, "question": question})
+        assert saved.document["question"] == question
+    told = previewed(looked_at, ("upper = 8", "upper = 4")).document
+    wanted, many = (next(one for one in told["prices"] if key in one) for key in ("error", "assuming_count"))
+    assert wanted["before"]["columns"][0]["half_width"] <= 1
+    assert wanted["after"]["share"] < wanted["before"]["share"]  # half the range: the same error costs less
+    assert (wanted["error"], many["assuming_count"], many["epsilon"]) == ("1", 1000, "0.5")
+    asked = looked_at.ask(
+        "POST", "/v1/datasets/open/explain", "carol", {"sql": sql, "epsilon": "0.5", "assuming_count": 1000}
+    ).document
+    assert many["before"]["columns"][0]["half_width"] == pytest.approx(asked["columns"][0]["half_width"])
+
+
 def test_a_check_shows_what_is_private_to_curators_alone(looked_at: World) -> None:
     sent = {"catalog": catalog(looked_at)["catalog"]}
     told = looked_at.ask("POST", "/v1/datasets/open/catalog/check", "carol", sent).document

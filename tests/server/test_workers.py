@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,11 +13,14 @@ from fractions import Fraction
 from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 import lapwing as lw
-from lapwing.server.workers import LONGEST_PAUSE, pause
+from lapwing.server.listener import Endpoint
+from lapwing.server.service import ServiceSettings
+from lapwing.server.workers import LONGEST_PAUSE, Doors, ProcessConfig, _Crew, _Worker, pause
 from tests.support.postgres import Postgres
 from tests.support.server.crew import (
     CATALOG,
@@ -158,6 +162,23 @@ def test_a_worker_that_dies_at_once_again_and_again_ends_the_service(tmp_path: P
         assert running.parent.wait(PATIENCE) == 6
         assert {line["status"] for line in running.told("worker died")} == {7}
         assert re.search("Worker [12] died 2 times in a row", running.log.read_text())
+
+
+def test_the_address_is_said_once_and_when_all_workers_listen(tmp_path: Path) -> None:
+    said: list[str] = []
+    config = ProcessConfig(catalogs=(), people=None, settings=ServiceSettings(), endpoint=Endpoint(port=0))
+    doors = Doors(http=socket.socket(), wire=None, lines=())
+    try:
+        parent = _Crew(config, doors, cast(Any, None), lambda: said.append("here"))
+        parent._workers = [_Worker(number=number, starts=0.0) for number in (1, 2)]
+        for worker, expected in zip(parent._workers, ([], ["here"]), strict=True):
+            worker.ready = True
+            parent._say_listening()
+            assert said == expected
+        parent._say_listening()
+        assert said == ["here"]
+    finally:
+        doors.http.close()
 
 
 def test_pauses_grow_and_are_bounded() -> None:

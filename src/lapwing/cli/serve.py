@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -508,21 +508,20 @@ def _serve(
             service.executor.start()  # before anybody reads an address: it may take a minute, and nothing is answered
         prepare(service)
         collectors = stack.enter_context(reports.collecting())
-        _say_where(service, config.endpoint)
-        for collector in collectors.values():
-            address = f"{config.endpoint.callers_address}/local/{collector.task.id}/"
-            _say(f"Collecting at {address}: {collector.task.question}")
-            _say_promises(collector)
+        announce = _announcement(service, config.endpoint, collectors.values())
         if workers == 1:
+            announce()
             listener.run(service, config.endpoint, collectors)
     if workers > 1:
-        run_workers(config, workers)
+        run_workers(config, workers, announce)
 
 
-def _say_where(service: "Service", endpoint: "Endpoint") -> None:
-    """Make the first curator, if there is none, and say where people and programs find what is served."""
+def _announcement(service: "Service", endpoint: "Endpoint", collectors: "Iterable[Collector]") -> "Callable[[], None]":
+    """Make the first curator, if there is none; return what says where people and programs find what is served.
+
+    The texts are made here, because with several workers the service is closed before somebody listens.
+    """
     from lapwing.server.first_curator import ensure_curator
-    from lapwing.server.listener import UNSAID
     from lapwing.server.log import log
 
     curator = ensure_curator(service.people)
@@ -530,17 +529,33 @@ def _say_where(service: "Service", endpoint: "Endpoint") -> None:
         _say(f"{curator} is the curator; the people are in {service.store.name}")
         log("curator made", person=curator)
     names = [served.name for served in service.datasets.everything()]
-    _say(f"Serving {', '.join(names) or 'no data set yet'} at {endpoint.callers_address}")
-    if endpoint.callers_address == UNSAID:
-        _say("Give the public address by --public-url; without it, the pages cannot show where to send tokens.")
-    else:
-        _say(f"Open {endpoint.callers_address}/console in a browser")
-        if curator is not None:
-            _say(f"or log in with `lapwing login {curator} --server {endpoint.callers_address}`")
-    if endpoint.postgres is not None:
-        _say(f"PostgreSQL clients: {psql_command(endpoint, names, curator)}, with an API token as the password")
+    lines = [
+        *_addresses(endpoint, names, curator),
+        *(line for one in collectors for line in _collecting(one, endpoint)),
+    ]
     wire = {} if endpoint.postgres is None else {"postgres": endpoint.postgres}
-    log("serving", datasets=names, address=endpoint.public_url or endpoint.address, **wire)
+
+    def announce() -> None:
+        for line in lines:
+            _say(line)
+        log("serving", datasets=names, address=endpoint.public_url or endpoint.address, **wire)
+
+    return announce
+
+
+def _addresses(endpoint: "Endpoint", names: Sequence[str], curator: str | None) -> "Iterator[str]":
+    """Say where people and programs find the data sets."""
+    from lapwing.server.listener import UNSAID
+
+    yield f"Serving {', '.join(names) or 'no data set yet'} at {endpoint.callers_address}"
+    if endpoint.callers_address == UNSAID:
+        yield "Give the public address by --public-url; without it, the pages cannot show where to send tokens."
+    else:
+        yield f"Open {endpoint.callers_address}/console in a browser"
+        if curator is not None:
+            yield f"or log in with `lapwing login {curator} --server {endpoint.callers_address}`"
+    if endpoint.postgres is not None:
+        yield f"PostgreSQL clients: {psql_command(endpoint, names, curator)}, with an API token as the password"
 
 
 def psql_command(endpoint: "Endpoint", datasets: Sequence[str], curator: str | None) -> str:
@@ -557,11 +572,12 @@ def psql_command(endpoint: "Endpoint", datasets: Sequence[str], curator: str | N
     return f"psql {shlex.quote(said)}" if re.search(r'["$`\\!]', said) else f'psql "{said}"'
 
 
-def _say_promises(collector: "Collector") -> None:
+def _collecting(collector: "Collector", endpoint: "Endpoint") -> "Iterator[str]":
+    """Say where a task collects reports, and what shuffling them promises."""
     from lapwing.cli.local.collect import promises_of
 
-    for promise in promises_of(collector):
-        _say(f"Shuffled: {promise}")
+    yield f"Collecting at {endpoint.callers_address}/local/{collector.task.id}/: {collector.task.question}"
+    yield from (f"Shuffled: {promise}" for promise in promises_of(collector))
 
 
 def _say(message: str) -> None:

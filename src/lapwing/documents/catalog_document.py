@@ -1,6 +1,6 @@
 """The catalog of a data set that is served, as JSON: its text, what another one would change, and what was in force."""
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -49,10 +49,16 @@ class QuestionPriceDocument(TypedDict):
 
 
 class PriceChangeDocument(TypedDict):
-    """A question by the catalog in force and by another one. `source`: who wrote it down; no row is read for it."""
+    """A question by the catalog in force and by another one. `source`: who wrote it down; no row is read for it.
+
+    A saved question that wants an `error` is priced by it. Then `epsilon` is its present cost, rounded up.
+    """
 
     sql: str
     epsilon: str
+    error: NotRequired[str]
+    delta: NotRequired[str]
+    assuming_count: NotRequired[int]
     source: Literal["given", "saved", "asked", "example"]
     before: QuestionPriceDocument
     after: QuestionPriceDocument

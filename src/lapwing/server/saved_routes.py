@@ -39,6 +39,7 @@ class SavedQuestion(Body):
     epsilon: Amount | None = None
     error: Amount | None = None
     delta: Amount | None = None
+    assuming_count: Annotated[StrictInt, Field(ge=1, le=10**15)] | None = None
 
 
 class SavedChart(Body):

@@ -18,7 +18,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -127,8 +127,11 @@ def pause(soon: int) -> float:
     return min(PAUSE * 2**soon, LONGEST_PAUSE) if soon else 0.0
 
 
-def run_workers(config: ProcessConfig, number: int) -> None:
+def run_workers(config: ProcessConfig, number: int, announce: Callable[[], None] = lambda: None) -> None:
     """Serve by so many workers until told to end.
+
+    Args:
+        announce: Is called once, when all workers listen.
 
     Raises:
         ServiceFault: If a worker dies again and again.
@@ -143,7 +146,7 @@ def run_workers(config: ProcessConfig, number: int) -> None:
         os.environ[metrics.FOLDER] = str(counts)  # the workers inherit it
         lines = cancel_lines(0 if wire_door is None else number)
         doors = Doors(http=door, wire=wire_door, lines=tuple(lines))
-        crew = _Crew(replace(config, endpoint=config.endpoint.at(door)), doors, signals)
+        crew = _Crew(replace(config, endpoint=config.endpoint.at(door)), doors, signals, announce)
         try:
             crew.serve(number)
         finally:
@@ -188,8 +191,10 @@ class _Signals:
 
 @final
 class _Crew:
-    def __init__(self, config: ProcessConfig, doors: Doors, signals: _Signals) -> None:
-        self._config, self._doors, self._signals = config, doors, signals
+    def __init__(
+        self, config: ProcessConfig, doors: Doors, signals: _Signals, announce: Callable[[], None] = lambda: None
+    ) -> None:
+        self._config, self._doors, self._signals, self._announce = config, doors, signals, announce
         self._workers: list[_Worker] = []
         self._listening = False
 
@@ -277,6 +282,7 @@ class _Crew:
     def _say_listening(self) -> None:
         if not self._listening and all(worker.ready for worker in self._workers):
             self._listening = True
+            self._announce()
             log(
                 "listening",
                 host=self._config.endpoint.host,

@@ -18,7 +18,7 @@ from lapwing.server.problems import Problem, problem
 MOST: Final = 50
 """Of each list, on one page."""
 STARTS: Final = ("after", "after_results")
-SAVED: Final = ("sql", "epsilon", "error", "delta")
+SAVED: Final = ("sql", "epsilon", "error", "delta", "assuming_count")
 """The fields of a query that are saved."""
 
 
@@ -105,7 +105,9 @@ async def change(visit: PageRequest) -> Response:
         text = f"Removed {named(item['title'])}. You can undo this for one hour."
         return visit.tell(Toast(at=_list_of(item), text=text, action=action, fields={"what": "restore"}))
     if what == "question":
-        question = {name: visit.form[name] for name in SAVED if name in visit.form}
+        question: dict[str, Any] = {name: visit.form[name] for name in SAVED if name in visit.form}
+        if question.get("assuming_count", "").isdigit():
+            question["assuming_count"] = int(question["assuming_count"])
         chart = chart_in(visit.form)
         body = {"title": item["title"], "question": question, "shared": item["team"] is not None}
         body |= {"chart": chart} if chart else {}
