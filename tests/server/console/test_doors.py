@@ -120,7 +120,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ("POST", f"{DATA}/monitors/{{monitor}}/publish"): (
         "/console/data/open/monitors/none/publish",
         {"title": "Ward"},
-        {**dict.fromkeys(SEES, MISSING), "nobody": LED, "audrey": FORBIDDEN},
+        {**dict.fromkeys(SEES, MISSING), "nobody": LED},
     ),
     ("POST", "/console/published/{page}/withdraw"): (
         "/console/published/none/withdraw",
