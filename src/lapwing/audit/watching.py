@@ -13,8 +13,8 @@ values do. Choices may differ, with a small probability at a small loss; then th
 This is no way to exact answers about protected data. `asking` alone makes a `Watch`, for a session on rows that are
 nobody's, in a folder that it makes and removes (`made_data`). No option, setting or variable leads to it: it is an
 argument in a process of the audit's own. It turns no noise off: every mechanism draws as ever, with bits that nobody
-can predict. Such a source gets into a session of protected data only by a program on the machine where these data can be
-read (`docs/limitations.md`).
+can predict. Such a source gets into a session of protected data only by a program on the machine where these data can
+be read (`docs/limitations.md`).
 """
 
 import os
