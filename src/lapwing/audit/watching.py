@@ -17,7 +17,6 @@ can predict. Such a source gets into a session of protected data only by a progr
 be read (`docs/limitations.md`).
 """
 
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from lapwing.engines.holders import UnitCountsByKey
+from lapwing.exact.entropy import SystemEntropy, read_exactly
 
 MECHANISMS: Final = "lapwing.mechanisms."
 _KEY_BYTES: Final = 32
@@ -99,7 +99,7 @@ class Watch:
 
 def fresh_secret() -> bytes:
     """Return a secret that nobody can predict, for a pair of worlds."""
-    return os.urandom(_KEY_BYTES)
+    return read_exactly(SystemEntropy(), _KEY_BYTES)
 
 
 def _mechanism_of(frame: FrameType | None) -> FrameType | None:
