@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Final
 
 from lapwing import __version__
-from lapwing.audit import chain, path
+from lapwing.audit import chain, charges, path, totals
 from lapwing.audit.findings import AuditCheck
 from lapwing.audit.report import AuditReport
 from lapwing.audit.subject import AuditEffort, Subject
 from lapwing.machine.build import build_id
 from lapwing.machine.progress import work
 
-CHECKS: Final[tuple[Callable[[Subject, AuditEffort], Iterator[AuditCheck]], ...]] = (chain.checks, path.checks)
+CHECKS: Final[tuple[Callable[[Subject, AuditEffort], Iterator[AuditCheck]], ...]] = (
+    chain.checks,
+    totals.checks,
+    charges.checks,
+    path.checks,
+)
 """The sources of checks, in order. Each yields its checks one after another."""
 
 

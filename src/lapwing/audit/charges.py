@@ -1,0 +1,236 @@
+"""Each charge against the loss of what it bought, recomputed from the stored mechanisms.
+
+A stored result names the mechanism of every number, with its parameters. How far one unit moves the numbers follows
+from the query (`charged_questions`, `largest_movements`), and the loss from both (`loss_formulas`). A charge below that
+loss is a violation: then the ledger says that less was spent than was.
+
+Each charge is compared with a lower bound on the loss. Several numbers of the same rows may lose less than their sum.
+There the bound is the loss of the dearest number, and of a count of the same rows if that was released, too. Both can
+move together. Losses of other numbers add up. Where the query cannot be bound again, the bound is the loss of
+numbers that a unit moves by one step.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final, final
+
+from lapwing.audit.charged_questions import ChargedQuestions, opened
+from lapwing.audit.findings import AuditCheck, AuditFinding, Severity
+from lapwing.audit.largest_movements import ONE_STEP, is_sum_of_rows, movements
+from lapwing.audit.loss_formulas import WRAPPED, chosen_measure, least_amount, selection_amount
+from lapwing.audit.subject import AuditEffort, Subject, body_of
+from lapwing.errors import LapwingError
+from lapwing.ledger.entries import Charge, Entry
+from lapwing.query.measures.measures import Count, Measure
+from lapwing.query.plan.plan import Question
+
+MERGED: Final = "merged Gaussians"
+REMEDY: Final = (
+    "Run no query. Compare the ledger with a copy: if the copy has the same charge, report a bug with this report; "
+    "otherwise restore the copy. Count the missing loss as spent."
+)
+QUICKLY: Final = 20.0
+"""Seconds for binding queries in a quick audit; charges whose queries were not bound are compared by one step."""
+GRID: Final = Fraction(1, 10**20)
+"""More than how far a charge is rounded up."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredResult:
+    """The stored result of a charge.
+
+    Args:
+        laws: The mechanism of each measure, by name and parameters.
+        measures: Their canonical texts.
+        selection: The mechanism that chose private keys, if any are.
+        choice: The scale of the choice among measures, if one was chosen.
+    """
+
+    laws: tuple[tuple[object, ...], ...] = ()
+    measures: tuple[str, ...] = ()
+    selection: tuple[object, ...] | None = None
+    choice: str | None = None
+
+    @classmethod
+    def from_payload(cls, payload: object) -> "StoredResult | None":
+        """Read a stored result of a query; None if it is of another kind, such as a model's."""
+        try:
+            record = json.loads(str(payload))
+            if not isinstance(record, dict) or not {"measures", "mechanisms"} <= record.keys():
+                return None
+            return cls(
+                laws=tuple(map(tuple, record["mechanisms"])),
+                measures=tuple(map(str, record["measures"])),
+                selection=tuple(record["selection"]) if "selection" in record else None,
+                choice=str(record["choice"][1]) if "choice" in record else None,
+            )
+        except (ValueError, TypeError, LookupError, RecursionError):
+            return None
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class ChargeComparison:
+    """Counts of the charges that were compared and of those that were not, and the findings."""
+
+    exactly: int = 0
+    by_one_step: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    findings: list[AuditFinding] = field(default_factory=list)
+
+
+def checks(subject: Subject, effort: AuditEffort) -> Iterator[AuditCheck]:
+    """Yield the check of charges."""
+    found = ChargeComparison()
+    with opened(subject.catalog) as facts:
+        questions = ChargedQuestions(subject.catalog, facts, QUICKLY if effort.quick else math.inf)
+        for priced in _priced(subject.entries, found):
+            _compare(priced, subject, questions, found)
+    left_out = [f"{count:,} {what}" for what, count in sorted(found.skipped.items())]
+    yield AuditCheck(
+        name="charges",
+        tried=found.exactly + found.by_one_step,
+        what_was_tried=f"charges against the loss of what they bought: {found.exactly:,} with the sensitivity of their "
+        f"query, {found.by_one_step:,} with a sensitivity of one step",
+        power="With the sensitivity of the query: a charge that is smaller than the loss by one part in a billion, if "
+        "it bought one number. Of several numbers of the same rows: a charge below the loss of the dearest of them, "
+        "with a count of these rows. With a sensitivity of one step: a charge below the loss of a count.",
+        not_tried="; ".join(left_out),
+        findings=tuple(found.findings),
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedResult:
+    """A charge with what it bought.
+
+    Args:
+        paid: The sum of the charges for this query and version of the data, up to this one.
+    """
+
+    entry: Entry
+    charge: Charge
+    result: StoredResult
+    paid: Fraction
+
+
+def _priced(entries: Sequence[Entry], found: ChargeComparison) -> Iterator[PricedResult]:
+    """Yield the charges whose results are stored in a form that names mechanisms."""
+    answers = {entry.subject: body_of(entry) for entry in entries if entry.kind == "answer"}
+    paid: dict[tuple[str, int], Fraction] = {}
+    for entry in (one for one in entries if one.kind == "charge"):
+        try:
+            charge = Charge.from_record(body_of(entry) or {})
+        except (LapwingError, KeyError, TypeError, ValueError):
+            found.skipped["charges that cannot be read"] += 1
+            continue
+        body = answers.get(str(entry.sequence))
+        if body is None:
+            found.skipped["charges that bought nothing"] += 1
+            continue
+        name = charge.key, charge.version
+        paid[name] = paid.get(name, Fraction(0)) + charge.loss.amount
+        result = StoredResult.from_payload(body.get("payload"))
+        if result is None:
+            found.skipped["charges for models, graphs, monitors, synthetic rows or sums outside Lapwing"] += 1
+            continue
+        yield PricedResult(entry=entry, charge=charge, result=result, paid=paid[name])
+
+
+def _compare(priced: PricedResult, subject: Subject, questions: ChargedQuestions, found: ChargeComparison) -> None:
+    charge, result = priced.charge, priced.result
+    kind, replaced = charge.loss.kind, subject.catalog.budget.neighbouring == "replace_one"
+    question = questions.of(charge, priced.entry.time) if charge.catalog_digest == subject.catalog.digest else None
+    of_measure = {} if question is None else {str(measure): measure for measure in question.measures}
+    amounts: list[tuple[Measure | None, Fraction]] = []
+    for text, law in zip(result.measures, result.laws, strict=False):
+        measure = of_measure.get(text)
+        amount = _amount(law, question, measure, kind, replaced=replaced)
+        if amount is None:
+            found.skipped[f"numbers by {law[0]}, of which the audit has no formula"] += 1
+        else:
+            amounts.append((measure, amount))
+    least, delta = _besides(result, kind)
+    least += _jointly(amounts, replaced=replaced)
+    if amounts or least:
+        found.exactly += question is not None
+        found.by_one_step += question is None
+    paid = priced.paid if any(_bare(law)[0] == MERGED for law in result.laws) else charge.loss.amount
+    if paid + GRID < least:
+        found.findings.append(_too_small(priced, paid, least, kind))
+    if charge.delta + GRID < delta:
+        found.findings.append(_too_small(priced, charge.delta, delta, "delta"))
+
+
+def _bare(law: tuple[object, ...]) -> tuple[object, ...]:
+    return (law[1], *law[4:]) if law[0] == WRAPPED else law
+
+
+def _amount(
+    law: tuple[object, ...], question: Question | None, measure: Measure | None, kind: str, *, replaced: bool
+) -> Fraction | None:
+    """Return what a number loses at least: the least over all bounds on how far a unit moves it."""
+    moves = (ONE_STEP,) if question is None or measure is None else movements(question, measure, replaced=replaced)
+    try:
+        amounts = [least_amount(law, one, kind) for one in moves]
+    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
+        return None
+    known = [amount for amount in amounts if amount is not None]
+    return min(known) if len(known) == len(amounts) else None
+
+
+def _jointly(amounts: Iterable[tuple[Measure | None, Fraction]], *, replaced: bool) -> Fraction:
+    """Return what all numbers of a result lose together at least."""
+    rows: dict[Measure, Fraction] = {}
+    unknown, others = [Fraction(0)], Fraction(0)
+    for measure, amount in amounts:
+        if measure is None:
+            unknown.append(amount)
+        elif is_sum_of_rows(measure):
+            rows[measure] = amount
+        else:
+            others += amount
+    return others + max(unknown) + _dearest(rows, replaced=replaced)
+
+
+def _dearest(rows: Mapping[Measure, Fraction], *, replaced: bool) -> Fraction:
+    """Return what numbers of the same rows lose at least: the dearest, with a count of the rows that it is of.
+
+    A row that moves a sum as far as can be has a value, so COUNT(*) and the count of these values count it.
+    """
+    found = [*rows.values(), Fraction(0)]
+    counts = [] if replaced else [measure for measure in rows if isinstance(measure, Count)]
+    for count in counts:
+        for other, amount in rows.items():
+            same = count.argument is None or str(count.argument) == str(getattr(other, "argument", None))
+            if other != count and same:
+                found.append(rows[count] + amount)
+    return max(found)
+
+
+def _besides(result: StoredResult, kind: str) -> tuple[Fraction, Fraction]:
+    """Return what the choices in a result lose at least: an amount and a δ."""
+    amount = Fraction(0) if result.choice is None else chosen_measure(result.choice, kind)
+    if result.selection is None:
+        return amount, Fraction(0)
+    selected, delta = selection_amount(result.selection, kind)
+    return amount + (selected or 0), delta
+
+
+def _too_small(priced: PricedResult, paid: Fraction, least: Fraction, kind: str) -> AuditFinding:
+    sequence = priced.entry.sequence
+    what = {"delta": "δ", "pure": "ε", "gdp": "μ²", "zcdp": "ρ"}[kind]
+    return AuditFinding(
+        code="charge_below_loss",
+        severity=Severity.violated,
+        about=f"entry {sequence}",
+        what=f"Entry {sequence} charges {what} = {float(paid):.6g}, and its stored result lost {what} = "
+        f"{float(least):.6g} or more. Query: {priced.charge.question[:200]}",
+        remedy=REMEDY,
+    )
