@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
-from lapwing.audit.loss_formulas import Movement
+from lapwing.audit.loss_formulas import LargestMovement
 from lapwing.query.measures.distinct_counts import CountUnits
 from lapwing.query.measures.distribution import Distribution
 from lapwing.query.measures.measures import Count, Measure, Sum
 from lapwing.query.measures.set_counts import CountOfSets
 from lapwing.query.plan.plan import Question
 
-ONE_STEP = Movement(l1=1, l2_squared=1)
+ONE_STEP = LargestMovement(l1=1, l2_squared=1)
 """The least that a measure of anybody's rows moves."""
 
 
@@ -39,7 +39,7 @@ class UnitBounds:
     shared: int = 1
 
 
-def movements(question: Question, measure: Measure, *, replaced: bool) -> tuple[Movement, ...]:
+def movements(question: Question, measure: Measure, *, replaced: bool) -> tuple[LargestMovement, ...]:
     """Return bounds on how far one unit moves a measure of a query, each of them valid."""
     parts = [tuple(_of(measure, unit)) for unit in _units(question, replaced=replaced)]
     return tuple(map(_together, zip(*parts, strict=True)))
@@ -60,15 +60,15 @@ def _units(question: Question, *, replaced: bool) -> Iterator[UnitBounds]:
         yield UnitBounds(rows=rows, cells=cells, groups=groups, replaced=replaced, shared=part.units_of_row)
 
 
-def _of(measure: Measure, unit: UnitBounds) -> Iterator[Movement]:
+def _of(measure: Measure, unit: UnitBounds) -> Iterator[LargestMovement]:
     if isinstance(measure, CountOfSets):
         yield ONE_STEP  # of what two sets have in common the audit knows no better bound from below
     elif unit.shared > 1:
         level = 1 if measure.clamp is None else max(1, measure.clamp[1])
-        yield Movement(l1=unit.cells * level, l2_squared=unit.cells * level**2, cells=unit.cells)
+        yield LargestMovement(l1=unit.cells * level, l2_squared=unit.cells * level**2, cells=unit.cells)
     elif isinstance(measure, CountUnits):
         moved = min(2 * unit.groups, unit.cells) if unit.replaced else unit.groups
-        yield Movement(l1=moved, l2_squared=moved, cells=moved)
+        yield LargestMovement(l1=moved, l2_squared=moved, cells=moved)
     elif isinstance(measure, Distribution):
         yield _of_tree(measure, unit)
     else:
@@ -80,29 +80,29 @@ def _of(measure: Measure, unit: UnitBounds) -> Iterator[Movement]:
             yield _of_numbers(min(clamp[0], 0), max(clamp[1], 0), unit.groups, unit)
 
 
-def _of_numbers(low: int, high: int, cells: int, unit: UnitBounds) -> Movement:
+def _of_numbers(low: int, high: int, cells: int, unit: UnitBounds) -> LargestMovement:
     """Return the movement of a unit that adds a number from low to high to each of some cells, 0 among them."""
     if low == high:  # nobody moves it, and it is charged as if one step could be moved
         return ONE_STEP
     size, width = max(-low, high), high - low
     if not unit.replaced:
-        return Movement(l1=cells * size, l2_squared=cells * size**2, cells=cells)
+        return LargestMovement(l1=cells * size, l2_squared=cells * size**2, cells=cells)
     if unit.cells == 1:
-        return Movement(l1=width, l2_squared=width**2)
-    return Movement(l1=2 * cells * size, l2_squared=cells * max(width**2, 2 * size**2), cells=2 * cells)
+        return LargestMovement(l1=width, l2_squared=width**2)
+    return LargestMovement(l1=2 * cells * size, l2_squared=cells * max(width**2, 2 * size**2), cells=2 * cells)
 
 
-def _of_tree(measure: Distribution, unit: UnitBounds) -> Movement:
+def _of_tree(measure: Distribution, unit: UnitBounds) -> LargestMovement:
     """Return the movement of the counts in all nodes: a row is in one node of each level."""
     levels = len(measure.sizes)
     twice = 2 if unit.replaced and (unit.cells > 1 or measure.sizes[-1] > 1) else 1
     moved = levels * unit.rows
-    return Movement(l1=twice * moved, l2_squared=twice * moved * unit.rows, cells=twice * levels)
+    return LargestMovement(l1=twice * moved, l2_squared=twice * moved * unit.rows, cells=twice * levels)
 
 
-def _together(sets: tuple[Movement, ...]) -> Movement:
+def _together(sets: tuple[LargestMovement, ...]) -> LargestMovement:
     """Return the movement of the cells of several grouping sets, one after the other."""
-    return Movement(
+    return LargestMovement(
         l1=sum(one.l1 for one in sets),
         l2_squared=sum(one.l2_squared for one in sets),
         cells=sum(one.cells for one in sets),

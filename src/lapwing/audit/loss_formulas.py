@@ -27,7 +27,7 @@ _NORMAL: Final = NormalDist()
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Movement:
+class LargestMovement:
     """How far one unit can move a vector of integers.
 
     Args:
@@ -41,7 +41,7 @@ class Movement:
     cells: int = 1
 
 
-def least_amount(law: Sequence[object], movement: Movement, kind: str) -> Fraction | None:
+def least_amount(law: Sequence[object], movement: LargestMovement, kind: str) -> Fraction | None:
     """Return what a release with a stored law loses at least, None if the audit has no formula for it.
 
     Args:
@@ -55,14 +55,14 @@ def least_amount(law: Sequence[object], movement: Movement, kind: str) -> Fracti
 # ---- additive noise --------------------------------------------------------------------------------------------------
 
 
-def _gaussian(parameters: Sequence[str], movement: Movement, kind: str) -> Fraction | None:
+def _gaussian(parameters: Sequence[str], movement: LargestMovement, kind: str) -> Fraction | None:
     """N(0, σ²) rounded: μ² = Δ₂²/σ², and ρ is half of it; no pure loss is finite."""
     square = Fraction(parameters[0]) ** 2
     mu_squared = Fraction(movement.l2_squared) / square
     return {"gdp": mu_squared, "zcdp": mu_squared / 2}.get(kind, Fraction(10) ** 100)
 
 
-def _laplace(parameters: Sequence[str], movement: Movement, kind: str) -> Fraction | None:
+def _laplace(parameters: Sequence[str], movement: LargestMovement, kind: str) -> Fraction | None:
     """P(x) ∝ e^(−|x|/scale): ε = Δ₁/scale. In the other ledgers the loss of one cell that moves as far as it can.
 
     A vector whose L1 distance is divided among n cells has n numbers that move by Δ₁/n at least one of them, so the
@@ -136,7 +136,7 @@ def chosen_measure(scale: str, kind: str) -> Fraction:
     return bounded_range(2 / Fraction(scale), kind)
 
 
-def _largest(parameters: Sequence[str], movement: Movement, kind: str) -> Fraction | None:
+def _largest(parameters: Sequence[str], movement: LargestMovement, kind: str) -> Fraction | None:
     """Return the loss of choosing the largest cells, one after another: each choice moves by one cell's distance."""
     law, count, _, _, scale = parameters
     eta = Fraction(movement.l1 // movement.cells) / Fraction(scale)
@@ -145,7 +145,7 @@ def _largest(parameters: Sequence[str], movement: Movement, kind: str) -> Fracti
     return int(count) * bounded_range(eta, kind)
 
 
-def _sparse(parameters: Sequence[str], movement: Movement, kind: str) -> Fraction | None:
+def _sparse(parameters: Sequence[str], movement: LargestMovement, kind: str) -> Fraction | None:
     """Return the share of one number in ε = Δ/t + Δ/s, with thresholds' noise t and numbers' noise s: at least that.
 
     Numbers that move in two directions lose 2Δ/s. The rows of a sum say it, so it is read from what is stored.
@@ -160,7 +160,7 @@ def _sparse(parameters: Sequence[str], movement: Movement, kind: str) -> Fractio
     return whole / len(listed)
 
 
-def _wrapped(parameters: Sequence[str], movement: Movement, kind: str) -> Fraction | None:
+def _wrapped(parameters: Sequence[str], movement: LargestMovement, kind: str) -> Fraction | None:
     """Return the loss of noise on numbers of which only large ones are shown: that of the noise itself."""
     law, _, _, *rest = parameters
     return least_amount([law, *rest], movement, kind)
@@ -177,13 +177,13 @@ def selection_amount(law: Sequence[object], kind: str) -> tuple[Fraction | None,
     """
     name, *parameters = [str(one) for one in law]
     if name == "weighted Gaussian":
-        return _gaussian(parameters[:1], Movement(l1=1, l2_squared=1), kind), Fraction(parameters[1])
+        return _gaussian(parameters[:1], LargestMovement(l1=1, l2_squared=1), kind), Fraction(parameters[1])
     if name == "truncated geometric":
         return (Fraction(parameters[0]) if kind == "pure" else None), Fraction(parameters[1])
     return (Fraction(0) if name == "thresholding" else None), Fraction(parameters[0]) if parameters else Fraction(0)
 
 
-_FORMULAS: Final[Mapping[str, Callable[[Sequence[str], Movement, str], Fraction | None]]] = {
+_FORMULAS: Final[Mapping[str, Callable[[Sequence[str], LargestMovement, str], Fraction | None]]] = {
     "rounded Gaussian": _gaussian,
     "merged Gaussians": _gaussian,
     "discrete Laplace": _laplace,
