@@ -12,7 +12,7 @@ import pytest
 
 from lapwing.audit import AuditEffort, Subject, charges, totals
 from lapwing.audit.charged_questions import ChargedQuestions, opened
-from lapwing.audit.loss_formulas import Movement, bounded_range, least_amount
+from lapwing.audit.loss_formulas import LargestMovement, bounded_range, least_amount
 from lapwing.audit.subject import body_of
 from lapwing.ledger.entries import Charge, Entry
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
@@ -89,7 +89,7 @@ def test_a_charge_is_compared_by_one_step_without_its_text(catalog: Path) -> Non
 @pytest.mark.parametrize(("scale", "moved"), [("1/3", 1), ("7/2", 1), ("7/2", 3), ("100", 20), ("3", 500)])
 def test_formulas_of_noise_agree_with_the_mechanisms(kind: str, scale: str, moved: int) -> None:
     sensitivity = Sensitivity(l1=moved, l2_squared=moved**2)
-    movement = Movement(l1=moved, l2_squared=moved**2)
+    movement = LargestMovement(l1=moved, l2_squared=moved**2)
     for mechanism in (DiscreteLaplace(scale=Fraction(scale)), RoundedGaussian(sigma=Fraction(scale))):
         if (kind, mechanism.name) != ("pure", RoundedGaussian.name):
             least = least_amount([mechanism.name, *mechanism.record()], movement, kind)
