@@ -10,7 +10,7 @@ import pytest
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROOFS: Final = ROOT / "proofs"
-ORDER: Final = ("Tables", "Relations")
+ORDER: Final = ("Tables", "Relations", "Sensitivity", "SetCounts", "Ledger")
 """The files, each after those that it rests on."""
 
 needs_coq: Final = pytest.mark.skipif(
