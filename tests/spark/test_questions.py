@@ -31,6 +31,7 @@ FEW = [
     "SELECT plan, SUM(cost, contribution_bounds_per_group => (0, 50)) FROM visits GROUP BY plan",
     "SELECT choice, AVG(weight), COUNT(*) FROM ballots GROUP BY choice",
     "SELECT COUNT(DISTINCT person) FROM visits WHERE member",
+    "SELECT COUNT(TO_TIMESTAMP(age * 100000)) FROM visits WHERE TO_TIMESTAMP(age * 86400) < '1970-02-01'",
 ]  # fmt: skip
 
 

@@ -324,8 +324,11 @@ def _bucket(node: Operation, arguments: Sequence[str]) -> str:
 
 
 def _later(microseconds: str) -> Printer:
-    """Move a timestamp by a number of something; a shift is at most 12,000 months long, so nothing overflows."""
-    return lambda _node, a: _at(f"try_add({_microseconds(a[0])}, {microseconds.format(a[1])})")
+    """Move a timestamp by a number of something; a shift is at most 12,000 months long, so nothing overflows.
+
+    A number that was made from wide ones is a DECIMAL, of which Spark makes no timestamp.
+    """
+    return lambda _node, a: _at(f"try_add({_microseconds(a[0])}, {microseconds.format(f'TRY_CAST({a[1]} AS BIGINT)')})")
 
 
 # ---- texts -----------------------------------------------------------------------------------------------------------
