@@ -16,7 +16,7 @@ from lapwing.errors import Fault, InvalidParameter
 from lapwing.machine.drafts import draft_of
 
 app = typer.Typer(
-    help="Show and check the audit log of a service: changes of people, rights and data.",
+    help="Show and check the audit log: who changed people, rights and data. `lapwing budget` lists queries.",
     epilog=examples("lapwing audit-log list --last 20", "lapwing audit-log verify"),
     rich_markup_mode=None,
 )
@@ -86,7 +86,9 @@ def export(
 def verify(
     file: Annotated[
         Path | None,
-        typer.Option("--file", metavar="FILE", help="An export of `/v1/audit` from its first line on."),
+        typer.Option(
+            "--file", metavar="FILE", help="Check a file of `lapwing audit-log export`, or a download from the console."
+        ),
     ] = None,
     people: PeopleStore = None,
     catalog: CatalogFile = DEFAULT_CATALOG,

@@ -31,7 +31,9 @@ Examples:
   lapwing budget
   lapwing budget --last 100
   lapwing budget --format json"""
-app = typer.Typer(help="Show what is spent, what is left, and for what.", epilog=EXAMPLE, rich_markup_mode=None)
+app = typer.Typer(
+    help="Show the budget: what is spent, what is left, and the charges.", epilog=EXAMPLE, rich_markup_mode=None
+)
 app.command("plan", epilog=budget_plan.EXAMPLE, short_help="Divide a budget among queries of a year, for free.")(
     budget_plan.command
 )

@@ -47,7 +47,7 @@ SECTIONS: Final = {
     },
     "Data (for the curator)": {
         "init": ("init", "Write a catalog for your file."),
-        "data": ("data", "Check, accept and close the data; look at faults."),
+        "data": ("data", "Check, accept and close the data; look at failed queries."),
         "index": ("index", "Keep rows ready for queries."),
         "monitor": ("monitor", "Release numbers repeatedly as events come in."),
         "ledger": ("ledger", "Verify, copy and restore the record of spending."),
@@ -67,7 +67,7 @@ SECTIONS: Final = {
         "local": ("local.app", "Local differential privacy: respondents add the noise."),
         "secure": ("secure", "Secure sums: no single server sees an answer."),
         "account": ("account", "Add up the privacy loss of a list of mechanisms."),
-        "holdout": ("holdout", "Show how many queries a sample supports for its population."),
+        "holdout": ("holdout", "Show how many queries a sample can answer for its population."),
         "lab": ("lab.command", "Try out privacy guarantees and attacks."),
     },
 }

@@ -200,10 +200,10 @@ def faults(
 
 @app.command(
     epilog=examples("lapwing data resume"),
-    short_help="Confirm that you looked at the faults, and answer queries again.",
+    short_help="Confirm that you looked at the failed queries, and answer queries again.",
 )
 def resume(catalog: CatalogFile = DEFAULT_CATALOG, server: Server = None, dataset: Dataset = None) -> None:
-    """Confirm that you looked at the faults, and answer queries again.
+    """Confirm that you looked at the failed queries, and answer queries again.
 
     Look at `lapwing data faults` first, and correct the common cause: too little memory or disk, or somebody who sends
     queries that should fail. Lapwing refunds nothing.

@@ -65,7 +65,7 @@ PrivacyUnit = Annotated[
     typer.Option(
         "--privacy-unit",
         metavar="COLUMN",
-        help='DATA: the column that says whose row it is, or "row".',
+        help='With DATA: the column that says whose row it is, or "row" if each row is a person.',
         show_default=False,
     ),
 ]
@@ -75,25 +75,27 @@ BudgetOption = Annotated[
         "--budget",
         metavar="EPSILON[,DELTA]",
         parser=budget_of,
-        help="DATA: what all results together may reveal; default 3.",
+        help="With DATA: the budget of all results together, as ε[,δ]; default 3.",
         show_default=False,
     ),
 ]
 MaxRows = Annotated[
     int | None,
-    typer.Option("--max-rows", metavar="K", help="DATA: use at most this many rows for each value of --privacy-unit."),
+    typer.Option(
+        "--max-rows", metavar="K", help="With DATA: use at most this many rows for each value of --privacy-unit."
+    ),
 ]
 Types = Annotated[
     list[str] | None,
-    typer.Option("--types", metavar="COLUMN=TYPE,…", help="DATA: types of a CSV file or of JSON lines."),
+    typer.Option("--types", metavar="COLUMN=TYPE,…", help="With DATA: types of a CSV file or of JSON lines."),
 ]
 Bounds = Annotated[
     list[str] | None,
-    typer.Option("--bounds", metavar="COLUMN=LOWER:UPPER", help="DATA: public bounds, for SUM and AVG."),
+    typer.Option("--bounds", metavar="COLUMN=LOWER:UPPER", help="With DATA: public bounds, for SUM and AVG."),
 ]
 Keys = Annotated[
     list[str] | None,
-    typer.Option("--values", metavar="COLUMN=A,B,…", help="DATA: public values, each a group of GROUP BY."),
+    typer.Option("--values", metavar="COLUMN=A,B,…", help="With DATA: public values, each a group of GROUP BY."),
 ]
 
 

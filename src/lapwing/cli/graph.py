@@ -35,7 +35,8 @@ Name = Annotated[
 ]
 Asked = Annotated[str, typer.Argument(metavar="STATISTIC", help="One of `lapwing graph list`.", show_default=False)]
 Price = Annotated[
-    Fraction, options.amount(options.above_zero("--epsilon"), "The cost of the statistic.", show_default=False)
+    Fraction,
+    options.amount(options.above_zero("--epsilon"), "The cost of the statistic, in epsilon (ε).", show_default=False),
 ]
 Delta = Annotated[
     Fraction | None,
@@ -180,7 +181,7 @@ def explain(
     show(labelled(*facts), Text(), Fitted(numbers), Text(), labelled(*(("note", f"{line}.") for line in preview.notes)))
 
 
-@app.command(epilog=options.examples("lapwing graph budget"), short_help="Show what is spent of a graph's promise.")
+@app.command(epilog=options.examples("lapwing graph budget"), short_help="Show the budget of a graph: spent and left.")
 def budget(name: Name = None, catalog: options.CatalogFile = options.DEFAULT_CATALOG) -> None:
     """Show the budget of a graph's promise: of its edges, or of the people who are its nodes."""
     from lapwing.cli.budget import as_page

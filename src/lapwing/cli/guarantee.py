@@ -38,7 +38,8 @@ def command(
         bool,
         typer.Option(
             "--seal",
-            help="Show the seal of the ledger's newest entry: for auditors, not to publish. A server shows it only to "
+            help="Show the seal (a hash) of the ledger's newest entry: for auditors, not to publish. A server "
+            "shows it only to "
             "auditors and curators.",
         ),
     ] = False,
@@ -50,7 +51,7 @@ def command(
     server: Server = None,
     dataset: Dataset = None,
 ) -> None:
-    """Show what is promised, to whom, on what it rests and what it leaves out; the HTML prints on A4. Free."""
+    """Show the promise to the people in the data: in plain words, then exactly. The HTML prints on A4. Free."""
     # Here, so that `lapwing --help` loads no engine.
     from lapwing.guarantee import as_document, as_html, as_text, require_translated
 

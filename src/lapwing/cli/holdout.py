@@ -55,7 +55,7 @@ def command(
         Path | None, typer.Option(metavar="FILE", help=f"{HELP} Plot the width over the number of queries.")
     ] = None,
 ) -> None:
-    """Show how many queries a sample supports for its population, or how well. Needs no data and no catalog."""
+    """Show how many queries a sample can answer for its population, or how exactly. Needs no data and no catalog."""
     if (questions is None) == (width is None):
         raise InvalidParameter("Give either --questions, to see widths, or --width, to see how many: --width 0.05.")
     require_chart(plot)

@@ -134,7 +134,11 @@ class DraftProtectionOptions:
         amount(above_zero("--epsilon"), "The most that all results together may reveal.", show_default=False),
     ] = None
     delta: Annotated[
-        Fraction | None, amount(part_of_one("--delta"), "The budget's delta; without it, far fewer queries fit.")
+        Fraction | None,
+        amount(
+            part_of_one("--delta"),
+            "The probability that epsilon may fail, such as 1e-6. Without it, far fewer queries fit.",
+        ),
     ] = None
     max_rows: Annotated[
         int | None,
@@ -143,7 +147,7 @@ class DraftProtectionOptions:
         ),
     ] = None
     rows_at_most: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="The most rows in the table, with room to grow.")
+        int | None, typer.Option(min=1, metavar="N", help="A public limit on the rows of the table, with room to grow.")
     ] = None
 
 
@@ -228,9 +232,7 @@ class AccountingOptions:
 
     measure: Annotated[
         PrivacyMeasureOption | None,
-        typer.Option(
-            help="The privacy measure of the ledger; default gdp, or pure without a delta.", show_default=False
-        ),
+        typer.Option(help="How the costs of queries add up; default gdp, or pure without a delta.", show_default=False),
     ] = None
     questions: Annotated[
         int | None,

@@ -46,7 +46,7 @@ def verify(
     ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
-    """Check the seal of every entry of the ledger, so that none was changed. Needs no data; changes nothing."""
+    """Check the seal (a hash) of every entry of the ledger. A changed entry is an error. Reads no data."""
     if file is not None:
         _verify_copy(file)
         return

@@ -37,7 +37,9 @@ FIRST: Final = examples(
 )
 CONFIDENCE: Final = Fraction(95, 100)
 
-app = typer.Typer(help="Release numbers repeatedly while events come in.", epilog=FIRST, rich_markup_mode=None)
+app = typer.Typer(
+    help="Release numbers repeatedly while events come in. Each release is a tick.", epilog=FIRST, rich_markup_mode=None
+)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the monitor.", show_default=False)]
 Level = Annotated[
     Fraction | None,
@@ -115,7 +117,7 @@ class CountingOptions:
     late: Annotated[LateOption, typer.Option(help="How to count an event that comes even later.")] = LateOption.next
 
 
-@app.command(epilog=FIRST, short_help="Create a monitor, and pay for its whole horizon.")
+@app.command(epilog=FIRST, short_help="Create a monitor, and pay for all its ticks.")
 @grouped
 def create(
     name: Name,
@@ -129,7 +131,8 @@ def create(
     ] = None,
     *,
     epsilon: Annotated[
-        Fraction | None, amount(above_zero("--epsilon"), "The cost of all ticks together.", show_default=False)
+        Fraction | None,
+        amount(above_zero("--epsilon"), "The cost of all ticks together, in epsilon (ε).", show_default=False),
     ] = None,
     events: EventOptions,
     schedule: ScheduleOptions,
@@ -144,7 +147,7 @@ def create(
     ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
-    """Create a monitor, and charge the cost of its whole horizon (for the curator). Then run it, to release ticks."""
+    """Create a monitor, and charge the cost of all its ticks (for the curator). Then run it, to release ticks."""
     from lapwing.monitors import create_monitor
 
     with create_monitor(

@@ -246,7 +246,10 @@ DEFAULT_CATALOG: Final = Path("lapwing.toml")
 
 Epsilon = Annotated[
     Fraction | None,
-    amount(above_zero("--epsilon"), "The cost: the most that this query by itself may reveal, such as 0.5 or 0,5."),
+    amount(
+        above_zero("--epsilon"),
+        "The cost of the query in epsilon (ε), such as 0.5 or 0,5. A lower cost gives more noise.",
+    ),
 ]
 Error = Annotated[
     Fraction | None,
@@ -266,7 +269,8 @@ AssumingCount = Annotated[
 Delta = Annotated[
     Fraction | None,
     amount(
-        between("--delta"), "For GROUP BY without listed values: what finding the groups may use of the delta for that."
+        between("--delta"),
+        "For GROUP BY on values that the catalog does not list: the δ for finding the groups, such as 1e-7.",
     ),
 ]
 Values = Annotated[

@@ -50,7 +50,8 @@ def command(
 ) -> None:
     """Make the budget larger (for the curator): shows what is promised before and after, and asks for a confirmation.
 
-    If you raise it because of results, less is proven than the new figures say. The command shows that too.
+    If you raise it because of results, the promise is weaker than the new figures say. The command shows that
+    promise, too.
     """
     if server is not None or dataset is not None:
         with open_session(catalog, server, dataset) as session:

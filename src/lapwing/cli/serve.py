@@ -86,7 +86,9 @@ class StorageOptions:
             show_default=False,
         ),
     ] = None
-    workers: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Processes.")] = 1
+    workers: Annotated[
+        int, typer.Option(metavar="N", min=1, max=64, help="The number of processes that serve requests.")
+    ] = 1
 
 
 @final
@@ -159,7 +161,8 @@ class LimitOptions:
         bool,
         typer.Option(
             "--padding/--no-padding",
-            help="Send results at times fixed before the charge, to people who are not trusted with time. Without it, "
+            help="Fix the time of each result before reading the data, for people who are not trusted with time. "
+            "Without it, "
             "the time of a result can reveal single people.",
         ),
     ] = True
@@ -278,7 +281,9 @@ class OperationOptions:
     ] = None
     parallel: Annotated[
         int,
-        typer.Option(metavar="N", min=0, help="Running queries of one person at one worker; 0 for no limit."),
+        typer.Option(
+            metavar="N", min=0, help="How many queries of one person may run at once, at each worker; 0 for no limit."
+        ),
     ] = 64
     webhook: Annotated[
         str | None,
@@ -303,7 +308,9 @@ class ServedFileOptions:
         str | None,
         typer.Option(metavar="COLUMN", help="With a file: the column that says whose row it is.", show_default=False),
     ] = None
-    epsilon: Annotated[Fraction | None, amount(above_zero("--epsilon"), "With a file: its budget.")] = None
+    epsilon: Annotated[Fraction | None, amount(above_zero("--epsilon"), "With a file: its budget, in epsilon (ε).")] = (
+        None
+    )
     delta: Annotated[Fraction | None, amount(part_of_one("--delta"), "With a file: its delta.")] = None
     max_rows: Annotated[
         int | None,

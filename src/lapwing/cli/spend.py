@@ -18,17 +18,23 @@ Why = Annotated[str, typer.Argument(help="The reason, in one line for the histor
 def command(
     why: Why,
     pure: Annotated[
-        Fraction | None, amount(above_zero("--pure"), "The epsilon of a pure loss.", show_default=False)
+        Fraction | None,
+        amount(above_zero("--pure"), "The loss: the ε of pure differential privacy.", show_default=False),
     ] = None,
-    mu: Annotated[Fraction | None, amount(above_zero("--mu"), "The mu of a Gaussian loss.", show_default=False)] = None,
+    mu: Annotated[
+        Fraction | None,
+        amount(above_zero("--mu"), "The loss: the μ of Gaussian differential privacy.", show_default=False),
+    ] = None,
     rho: Annotated[
-        Fraction | None, amount(above_zero("--rho"), "The rho of a zero-concentrated loss.", show_default=False)
+        Fraction | None,
+        amount(above_zero("--rho"), "The loss: the ρ of zero-concentrated differential privacy.", show_default=False),
     ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
-    """Charge what a mechanism of the library, or another program, is going to lose (for the curator).
+    """Charge the privacy loss of a release that another program makes, or a mechanism of the library (for the curator).
 
-    Release it afterwards: the charge is in the ledger when this ends. Nothing checks that what follows loses no more.
+    Make the release afterwards: the charge is in the ledger when this command ends. Lapwing cannot
+    check that the release loses no more.
     """
     from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP  # so that --help is quick
     from lapwing.session import Session

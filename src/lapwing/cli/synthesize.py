@@ -35,10 +35,12 @@ class MethodOption(StrEnum):
 
 
 def command(
-    columns: Annotated[list[str], typer.Argument(metavar="COLUMN", help="Two or more.", show_default=False)],
+    columns: Annotated[list[str], typer.Argument(metavar="COLUMN", help="Two or more columns.", show_default=False)],
     epsilon: Annotated[
         Fraction,
-        options.amount(options.above_zero("--epsilon"), "The cost of all tables together.", show_default=False),
+        options.amount(
+            options.above_zero("--epsilon"), "The cost of all tables together, in epsilon (ε).", show_default=False
+        ),
     ],
     output: Annotated[
         Path,
@@ -54,7 +56,7 @@ def command(
         typer.Option(help="How to choose tables: one after another, a tree of pairs, or the whole workload."),
     ] = MethodOption.aim,
     workload: Annotated[
-        int, typer.Option(metavar="N", min=1, max=4, help="The workload: all tables of N columns.")
+        int, typer.Option(metavar="N", min=1, max=4, help="Match the tables of all combinations of N columns.")
     ] = 2,
     rows: Annotated[
         int | None,
@@ -62,7 +64,9 @@ def command(
             metavar="N", min=1, help="The number of rows; default: about as many as the data have.", show_default=False
         ),
     ] = None,
-    bins: Annotated[int, typer.Option(metavar="N", help="The most bins of a bounded column.")] = 16,
+    bins: Annotated[
+        int, typer.Option(metavar="N", help="Divide the range of a bounded column into at most N bins.")
+    ] = 16,
     where: Annotated[
         str | None, typer.Option(metavar="CONDITION", help="A condition on the rows, in SQL.", show_default=False)
     ] = None,

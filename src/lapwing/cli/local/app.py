@@ -131,9 +131,9 @@ class TaskAnswerOptions:
         bool,
         typer.Option("--joint", help="Each report tells all attributes, with a part of epsilon, for joint tables."),
     ] = False
-    steps: Annotated[int, typer.Option(metavar="COUNT", help="Of the grid that numbers are rounded to.")] = (
-        mechanisms.STEPS
-    )
+    steps: Annotated[
+        int, typer.Option(metavar="COUNT", help="How many steps the grid has that numbers are rounded to.")
+    ] = mechanisms.STEPS
 
     def require_one_kind(self) -> None:
         """Refuse a task without an answer, with several kinds of them, and options that belong to another kind.

@@ -39,20 +39,24 @@ def over_time(
         Fraction,
         amount(
             above_zero("--epsilon"),
-            "With --forever, what one report may lose; with --changes, all together.",
+            "The privacy loss of one report (with --forever), or of all reports together (with --changes).",
             show_default=False,
         ),
     ],
     forever: Annotated[
         Fraction | None,
         amount(
-            above_zero("--forever"), "For what never changes: what all reports together may lose.", show_default=False
+            above_zero("--forever"),
+            "For an answer that never changes: the privacy loss of all reports together.",
+            show_default=False,
         ),
     ] = None,
     changes: Annotated[
         int | None,
         typer.Option(
-            metavar="COUNT", help="For a no or yes: how many changes of it count, a first yes too.", show_default=False
+            metavar="COUNT",
+            help="For no or yes: how many changes of the answer count. A first yes is a change.",
+            show_default=False,
         ),
     ] = None,
     days: Annotated[int, typer.Option(metavar="DAYS", help="With --changes: the days of a period.")] = 1,

@@ -34,11 +34,15 @@ def command(
     share: Annotated[
         Fraction | None,
         options.amount(
-            share_of_budget, "The part of the budget that they may spend; without it, they have no limit of their own."
+            share_of_budget,
+            "The part of the budget that they may spend, like 1/5 or 20%; without it, they have no limit of their own.",
         ),
     ] = None,
     trusted_with_time: Annotated[
-        bool, typer.Option("--trusted-with-time", help="They may see how long any query takes.")
+        bool,
+        typer.Option(
+            "--trusted-with-time", help="They may see how long a query takes, which can reveal single people."
+        ),
     ] = False,
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Let them run no more queries.")] = False,
     form: options.ReportFormat = options.ReportFormatName.table,

@@ -168,13 +168,15 @@ def team(
 def password(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Of a person; with --server, yourself unless given.", show_default=False),
+        typer.Argument(
+            metavar="NAME", help="The name of a person; with --server, yourself unless given.", show_default=False
+        ),
     ] = None,
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
 ) -> None:
-    """Set somebody's password, or change your own at a server. All tokens of its owner end."""
+    """Set somebody's password, or change your own at a server. This revokes all tokens of the person."""
     with opened_people(people, catalog, server) as administration:
         if name is not None:
             administration.change(name, {"password": passwords.new(name)})
@@ -193,7 +195,7 @@ def disable(
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
 ) -> None:
-    """Disable somebody's account, and end all of their tokens. Accounts stay, because the ledger has their names."""
+    """Disable somebody's account, and revoke all of their tokens. Accounts stay, because the ledger has their names."""
     with opened_people(people, catalog, server) as administration:
         administration.change(name, {"active": False})
     print_text(f"{visible(name)} is disabled, and every token of {visible(name)} is revoked.\n")

@@ -58,12 +58,14 @@ def set_policy(
     division: Annotated[
         Division | None,
         typer.Option(
-            "--division", help="Limits of people and teams: reserved (split), or not (share).", show_default=False
+            "--division",
+            help="split: limits are reserved, and fit into the budget together. share: first come, first served.",
+            show_default=False,
         ),
     ] = None,
     most_epsilon: Annotated[
         Fraction | None,
-        options.amount(options.above_zero("--most-epsilon"), "The most that one query may cost."),
+        options.amount(options.above_zero("--most-epsilon"), "The most that one query may cost, in epsilon (ε)."),
     ] = None,
     no_most_epsilon: Annotated[
         bool, typer.Option("--no-most-epsilon", help="Let a query cost everything that is left.")
@@ -136,7 +138,7 @@ def default_cost(
         typer.Argument(metavar="[NAME]", help="The person; without it, the command lists all.", show_default=False),
     ] = None,
     epsilon: Annotated[
-        Fraction | None, options.amount(options.above_zero("--epsilon"), "The cost of each such query.")
+        Fraction | None, options.amount(options.above_zero("--epsilon"), "The cost of each such query, in epsilon (ε).")
     ] = None,
     daily_share: Annotated[
         Fraction | None,
@@ -148,7 +150,7 @@ def default_cost(
     server: options.Server = None,
     dataset: options.Dataset = None,
 ) -> None:
-    """Set what the queries of a person cost that PostgreSQL clients send without a cost; without NAME, show all."""
+    """Set the cost of a person's queries from PostgreSQL clients, if a query names no cost. Without NAME, show all."""
     if (name is not None) != (none or epsilon is not None) or (none and epsilon is not None):
         raise InvalidParameter("Give a name with --epsilon or with --none. Give neither to list default costs.")
     with opened_access(people, catalog, server, dataset) as access:

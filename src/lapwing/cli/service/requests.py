@@ -80,7 +80,9 @@ def _decision(one: "AccessRequestDocument") -> str:
 def ask(
     dataset: Annotated[str, typer.Argument(metavar="DATASET", help="The data set.", show_default=False)],
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why you ask; curators read it.")],
-    share: Annotated[Fraction | None, options.amount(share_of_budget, "The limit that you want.")] = None,
+    share: Annotated[
+        Fraction | None, options.amount(share_of_budget, "The limit that you want: a part of the budget, like 20%.")
+    ] = None,
     server: options.Server = None,
 ) -> None:
     """Ask for access to a listed data set, or for a larger limit at one that you query."""
@@ -97,7 +99,7 @@ def ask(
 def approve(
     id_: Id,
     share: Annotated[
-        Fraction | None, options.amount(share_of_budget, "Another limit than the one in the request.")
+        Fraction | None, options.amount(share_of_budget, "A limit to give instead of the one in the request, like 10%.")
     ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a limit that a curator set after the request.")
