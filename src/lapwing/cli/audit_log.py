@@ -93,7 +93,11 @@ def verify(
     people: PeopleStore = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
-    """Check every line of the audit log, and that none is missing at its end. Needs no data."""
+    """Check every line of the audit log, and that none is missing at its end. Needs no data.
+
+    Of a server, export the log first, and check the file with --file. A file cannot show that lines are missing at its
+    end: compare its newest seal with an earlier one, or with the seal that the console shows.
+    """
     if file is not None:
         _verify_export(file)
         return

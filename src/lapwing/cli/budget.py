@@ -172,11 +172,7 @@ def _so_far(view: "BudgetView") -> list[tuple[str, str]]:
     if not view.spent.amount and not view.delta_keys_spent:
         return []
     lost = [("", "with the highest possible cost of entries that were lost before a restore")] if view.lost else []
-    add_up = (
-        []
-        if view.whenever == view.as_if_cap
-        else [("", "shares of the budget add up; this epsilon (ε) does not: it rises in steps")]
-    )
+    add_up = [] if view.whenever == view.as_if_cap else [("", "shares of the budget add up; epsilon (ε) does not")]
     return [("so far", view.so_far), *add_up, *lost]
 
 
@@ -250,11 +246,11 @@ def history_of(view: "BudgetView", delta: "Fraction", most: int, more: str = EAR
     table = new_table(
         "time (UTC)",
         "who",
-        "epsilon by itself",
+        "epsilon of query",
         "of the budget",
         *keys,
         "query",
-        numbers=["epsilon by itself", "of the budget", *keys],
+        numbers=["epsilon of query", "of the budget", *keys],
     )
     if len(view.history) > most:
         blank = [""] * (3 + len(keys))

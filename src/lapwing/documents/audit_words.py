@@ -16,13 +16,13 @@ ACTS: Final[Mapping[str, str]] = {
     "invite accepted": "invite link used, password set",
     "invite withdrawn": "invite link withdrawn",
     "grant withdrawn": "access withdrawn",
-    "request made": "access or budget requested",
+    "request made": "access or larger limit requested",
     "publishing allowed": "publishing allowed",
     "publishing forbidden": "publishing turned off, pages withdrawn",
     "page published": "page published",
     "page withdrawn": "page withdrawn",
-    "listed": "data set listed",
-    "unlisted": "data set no longer listed",
+    "listed": "data set shown to people without access",
+    "unlisted": "data set hidden from people without access",
     "team made": "team created",
     "team share set": "limit of a team set",
     "policy set": "policy changed",
@@ -32,6 +32,9 @@ ACTS: Final[Mapping[str, str]] = {
     "closed for ever": "data set closed for good",
     "registration begun": "registration started",
     "catalog change begun": "catalog change started",
+    "stopped": "queries stopped",
+    "resumed": "queries resumed",
+    "role at a data set": "role on a data set changed",
     "budget raise begun": "budget raise started",
     "audit log put back": "audit log accepted after a restore",
 }
@@ -54,7 +57,7 @@ def act_in_words(line: Mapping[str, Any]) -> str:
     """Return what was done.
 
     >>> act_in_words({"act": "token made", "details": {"label": "console"}}), act_in_words({"act": "stopped"})
-    ('signed in', 'stopped')
+    ('signed in', 'queries stopped')
     """
     if line["act"] == "token made" and line["details"].get("label") == CONSOLE:
         return "signed in"

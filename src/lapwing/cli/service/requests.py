@@ -42,7 +42,7 @@ def show_requests(
     if form is options.ReportFormatName.json:
         print_text(to_json({"requests": every}))
         return
-    table = new_table("id", "person", "data set", "for", "limit", "state", "sent", "reason", "decision")
+    table = new_table("id", "person", "data set", "for", "wanted", "state", "sent", "reason", "decision")
     ids = [one["id"] for one in every]
     for one in every:
         share = "" if one["share"] is None else figures.share(float(Fraction(one["share"])))

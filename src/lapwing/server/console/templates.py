@@ -16,7 +16,7 @@ from typing import Any, Final, final
 from urllib.parse import quote
 
 from lapwing import __version__
-from lapwing.documents.roles import RIGHTS, ROLES
+from lapwing.documents.roles import DATASET_ROLES, RIGHTS, ROLES
 from lapwing.documents.templates import new_environment
 from lapwing.errors import AllowanceExhausted, BudgetExhausted, charge_in_words
 from lapwing.privacy import figures
@@ -57,6 +57,7 @@ class Templates:
         )
         self._environment.globals.update(static=self.static, version=__version__, nothing=NOTHING)
         self._environment.globals.update(TOO_EXPENSIVE=TOO_EXPENSIVE, ROLES=ROLES, RIGHTS=RIGHTS)
+        self._environment.globals.update(DATASET_ROLES=DATASET_ROLES)
 
     def render(self, template: str, /, **facts: Any) -> str:
         """Return the text of a template."""
