@@ -252,6 +252,10 @@ def test_several_results_say_what_they_promise_together(world: World) -> None:
     (together,) = re.findall(r"together: ε = ([0-9.]+)", text)
     assert 0.5 < float(together) <= 1
     assert "The 2 results of this page together change" in text
+    answer = bought(world)
+    twice = board_of(world, {"answer": answer, "kind": "bars"}, {"answer": answer, "kind": "points"})
+    text = read(world, publish(world, dashboard=twice).document).content.decode()
+    assert set(re.findall("ε = ([0-9.]+)", text)) == {"0.5"}  # one release, shown in two ways
 
 
 def test_a_dashboard_is_published_with_its_results_alone(world: World) -> None:

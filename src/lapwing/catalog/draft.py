@@ -71,6 +71,7 @@ def draft(
     folder: Path | None = None,
     unreadable: str | None = None,
     unreadable_columns: Mapping[str, str] | None = None,
+    left_out: Sequence[str] = (),
     public_tables: Sequence[PublicTable] = (),
     text: TextFormat | None = None,
     offered: Sequence[FileColumn] | None = None,
@@ -97,6 +98,7 @@ def draft(
         folder: Where the catalog will be written; the folder of the file unless given.
         unreadable: "null" to accept values that are not of their type, as `Table.unreadable`.
         unreadable_columns: Column → "null" or "refuse", where a column differs from the table.
+        left_out: Columns that the catalog is not to have; no note names them.
         public_tables: What everybody knows, as `public_draft` drafts it.
         text: How a CSV file is written; as its name says, unless given.
         cluster: The master of Spark that answers where the files are; DuckDB does here, unless given.
@@ -140,6 +142,7 @@ def draft(
             rows_at_most=rows_at_most,
             text=text,
             where=tuple(conditions),
+            columns=tuple(column for column in table.columns if column.name not in left_out),
         )
         check_from_source(table)
     catalog = Catalog(
@@ -152,7 +155,8 @@ def draft(
         public_tables=tuple(public_tables),
         folder=(folder or folder_of(source)).absolute(),
     )
-    notes = (*_table_notes(table, columns, budget.delta_keys), *_delta_notes(budget.delta, people))
+    kept = [column for column in columns if column.name not in left_out]
+    notes = (*_table_notes(table, kept, budget.delta_keys), *_delta_notes(budget.delta, people))
     return Draft(catalog=catalog, notes=notes)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, final
 
 from lapwing.catalog.codebook_texts import ColumnTexts, with_texts
-from lapwing.catalog.draft import Draft, draft
+from lapwing.catalog.draft import draft
 from lapwing.catalog.file_columns import FileColumn, found_text, read_columns
 from lapwing.catalog.guessed_writing import Writing, guessed_writing
 from lapwing.catalog.model import Catalog
@@ -182,10 +182,10 @@ def _drafted(path: Path, base: Path, stated: Stated, text: TextFormat | None, *,
         reading=stated.reading,
         unreadable=stated.unreadable,
         unreadable_columns=stated.unreadable_columns,
+        left_out=stated.left_out,
         folder=base,
         text=text,
     )
-    made = _left_out(made, stated.left_out)
     catalog, name = with_texts(made.catalog, stated.texts, strict=True), stated.name
     if name is not None:
         catalog = replace(catalog, name=name, ledger=f"sqlite:{name}.lapwing.db")
@@ -204,15 +204,6 @@ def _without(stated: Stated) -> Stated:
         types[stated.privacy_unit] = stated.types[stated.privacy_unit]
     stated = replace(stated, unreadable_columns=rest(stated.unreadable_columns))
     return replace(stated, types=types, bounds=bounds, values=values, others=others, reading=reading, texts=texts)
-
-
-def _left_out(made: Draft, names: Sequence[str]) -> Draft:
-    """Return a draft without columns that no query may use."""
-    tables = tuple(
-        replace(table, columns=tuple(column for column in table.columns if column.name not in names))
-        for table in made.catalog.tables
-    )
-    return replace(made, catalog=replace(made.catalog, tables=tables))
 
 
 def _checked(catalog: Catalog) -> CheckDocument:

@@ -40,6 +40,7 @@ def monitor_to_show(dataset: str, monitor: Monitor, tile: Mapping[str, Any], *, 
     chosen = {**LINES, **{name: tile[name] for name in NAMES if name in tile and name not in OWN}}
     limit = limit_in_words(monitor)
     return ResultToShow(
+        id=f"monitor {monitor.name}",
         dataset=dataset,
         document={**released, "facts": [facts_document(column) for column in last.answer.describe()]},
         released=f"{last.time:%Y-%m-%d}",

@@ -236,6 +236,7 @@ def _result(service: Service, caller: Caller, tile: Mapping[str, Any], *, query:
     title = _line(tile.get("title") or label_of(record) or "")
     chosen = ChartOptions.from_texts({name: tile[name] for name in NAMES if name in tile and name not in OWN})
     return ResultToShow(
+        id=id_,
         dataset=record.dataset,
         document=record.document,
         released=record.created[:10],

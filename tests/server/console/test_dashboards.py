@@ -12,7 +12,7 @@ from lapwing.answer.charts.chart_options import ChartOptions
 from lapwing.documents.over_time import over_time
 from lapwing.server.console import inside
 from lapwing.server.console.dashboards import refreshing
-from lapwing.server.console.dashboards.changing import DashboardChange, change_in
+from lapwing.server.console.dashboards.changing import DashboardChange, added, change_in
 from lapwing.server.console.dashboards.filtering import choices_of, filters_of, only, wanted_in
 from lapwing.server.console.dashboards.refreshing import Again
 from lapwing.server.console.forms import FIELD
@@ -79,6 +79,17 @@ def test_a_tile_gets_another_chart_and_keeps_its_other_choices() -> None:
     assert change_in(change.item, change.undo).item["tiles"] == item["tiles"]
     automatic = change_in(item, {"what": "set", "place": "0", "kind": ""})
     assert automatic.item["tiles"] == [{"answer": "a", "x": "plan"}]
+
+
+def test_a_result_that_is_there_gets_the_new_chart_and_other_numbers_of_it_a_tile_of_their_own() -> None:
+    item = {"title": "Ward", "tiles": [{"answer": "a", "title": "Plans", "width": "full", "log": True}]}
+    again = added(item, {"answer": "a", "kind": "lines", "column": "n"}, "n")
+    assert again.item["tiles"] == [{"answer": "a", "title": "Plans", "width": "full", "kind": "lines", "column": "n"}]
+    assert change_in(again.item, again.undo).item["tiles"] == item["tiles"]
+    other = added(item, {"answer": "a", "column": "cost"}, "n")
+    assert other.item["tiles"] == [*item["tiles"], {"answer": "a", "column": "cost"}]
+    for tile in ({"text": "b"}, {"monitor": "m"}, {"answer": "b"}):
+        assert added(item, tile, "n").item["tiles"] == [*item["tiles"], tile]
 
 
 def test_the_form_of_a_tile_states_the_whole_chart_also_the_box_that_is_not_ticked() -> None:

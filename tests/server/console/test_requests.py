@@ -29,6 +29,7 @@ def test_access_is_asked_for_and_approved(place: World) -> None:
     assert (shown.status, shown.path.partition("?")[0]) == (200, HERE)
     assert "open" in shown.text
     assert notices(carol) == 1
+    assert [who.go("/console").text.count("Requests (1)") for who in (carol, bob, visitor(place, "alice"))] == [1, 0, 0]
     page = carol.go(HERE)
     assert HOSTILE in page.text
     assert page.page.forbidden == []
@@ -40,6 +41,7 @@ def test_access_is_asked_for_and_approved(place: World) -> None:
         assert said in decided.text
     assert "You sent no requests" not in decided.text  # whoever decides has no limit to ask for
     assert notices(carol) == 0
+    assert "Requests (" not in carol.go(HERE).text
     assert "approvedup to 15 % of the budget" in bob.go(HERE).text
     assert place.query("bob").status == 200
 

@@ -70,6 +70,7 @@ def test_an_upload_leads_to_what_was_found(registry: World, data: Path) -> None:
     drafted = carol.submit(found, "/register/file", **typed)
     catalog = drafted.form("/console/register").fields["catalog"]
     assert "note" not in catalog
+    assert "cannot use them" not in drafted.text  # which would name the column that is left out, and no other
     assert 'unreadable = "null"' in catalog
     assert 'missing = ["NA"], unreadable = "refuse"' in catalog
     checked = carol.post("/console/register/check", drafted.form("/console/register").fields)

@@ -65,6 +65,7 @@ class ResultToShow:
         chart: The choices of its chart, as `ChartOptions.texts` has them.
         width: Of the page that it takes, as on a dashboard.
         about: A sentence of a monitor, which is no query; empty of a result.
+        id: Of the result. A result that a page shows twice is one release, so its loss is counted once.
     """
 
     dataset: str
@@ -77,6 +78,7 @@ class ResultToShow:
     chart: Mapping[str, str] = field(default_factory=dict)
     width: str = FULL
     about: str = ""
+    id: str = ""
 
 
 @final
@@ -129,7 +131,8 @@ def _dataset(catalog: Catalog, name: str, shown: Sequence[ResultToShow], of: str
     Losses of one data set alone are added up. Its ledger charged them for the same people, by one measure.
     """
     facts = catalog.dictionary.dataset.facts
-    losses = [from_record(one.cost) for one in shown if one.dataset == name]
+    own = [one for one in shown if one.dataset == name]
+    losses = [from_record(one.cost) for one in {one.id or str(place): one for place, one in enumerate(own)}.values()]
     return {
         "name": catalog.name,
         **{key: facts[key] for key in _PUBLIC if key in facts},

@@ -28,6 +28,7 @@ from lapwing.server.console.inside import Api, ApiRefusal, Application
 from lapwing.server.console.multipart import SentFile, is_multipart, upload_of
 from lapwing.server.console.pages import PAGES
 from lapwing.server.console.policy import POLICY
+from lapwing.server.console.requests import open_requests_of
 from lapwing.server.console.sign_in import CODE, PROVIDER, SignInPages
 from lapwing.server.console.sign_in.invites import INVITE, InvitePages
 from lapwing.server.console.templates import STATIC, all_templates
@@ -258,6 +259,7 @@ class Console:
                 address=self._address,
                 tour=self._service.settings.tour,
                 file=file,
+                open_requests=0 if file is not None else await open_requests_of(api),
             )
             response = await page.handle(visit)
             if visit.toast is not None:

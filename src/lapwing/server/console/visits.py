@@ -28,6 +28,7 @@ class PageRequest:
         address: At which callers find the service.
         tour: The name by which browsers remember the tour, None if there is no tour.
         file: The file of a form that uploads one; not read yet.
+        open_requests: How many requests of others wait for this person.
     """
 
     request: Request
@@ -38,6 +39,7 @@ class PageRequest:
     address: str
     tour: str | None = None
     file: SentFile | None = None
+    open_requests: int = 0
 
     @property
     def caller(self) -> Caller:
@@ -90,6 +92,7 @@ class PageRequest:
             "everywhere": self.caller,
             "form_secret": self.session.form,
             "path": self.request.url.path,
+            "open_requests": self.open_requests,
             "method": self.request.method,
             "done": self.asked("done"),
             "toast": toast if toast is not None and toast.at == here else None,

@@ -7,17 +7,18 @@ the same.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from starlette.responses import Response, StreamingResponse
 
+from lapwing.answer.charts.answer_chart import columns_of
 from lapwing.answer.charts.chart_options import ORDERS
 from lapwing.server.console.acting import act, renamed
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.dashboards import refreshing
-from lapwing.server.console.dashboards.changing import WIDTHS, DashboardChange, change_in, tile_in
+from lapwing.server.console.dashboards.changing import WIDTHS, DashboardChange, added, change_in, tile_in
 from lapwing.server.console.dashboards.filtering import FILTERS, filters_of, wanted_in
 from lapwing.server.console.dashboards.monitors import all_monitors_of, monitors_of
 from lapwing.server.console.dashboards.tiles import newest_of, tile_of
@@ -183,10 +184,10 @@ async def add(visit: PageRequest) -> Response:
     tiles = [tile] if any(name in tile for name in ("answer", "monitor", "text")) else []
     if form.get("dashboard"):
         item = await visit.api.get("saved", form["dashboard"])
-        said = f"Added to {named(item['title'])}." if tiles else "Nothing was added."
-        return await _changed(
-            visit, DashboardChange(item={**item, "tiles": [*item.get("tiles", []), *tiles]}, said=said)
-        )
+        if not tiles:
+            return await _changed(visit, DashboardChange(item=item, said="Nothing was added."))
+        numbers = await _first_numbers(visit, tile) if any(_is_of(one, tile) for one in item.get("tiles", ())) else ""
+        return await _changed(visit, added(item, tile, numbers))
     name = form.get("name", "").strip() or "Dashboard"
     body = {"title": name, "tiles": tiles, "shared": "shared" in form}
     try:
@@ -194,6 +195,15 @@ async def add(visit: PageRequest) -> Response:
     except ApiRefusal as refusal:
         return await show_all(visit, renamed(refusal.document, {"title": "name"}))
     return redirect(f"/console/dashboards/{segment(made['id'])}")
+
+
+def _is_of(one: Mapping[str, Any], tile: Mapping[str, Any]) -> bool:
+    return "answer" in tile and one.get("answer") == tile["answer"]
+
+
+async def _first_numbers(visit: PageRequest, tile: Mapping[str, Any]) -> str:
+    """Return the column that a tile of a result shows if it names none."""
+    return next(iter(columns_of(await visit.api.get("answers", tile["answer"]))), "")
 
 
 async def change(visit: PageRequest) -> Response:

@@ -7,6 +7,7 @@ from typing import Any, Final, final
 from lapwing.answer.charts.chart_options import NAMES
 from lapwing.server.console.acting import decimal_of
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.toasts import named
 from lapwing.server.problems import problem
 
 CHART: Final = tuple(name for name in NAMES if name != "title")
@@ -58,6 +59,24 @@ def _parts(form: Mapping[str, str], names: Sequence[str]) -> dict[str, Any]:
 def fields_of(tile: Mapping[str, Any]) -> dict[str, str]:
     """Return the fields of a form that states a tile."""
     return {name: "1" if value is True else "" if value is False else str(value) for name, value in tile.items()}
+
+
+def added(item: Mapping[str, Any], tile: Mapping[str, Any], numbers: str = "") -> DashboardChange:
+    """Return a dashboard with one tile more; a result that shows the same numbers there gets the new chart instead.
+
+    Args:
+        numbers: The column that a tile of this result shows if it names none.
+    """
+    tiles = list(item.get("tiles", []))
+    for at, one in enumerate(tiles):
+        same = one.get("answer") == tile.get("answer") and one.get("column", numbers) == tile.get("column", numbers)
+        if "answer" in tile and same:
+            tiles[at] = {**{name: one[name] for name in ("title", "width") if name in one}, **tile}
+            said = f"{named(item['title'])} has this result already. It shows it with this chart now."
+            stated = [name for name in SETTINGS if name in one or name in tile]
+            undo = {"what": "set", "place": str(at), **{name: fields_of(one).get(name, "") for name in stated}}
+            return DashboardChange(item={**item, "tiles": tiles}, said=said, undo=undo, button=f"settings-{at}")
+    return DashboardChange(item={**item, "tiles": [*tiles, tile]}, said=f"Added to {named(item['title'])}.")
 
 
 def change_in(item: Mapping[str, Any], form: Mapping[str, str]) -> DashboardChange:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.server.console.acting import act, share_of
-from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.inside import Api, ApiRefusal
 from lapwing.server.console.templates import segment, typed_share
 from lapwing.server.console.toasts import Toast, named
 from lapwing.server.console.visits import ConsolePage, PageRequest
@@ -16,6 +16,18 @@ HERE: Final = "/console/requests"
 ONE: Final = f"{HERE}/{{request}}"
 MOST: Final = 200
 _SHARE: Final = re.compile(r"[01](\.[0-9]{1,12})?")
+
+
+async def open_requests_of(api: Api) -> int:
+    """Return how many open requests of others somebody decides: none, if they look after no data set."""
+    caller = api.caller
+    if not caller.may("admin") and "curator" not in dict(caller.datasets).values():
+        return 0
+    try:
+        every = await api.get("requests", state="open", limit=MOST)
+    except ApiRefusal:
+        return 0
+    return sum(one["person"] != caller.name for one in every)
 
 
 async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
