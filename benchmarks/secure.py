@@ -1,12 +1,16 @@
 """Closing a task of 10,000 clients and ten values at three servers: unchecked, checked, with liars, with joint noise.
 
-    python benchmarks/secure.py
+    python benchmarks/secure.py          and last a grid of 100,000 values
+    python benchmarks/secure.py --grid   only that
 
 The servers are processes on this machine, asked over TLS. The floor is to read what one server holds from its file and
 to add it up: no set to agree on, no test, no charge, no noise, no network. Medians of three runs with new servers each.
 """
 
+import os
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import time
 from contextlib import closing
@@ -19,30 +23,35 @@ import numpy as np
 from lapwing.cli.demo import secure_sums as demo
 from lapwing.exact.entropy import SYSTEM
 from lapwing.secure import organising, sending
+from lapwing.secure.device import records_of
 from lapwing.secure.field import on_lines
 from lapwing.secure.identity import make_identity
+from lapwing.secure.sealing import envelope_bytes
 from lapwing.secure.task import Task, Values
 from lapwing.secure.transport import lines
 from lapwing.secure.wire import record_of
 
 CLIENTS = 10_000
 VALUES = tuple("abcdefghij")
+CELLS = 100_000
+MOST_BYTES = 5_000
 ROUNDS = 3
 
 
-def made(folder: Path, *, checked: bool, joint: bool) -> tuple[Task, str]:
+def made(folder: Path, *, checked: bool, joint: bool, grid: bool = False) -> tuple[Task, str]:
     certificates = [
         make_identity(folder / name, name, f"127.0.0.1:{port}").read_text() for name, port in demo._free_ports().items()
     ]
     return organising.new_task(
         question="Which?",
-        asked=Values(VALUES),
+        asked=Values(tuple(map(str, range(CELLS))) if grid else VALUES),
         epsilon=Fraction(1),
         delta=Fraction(0),
         least_clients=CLIENTS,
         certificates=certificates,
         checked=checked,
         joint=joint,
+        grid=grid,
     )
 
 
@@ -82,7 +91,40 @@ def run(*, checked: bool, liars: int, joint: bool) -> tuple[float, float, float]
             return sent, closed, floor(folder, task)
 
 
+def processor(running: dict[str, "subprocess.Popen[bytes]"]) -> float:
+    """Return the seconds of processor time that the servers have used."""
+    fields = [Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split() for process in running.values()]
+    return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
+
+
+def grid() -> None:
+    """Count 100,000 values: bytes of a client, and seconds to close with the test."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        task, key = made(folder, checked=True, joint=False, grid=True)
+        (folder / "task.json").write_text(task.to_text())
+        answers = [str(7 * client % CELLS) for client in range(CLIENTS)]
+        size = sum(map(len, records_of(task, answers[0]).values()))
+        with demo._servers(folder, folder / "task.json") as running:
+            demo._await(task)
+            start = time.perf_counter()
+            sending.send_all(task, answers)
+            sent, start, before = time.perf_counter() - start, time.perf_counter(), processor(running)
+            found = organising.close(task, key)
+            closed, used = time.perf_counter() - start, processor(running) - before
+            if (found.clients, found.dropped) != (CLIENTS, 0) or max(map(abs, found.cells)) > 500:
+                raise SystemExit("The counts are wrong.")
+    print(
+        f"grid of {CELLS:,} values   sent {sent:5.2f} s  closed {closed:5.2f} s of 2 allowed, {used:.2f} s of "
+        f"processor time at the servers  {size:,} bytes a client of {MOST_BYTES:,} allowed, {envelope_bytes(task):,} "
+        "by a relay"
+    )
+
+
 def main() -> None:
+    if "--grid" in sys.argv:
+        grid()
+        return
     print(f"{CLIENTS:,} clients, {len(VALUES)} values, three servers")
     before = 0.0
     for what, checked, liars, joint, most in (
@@ -101,6 +143,7 @@ def main() -> None:
         if joint and not checked:
             print(f"{'':22} joint noise: {(closed - before) / len(VALUES):5.3f} s a cell of 0.2 allowed")
         before = closed
+    grid()
 
 
 if __name__ == "__main__":

@@ -42,8 +42,8 @@ def test_noise_by_one_server_only_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
         def release(self, values: IntArray, entropy: object) -> IntArray:
             return values
 
-    def lazy(parts: bytes, width: int, noise: object) -> tuple[int, ...]:
-        return noisy_total(parts, width, noise if next(calls) % 3 == 0 else Silent())  # type: ignore[arg-type]
+    def lazy(totals: list[int], noise: object) -> tuple[int, ...]:
+        return noisy_total(totals, noise if next(calls) % 3 == 0 else Silent())  # type: ignore[arg-type]
 
     monkeypatch.setattr(experiment, "noisy_total", lazy)
     assert "squared error, secure" in wrong(experiment.run(Settings(short=True)))

@@ -12,7 +12,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.secure.adding import AddingServer, budget_of
 from lapwing.secure.checking import liars, running_sums, summands
 from lapwing.secure.field import AT_ZERO, MODULUS, on_lines
-from lapwing.secure.noisy_totals import noisy_total
+from lapwing.secure.noisy_totals import noisy_total, totals_of
 from lapwing.secure.organising import new_task
 from lapwing.secure.pair_keys import pair_keys_of
 from lapwing.secure.task import Number, Task, Vector
@@ -81,8 +81,8 @@ def view(answers: Sequence[int], *, masked: bool = True) -> Law:
         for first, second in product(NOISE, repeat=2):
             added: list[int] = []
             for place, noise in ((1, first), (2, second)):
-                cells = b"".join(each[place][0].to_bytes(8, "little") for each in points)
-                added += noisy_total(cells, 1, Fixed(noise), Recorded(b""), FIELD, share=AT_ZERO[place])
+                (sum_of,) = totals_of(b"".join(each[place][0].to_bytes(8, "little") for each in points), 1, FIELD)
+                added += noisy_total([AT_ZERO[place] * sum_of], Fixed(noise), Recorded(b""), FIELD)
             for masks in product(range(FIELD), repeat=2) if masked else [(0, 0)]:
                 seen = (
                     tuple(each[0][0] for each in points),

@@ -22,9 +22,10 @@ from lapwing.secure import noise_rounds
 from lapwing.secure.adding import AddingServer, budget_of
 from lapwing.secure.field import MODULUS
 from lapwing.secure.joint_noise import CELL_DELTA, DIGITS, Digits, Shared, digits_for, joint_noise
+from lapwing.secure.key_stream import KeyStream
 from lapwing.secure.noise_rounds import message_sizes
 from lapwing.secure.organising import new_task
-from lapwing.secure.pair_keys import KeyStream, pair_keys_of
+from lapwing.secure.pair_keys import pair_keys_of
 from lapwing.secure.share_store import ShareStore
 from lapwing.secure.task import Task, Values, joint_delta
 from lapwing.secure.wire import set_digest

@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 
 from lapwing.errors import BudgetExhausted, CatalogMismatch, Fault, InvalidParameter
-from lapwing.exact.arrays import IntArray
-from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.exact.entropy import SYSTEM
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.ledger import Ledger
 from lapwing.secure import adding
 from lapwing.secure.adding import AddingServer, budget_of
 from lapwing.secure.device import records_of
 from lapwing.secure.field import joined
-from lapwing.secure.noisy_totals import noisy_total
+from lapwing.secure.noisy_totals import totals_of
 from lapwing.secure.share_store import ShareStore
 from lapwing.secure.task import Task
 from lapwing.secure.wire import set_of
@@ -172,15 +171,10 @@ def test_noise_is_in_every_release(task: Task, begin: Begin) -> None:
     noise = set()
     for dropped in range(40):
         members = clients[: 16 * dropped] + clients[16 * (dropped + 1) :]
-        exact = noisy_total(server._store.parts([members[i : i + 16] for i in range(0, len(members), 16)]), 2, _None())
+        exact = totals_of(server._store.parts([members[i : i + 16] for i in range(0, len(members), 16)]), 2)
         noise.add(tuple(joined([server.release(members).cells, [-cell for cell in exact]])))
     assert len(noise) > 15  # 40 draws of two numbers of scale 2
     assert all(abs(each) < 200 for pair in noise for each in pair)
-
-
-class _None:
-    def release(self, values: IntArray, entropy: Entropy) -> IntArray:
-        return values
 
 
 def test_one_process_at_a_time_and_one_budget(task: Task, begin: Begin, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
 from lapwing.secure.field import joined, split
-from lapwing.secure.noisy_totals import noisy_total
+from lapwing.secure.noisy_totals import noisy_total, totals_of
 from tests.support.effort import only
 
 FIELD = 5
@@ -82,7 +82,7 @@ def releases(
             for server in range(servers):
                 members = range(len(answers)) if closed is None else closed[server]
                 cells = b"".join(parts[client][server][0].to_bytes(8, "little") for client in members)
-                totals += noisy_total(cells, 1, Fixed(added.get(server, 0)), Recorded(b""), FIELD)
+                totals += noisy_total(totals_of(cells, 1, FIELD), Fixed(added.get(server, 0)), Recorded(b""), FIELD)
             yield chance, parts, totals
 
 

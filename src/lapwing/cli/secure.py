@@ -28,6 +28,8 @@ FIRST: Final = examples("lapwing secure join north --address north.example.org:8
 
 app = typer.Typer(help="Secure sums: no single server sees an answer.", epilog=FIRST, rich_markup_mode=None)
 CONFIDENCE: Final = Fraction(95, 100)
+_MOST_ROWS: Final = 100
+"""Of a grid's table: the largest estimates, with intervals that all hold together."""
 Level = Annotated[
     Fraction | None,
     amount(between("--confidence"), "The confidence of the intervals; default 0.95.", show_default=False),
@@ -68,6 +70,10 @@ class SecureAnswerOptions:
 
     value: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="A possible answer; repeat for each.", show_default=False)
+    ] = None
+    values: Annotated[
+        Path | None,
+        typer.Option("--values", metavar="FILE", help="Instead: possible answers, one a line.", show_default=False),
     ] = None
     number: Annotated[
         str | None, typer.Option(metavar="LOWER:UPPER", help="Instead: a number, for its sum.", show_default=False)
@@ -129,6 +135,9 @@ def init(
     joint: Annotated[
         bool, typer.Option("--joint", help="One noise for all three servers; two of them together know it.")
     ] = False,
+    grid: Annotated[
+        bool, typer.Option("--grid", help="With --checked: up to 1,048,576 values, sent as a row and a column.")
+    ] = False,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The task's file.")] = Path(
         "task.json"
     ),
@@ -148,6 +157,7 @@ def init(
         least_clients=least_clients,
         checked=checked,
         joint=joint,
+        grid=grid,
         certificates=[file.read_text(encoding="ascii", errors="replace") for file in server],
     )
     _write_new(output, task.to_text(), 0o644)
@@ -372,9 +382,16 @@ def _asked(answers: SecureAnswerOptions) -> "Asked":
     from lapwing.secure.task import Values, number_between, vector_within
 
     values, number, parts, steps = answers.value or [], answers.number, answers.part or [], answers.steps
+    if answers.values is not None:
+        if values:
+            raise InvalidParameter("Give --value for each answer, or --values with a file, and not both.")
+        values = answers.values.read_text(encoding="utf-8").splitlines()
     upper, l1, l2 = answers.upper, answers.l1, answers.l2
     if [bool(values), number is not None, bool(parts)].count(True) != 1:
-        raise InvalidParameter("Give --value for each answer, --number with its bounds, like 0:120, or several --part.")
+        raise InvalidParameter(
+            "Give --value for each answer, --values with a file of them, --number with its bounds, like 0:120, or "
+            "several --part."
+        )
     if values and steps is not None:
         raise InvalidParameter("--steps is of the grid of numbers; leave it out.")
     whole = upper is not None and (l1 is None) != (l2 is None)
@@ -439,24 +456,27 @@ def _noise_of(task: "Task") -> str:
 
 
 def _show(found: "Totals", confidence: Fraction, form: ReportFormatName) -> None:
-    from lapwing.secure.checking import soundness_error
-    from lapwing.secure.estimates import estimates
+    from lapwing.secure.estimates import estimates, largest
+    from lapwing.secure.part_sums import soundness_error
 
-    rows = estimates(found, confidence)
     if form is ReportFormatName.json:
         print_text(_document(found, confidence))
         return
-    table = new_table("", "estimate", f"{level(confidence)} interval", numbers=["estimate"])
-    for each in rows:
+    many = found.task.asked.width > _MOST_ROWS and found.task.grid
+    rows = largest(found, confidence) if many else estimates(found, confidence)
+    together = ", all rows together" if many else ""
+    table = new_table("", "estimate", f"{level(confidence)} interval{together}", numbers=["estimate"])
+    for each in rows[:_MOST_ROWS] if many else rows:
         table.add_row(text(each.label), text(_figure(each.value)), text(f"{_figure(each.low)} to {_figure(each.high)}"))
     tested = []
     if found.dropped is not None:
-        error = soundness_error(found.clients + found.dropped, found.task.width)
+        error = soundness_error(found.task, found.clients + found.dropped)
         stays = f"one more invalid answer remains with a probability below 10^{math.ceil(math.log10(error))}"
         tested = [("dropped", f"{found.dropped:,}, whose parts add up to no valid answer; {stays}")]
     facts = labelled(
         ("clients", f"{found.clients:,}, counted exactly"),
         *tested,
+        *([("shown", f"{min(len(rows), _MOST_ROWS):,} of {len(rows):,} values that are above 0")] if many else []),
         ("noise", _noise_of(found.task)),
         ("promise", found.task.promise),
     )

@@ -25,8 +25,8 @@ from lapwing.mechanisms import DiscreteLaplace
 from lapwing.plots import Plot
 from lapwing.secure.field import joined, split
 from lapwing.secure.joint_noise import Messages, digits_for, joint_noise
-from lapwing.secure.noisy_totals import noisy_total
-from lapwing.secure.pair_keys import KeyStream
+from lapwing.secure.key_stream import KeyStream
+from lapwing.secure.noisy_totals import noisy_total, totals_of
 
 PEOPLE: Final = 10_000
 SERVERS: Final = 3
@@ -125,7 +125,7 @@ def _secure(noise: DiscreteLaplace, total: int, repeats: int) -> np.ndarray:
     counts = []
     for _ in range(repeats):
         sums = [part[0].to_bytes(8, "little") for part in split([total], SERVERS)]
-        counts += joined([noisy_total(each, 1, noise) for each in sums])
+        counts += joined([noisy_total(totals_of(each, 1), noise) for each in sums])
     return np.array(counts)
 
 

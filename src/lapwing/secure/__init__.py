@@ -5,7 +5,7 @@ Guarantee:
 """
 
 from lapwing.secure.device import Device, answer_on_device, read_device, records_of
-from lapwing.secure.estimates import Estimate, estimates, half_width, standard_deviation
+from lapwing.secure.estimates import Estimate, estimates, half_width, largest, standard_deviation
 from lapwing.secure.field import joined, split
 from lapwing.secure.organising import Totals, close, new_task, totals
 from lapwing.secure.sending import send, send_all
@@ -25,6 +25,7 @@ __all__ = [
     "estimates",
     "half_width",
     "joined",
+    "largest",
     "new_task",
     "read_device",
     "records_of",

@@ -25,19 +25,12 @@ from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.secure import wire
 from lapwing.secure.charging import LOCK, charge_once, locked
-from lapwing.secure.checking import (
-    challenge_of,
-    range_label,
-    release_label,
-    require_ranges,
-    running_sums,
-    summands,
-)
-from lapwing.secure.field import AT_ZERO, MODULUS
+from lapwing.secure.checking import challenge_of, range_label, release_label, require_ranges
 from lapwing.secure.identity import place_of
 from lapwing.secure.noise_rounds import SET_BYTES, message_sizes, take_part
 from lapwing.secure.noisy_totals import AddsNoise, NoiseParts, noisy_total
 from lapwing.secure.pair_keys import pair_keys_of
+from lapwing.secure.part_sums import CellSums, GridSums
 from lapwing.secure.sealing import Opener, sealed_bytes
 from lapwing.secure.share_store import ShareStore
 from lapwing.secure.task import NEIGHBOURING, Task
@@ -69,8 +62,9 @@ class AddingServer:
         self._folder = folder
         self._opener: Opener | None = None
         self._keys = pair_keys_of(folder, task) if task.checked or task.joint else None
-        self._share = AT_ZERO[self._keys.place] if self._keys and task.checked else 1
-        self._tested: tuple[tuple[str, int], list[int]] | None = None
+        self._place = self._keys.place if self._keys else 0  # without keys the parts of all servers are alike
+        self._sums = (GridSums if task.grid else CellSums)(task, self._place)
+        self._tested: tuple[tuple[str, int], list[list[int]]] | None = None
         task.noise.loss(task.asked.sensitivity, budget.budget.kind)  # refused if this noise has none in that measure
         self._lock = locked(folder / LOCK)
         try:
@@ -90,7 +84,8 @@ class AddingServer:
             InvalidParameter: If it is no body of records.
             QueryRefused: If the task is closed.
         """
-        return self._store.take(records_in(body, self.task.width))
+        task, place = self.task, self._place
+        return self._store.take(records_in(body, task.part_bytes(place), lambda part: task.is_part(part, place)))
 
     def take_sealed(self, body: bytes) -> tuple[int, int]:
         """Keep what was sealed for this server, durably; return how many records were new, and how many wrong.
@@ -102,7 +97,7 @@ class AddingServer:
             InvalidParameter: If the body is not made of whole sealed records, or the folder has no key for them.
             QueryRefused: If the task is closed.
         """
-        size, records, wrong = ID_BYTES + sealed_bytes(self.task), dict[bytes, bytes](), 0
+        size, records, wrong = ID_BYTES + sealed_bytes(self.task, self._place), dict[bytes, bytes](), 0
         if not body or len(body) % size:
             raise InvalidParameter(f"A body has {len(body)} bytes; it must hold whole records of {size} bytes each.")
         if self._opener is None:
@@ -111,11 +106,7 @@ class AddingServer:
         for at in range(0, len(body), size):
             client = body[at : at + ID_BYTES]
             cells = self._opener.opened(client, body[at + ID_BYTES : at + size])
-            if (
-                cells is None
-                or any(cell >= MODULUS for cell in wire.cells_of(cells))
-                or records.setdefault(client, cells) != cells
-            ):
+            if cells is None or not self.task.is_part(cells, self._place) or records.setdefault(client, cells) != cells:
                 wrong += 1
         new, conflicts = self._store.take_each(records)
         return new, wrong + conflicts
@@ -159,12 +150,12 @@ class AddingServer:
         digest = set_digest(self.task.digest, clients)
         challenge = challenge_of(digest, nonces)
         with self._releasing:
-            sums = self._running(clients, digest, challenge, self._keys.place)
-        require_ranges(ranges, len(sums) - 1)
-        opened = []
+            tests = self._running(clients, digest, challenge)
+        require_ranges(ranges, len(tests[0]) - 1)
+        opened, modulus = [], self.task.modulus
         for low, high in ranges:
-            (mask,) = self._keys.masks(range_label(digest, challenge, (low, high)), 1)
-            opened.append((sums[high] - sums[low] + mask) % MODULUS)
+            masks = self._keys.masks(range_label(digest, challenge, (low, high)), len(tests), modulus)
+            opened += [(sums[high] - sums[low] + mask) % modulus for sums, mask in zip(tests, masks, strict=True)]
         return b"".join(each.to_bytes(wire.CELL_BYTES, "little") for each in opened)
 
     def noise(self, body: bytes) -> bytes:
@@ -242,14 +233,11 @@ class AddingServer:
         self._ledger.close()
         self._lock.close()
 
-    def _running(self, clients: bytes, digest: str, challenge: int, place: int) -> list[int]:
+    def _running(self, clients: bytes, digest: str, challenge: int) -> list[list[int]]:
         """Return the running sums of what the clients of a set contribute; those of the last set are kept."""
         if self._tested is None or self._tested[0] != (digest, challenge):
-            size = wire.CELL_BYTES * self.task.width
-            cells = self._store.parts(clients_in(clients))
-            parts = [wire.cells_of(cells[at : at + size]) for at in range(0, len(cells), size)]
-            values = summands(parts, place, challenge, self.task.excess)
-            self._tested = (digest, challenge), running_sums(values)
+            parts = self._store.parts(clients_in(clients))
+            self._tested = (digest, challenge), self._sums.tested(parts, digest, challenge)
         return self._tested[1]
 
     def _taken_part(self, digest: bytes, received: bytes) -> bytes | list[int]:
@@ -271,11 +259,11 @@ class AddingServer:
         self._require_held(members)  # before the charge, so that a wrong set costs nothing; who sent is no secret here
         noise = self._noise(digest, messages)
         sequence = self._charge(digest, len(members))
-        parts, combined = self._store.parts(members), self.task.combined
-        cells = noisy_total(parts, self.task.width, noise, self._entropy, combined=combined, share=self._share)
+        totals, modulus = self._sums.totals(self._store.parts(members)), self.task.modulus
+        cells = noisy_total(totals, noise, self._entropy, modulus)
         if self._keys is not None:
-            masks = self._keys.masks(release_label(digest), len(cells))
-            cells = tuple((cell + mask) % MODULUS for cell, mask in zip(cells, masks, strict=True))
+            masks = self._keys.masks(release_label(digest), len(cells), modulus)
+            cells = tuple((cell + mask) % modulus for cell, mask in zip(cells, masks, strict=True))
         release = ServerRelease(task=self.task.digest, clients=len(members), clients_digest=digest, cells=cells)
         self._ledger.record_answer(sequence, release.to_text())
         return release
@@ -309,7 +297,10 @@ class AddingServer:
         answers = self._ledger.answers(key)
         if not answers:
             return None
-        return ServerRelease.from_text(answers[0].payload, task=self.task.digest, width=self.task.asked.width)
+        task = self.task
+        return ServerRelease.from_text(
+            answers[0].payload, task=task.digest, width=task.asked.width, modulus=task.modulus
+        )
 
     def _charge(self, digest: str, clients: int) -> int:
         """Charge a release, and return the number of the charge (`charge_once`)."""

@@ -26,7 +26,7 @@ from typing import Final
 
 from lapwing.errors import Fault, InvalidParameter
 from lapwing.secure.field import AT_ZERO, CURVATURE, MODULUS, uniform
-from lapwing.secure.pair_keys import KeyStream
+from lapwing.secure.key_stream import KeyStream
 
 Range = tuple[int, int]
 Excess = Callable[[Sequence[int]], int | None]
@@ -103,23 +103,19 @@ def liars(count: int, opened: Open) -> list[int]:
     return sorted(found)
 
 
-def soundness_error(clients: int, width: int) -> float:
-    """Return the most that the probability is with which a liar stays, over all ranges that may be opened."""
-    return 2 * clients * clients * (2 * width + 1) / MODULUS
-
-
 def require_ranges(ranges: Sequence[Range], count: int) -> None:
     """Refuse ranges that are none of a set of so many clients."""
     if not ranges or any(not 0 <= low < high <= count for low, high in ranges):
         raise InvalidParameter("A range of clients is not within the closed set; nothing was opened.")
 
 
-def require_opened(sums: Sequence[Sequence[int]]) -> list[int]:
-    """Return z of each range from the servers' masked summands.
+def require_opened(sums: Sequence[Sequence[int]], tests: int = 1, modulus: int = MODULUS) -> list[int]:
+    """Return z of each range from the servers' masked summands: of several tests the largest.
 
     Raises:
         Fault: If the servers answered about different numbers of ranges.
     """
     if len({len(each) for each in sums}) != 1:
         raise Fault("The servers answered for different ranges of clients.")
-    return [sum(each) % MODULUS for each in zip(*sums, strict=True)]
+    opened = [sum(each) % modulus for each in zip(*sums, strict=True)]
+    return [max(opened[at : at + tests]) for at in range(0, len(opened), tests)]

@@ -23,6 +23,7 @@ from lapwing.local.client.device import Device as Ledger
 from lapwing.local.client.device import Summed
 from lapwing.privacy.amounts import read, written
 from lapwing.secure.field import on_lines, split
+from lapwing.secure.grid import grid_parts
 from lapwing.secure.task import Task
 from lapwing.secure.wire import ID_BYTES, record_of
 
@@ -73,6 +74,9 @@ def records_of(task: Task, answer: str, entropy: Entropy = SYSTEM) -> dict[str, 
     """
     cells = task.encode(answer)
     client = read_exactly(entropy, ID_BYTES)
+    if task.grid:
+        pieces = grid_parts(cells, entropy)
+        return {server.name: client + piece for server, piece in zip(task.servers, pieces, strict=True)}
     parts = on_lines(cells, entropy) if task.checked else split(cells, len(task.servers), entropy)
     return {server.name: record_of(client, part) for server, part in zip(task.servers, parts, strict=True)}
 

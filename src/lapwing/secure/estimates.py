@@ -55,6 +55,19 @@ def estimates(found: Totals, confidence: Amount = Fraction(95, 100)) -> list[Est
     ]
 
 
+def largest(found: Totals, confidence: Amount = Fraction(95, 100)) -> list[Estimate]:
+    """Return the values whose intervals are above 0, the largest estimates first.
+
+    Guarantee:
+        With the probability `confidence` the intervals of all values hold together, also of those that are left out.
+        So they hold for the values that are chosen here for their estimates (Bonferroni). Some value that nobody
+        answered is among these with probability 1 − confidence at most.
+    """
+    share = probability(confidence, "confidence")
+    each = estimates(found, 1 - (1 - share) / found.task.asked.width)
+    return sorted((one for one in each if one.low > 0), key=lambda one: (-one.value, one.label))
+
+
 def standard_deviation(task: Task) -> float:
     """Return the standard deviation of a cell's noise, in steps: √m times one server's, if m servers add it."""
     return math.sqrt(task.noises) * task.noise.standard_deviation

@@ -13,9 +13,13 @@ Source:
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
 from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
 
+Numbers = npt.NDArray[np.uint64]
 MODULUS: Final = (1 << 61) - 1
 """A prime, so that the same numbers serve for polynomials."""
 LARGEST: Final = 1 << 56
@@ -24,13 +28,25 @@ LARGEST: Final = 1 << 56
 
 def uniform(count: int, entropy: Entropy = SYSTEM, modulus: int = MODULUS) -> list[int]:
     """Return independent uniform numbers below the modulus: words of its length, those beyond it dropped."""
-    size, mask = (modulus.bit_length() + 7) // 8, (1 << modulus.bit_length()) - 1
-    numbers: list[int] = []
-    while len(numbers) < count:
-        data = read_exactly(entropy, size * (count - len(numbers)))
-        words = (int.from_bytes(data[at : at + size], "little") & mask for at in range(0, len(data), size))
-        numbers += [word for word in words if word < modulus]
+    numbers: list[int] = uniform_numbers(count, entropy, modulus).tolist()
     return numbers
+
+
+def uniform_numbers(count: int, entropy: Entropy = SYSTEM, modulus: int = MODULUS) -> Numbers:
+    """Return the numbers of `uniform` in an array."""
+    size, mask = (modulus.bit_length() + 7) // 8, (1 << modulus.bit_length()) - 1
+    numbers = np.zeros(0, dtype=np.uint64)
+    while len(numbers) < count:
+        words = numbers_in(read_exactly(entropy, size * (count - len(numbers))), size) & np.uint64(mask)
+        numbers = np.concatenate((numbers, words[words < modulus]))
+    return numbers
+
+
+def numbers_in(data: bytes, size: int) -> Numbers:
+    """Return the numbers of `size` bytes each, little-endian, at most 8."""
+    words = np.zeros((len(data) // size, 8), dtype=np.uint8)
+    words[:, :size] = np.frombuffer(data, dtype=np.uint8).reshape(-1, size)
+    return words.view("<u8").reshape(-1)
 
 
 def split(

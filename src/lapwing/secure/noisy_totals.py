@@ -33,30 +33,29 @@ class NoiseParts:
 
 
 def noisy_total(
-    parts: bytes,
-    width: int,
-    noise: AddsNoise,
-    entropy: Entropy = SYSTEM,
-    modulus: int = MODULUS,
-    *,
-    combined: Callable[[Sequence[int]], list[int]] = list,
-    share: int = 1,
+    totals: Sequence[int], noise: AddsNoise, entropy: Entropy = SYSTEM, modulus: int = MODULUS
 ) -> tuple[int, ...]:
-    """Return the sums of the cells of many records, each with its own noise, modulo the modulus.
+    """Return a server's parts of totals, each with its own noise, modulo the modulus.
 
     Guarantee:
         For whoever knows all other servers' parts, that of adding `noise` to the totals: those parts move the sum by
         what is known, and reduction modulo the modulus is post-processing.
+    """
+    drawn = noise.release(np.zeros(len(totals), dtype=np.int64), entropy)
+    return tuple((total + each) % modulus for total, each in zip(totals, drawn.tolist(), strict=True))
+
+
+def totals_of(
+    parts: bytes, width: int, modulus: int = MODULUS, *, combined: Callable[[Sequence[int]], list[int]] = list
+) -> list[int]:
+    """Return the sums of the cells of many records, modulo the modulus.
 
     Args:
         combined: How sums of cells add up, linearly, to those that are released.
-        share: What the server's sums count in the totals of all: 1 for parts that add up.
     """
     numbers = np.frombuffer(parts, dtype="<u8").reshape(-1, width)
     # Halves of 32 bits, whose sums have room for 2^32 records; whole cells of 61 bits would have it for eight.
     low = (numbers & _LOW).sum(axis=0, dtype=np.uint64)
     high = (numbers >> np.uint64(32)).sum(axis=0, dtype=np.uint64)
     totals = [(int(first) + (int(second) << 32)) % modulus for first, second in zip(low, high, strict=True)]
-    totals = combined(totals)
-    drawn = noise.release(np.zeros(len(totals), dtype=np.int64), entropy)
-    return tuple((share * total + int(each)) % modulus for total, each in zip(totals, drawn.tolist(), strict=True))
+    return combined(totals)

@@ -21,7 +21,7 @@ from lapwing.secure.field import joined
 from lapwing.secure.identity import read_identity
 from lapwing.secure.noise_rounds import drawn_together
 from lapwing.secure.task import Asked, Server, Task, joint_delta
-from lapwing.secure.transport import SECONDS, TaskServerConnection, lines
+from lapwing.secure.transport import SECONDS, TaskServerConnection, at_once, lines
 from lapwing.secure.wire import ID_BYTES, ServerRelease, clients_in, opening_of, set_of
 
 _KEY_BYTES = 32
@@ -53,6 +53,7 @@ def new_task(
     certificates: Sequence[str],
     checked: bool = False,
     joint: bool = False,
+    grid: bool = False,
     entropy: Entropy = SYSTEM,
 ) -> tuple[Task, str]:
     """Return a task and the organiser's key, which closes it.
@@ -84,6 +85,7 @@ def new_task(
         servers=tuple(servers),
         checked=checked,
         joint=joint,
+        grid=grid,
     )
     return task, key
 
@@ -112,10 +114,8 @@ def close(task: Task, key: str, seconds: float = SECONDS) -> Totals:
         _require_enough(task, clients, "passed the test")
         keys = [close_key(key, line.server.name) for line in each]
         messages = drawn_together(task, each, keys, clients) if task.joint else [b""] * len(each)
-        found = _together(
-            task,
-            [line.release(got + clients, shown) for line, got, shown in zip(each, messages, keys, strict=True)],
-        )
+        bodies = {line: (got + clients, shown) for line, got, shown in zip(each, messages, keys, strict=True)}
+        found = _together(task, at_once(each, lambda line: line.release(*bodies[line])))
         return replace(found, dropped=(len(held) - len(clients)) // ID_BYTES) if task.checked else found
 
 
@@ -135,7 +135,8 @@ def _passing(task: Task, each: Sequence[TaskServerConnection], key: str, clients
 
     def opened(ranges: Sequence[tuple[int, int]]) -> list[int]:
         body = opening_of(nonces, ranges, clients)
-        return require_opened([line.test(body, close_key(key, line.server.name)) for line in each])
+        sums = at_once(each, lambda line: line.test(body, close_key(key, line.server.name)))
+        return require_opened(sums, task.tests, task.modulus)
 
     members = clients_in(clients)
     failed = set(liars(len(members), opened))
@@ -166,5 +167,5 @@ def _together(task: Task, releases: Sequence[ServerRelease]) -> Totals:
                 f"The servers {task.servers[0].name} and {server.name} released totals of different sets of clients, "
                 "which do not add up. Close the task again."
             )
-    cells = tuple(joined([release.cells for release in releases]))
+    cells = tuple(joined([release.cells for release in releases], task.modulus))
     return Totals(task=task, clients=first.clients, clients_digest=first.clients_digest, cells=cells)

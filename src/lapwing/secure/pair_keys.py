@@ -16,7 +16,6 @@ from typing import Final, final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.x509 import load_pem_x509_certificate
 
@@ -24,6 +23,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
 from lapwing.secure.field import MODULUS, uniform
 from lapwing.secure.identity import KEY
+from lapwing.secure.key_stream import KeyStream
 from lapwing.secure.task import Task
 
 SEALED_BYTES: Final = 12 + 16
@@ -31,18 +31,6 @@ SEALED_BYTES: Final = 12 + 16
 _NONCE_BYTES: Final = 12
 _PAIR: Final = b"lapwing secure pair 1\n"
 _MESSAGES: Final = b"lapwing secure messages 1\n"
-
-
-@final
-class KeyStream:
-    """AES-256 in counter mode under a key that is used for one label only."""
-
-    def __init__(self, key: bytes) -> None:
-        self._cipher = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
-
-    def read(self, size: int) -> bytes:
-        """Return the next bytes."""
-        return self._cipher.update(bytes(size))
 
 
 @final
@@ -62,13 +50,13 @@ class PairKeys:
         """Return random bytes of a label that are the same at the other server, and unknown to all but the two."""
         return KeyStream(hmac.new(self._keys[other], label, sha256).digest())
 
-    def masks(self, label: bytes, count: int) -> list[int]:
+    def masks(self, label: bytes, count: int, modulus: int = MODULUS) -> list[int]:
         """Return so many masks of a label; those of all servers add up to 0, and any fewer of them are uniform."""
         masks = [0] * count
         for other in self._keys:
             sign = 1 if self.place < other else -1
-            stream = uniform(count, self.stream(other, label))
-            masks = [(mask + sign * each) % MODULUS for mask, each in zip(masks, stream, strict=True)]
+            stream = uniform(count, self.stream(other, label), modulus)
+            masks = [(mask + sign * each) % modulus for mask, each in zip(masks, stream, strict=True)]
         return masks
 
     def seal(self, receiver: int, label: bytes, message: bytes, entropy: Entropy = SYSTEM) -> bytes:

@@ -136,7 +136,8 @@ class Relay:
         Raises:
             LapwingError: If it is missing, or fails.
         """
-        size, name = sealed_bytes(self.task), line.server.name
+        size, name = sealed_bytes(self.task, place), line.server.name
+        begins = sum(sealed_bytes(self.task, before) for before in range(place))
         with self._file.transaction() as cursor:
             last, closed = cursor.execute("SELECT last, closed FROM passed WHERE server = ?", (name,)).fetchone()
             rows = cursor.execute(
@@ -148,7 +149,7 @@ class Relay:
         if not rows:
             return False
         try:
-            line.send_sealed(b"".join(client + parts[place * size : (place + 1) * size] for _, client, parts in rows))
+            line.send_sealed(b"".join(client + parts[begins : begins + size] for _, client, parts in rows))
         except QueryRefused:  # closed: what comes now would count nowhere
             with self._file.transaction() as cursor:
                 cursor.execute("UPDATE passed SET closed = 1 WHERE server = ?", (name,))

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from lapwing.errors import Fault, InvalidParameter
 from lapwing.secure.task import Server, Task
-from lapwing.secure.wire import CELL_BYTES, ID_BYTES
+from lapwing.secure.wire import ID_BYTES
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives import hpke
@@ -61,14 +61,14 @@ def sealing_key_of(server: Server) -> ec.EllipticCurvePublicKey:
         ) from None
 
 
-def sealed_bytes(task: Task) -> int:
-    """Return how long a sealed part is."""
-    return SEALED_BYTES + CELL_BYTES * task.width
+def sealed_bytes(task: Task, place: int = 0) -> int:
+    """Return how long a sealed part for the server at a place is."""
+    return SEALED_BYTES + task.part_bytes(place)
 
 
 def envelope_bytes(task: Task) -> int:
     """Return how long an envelope is: an id, and a sealed part for each server."""
-    return ID_BYTES + len(task.servers) * sealed_bytes(task)
+    return ID_BYTES + sum(sealed_bytes(task, place) for place in range(len(task.servers)))
 
 
 def envelope_of(task: Task, records: dict[str, bytes]) -> bytes:

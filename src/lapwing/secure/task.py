@@ -7,7 +7,7 @@ is seen by every server, what was answered by none.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
 from math import isqrt
@@ -21,8 +21,20 @@ from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP
-from lapwing.secure.field import LARGEST
+from lapwing.secure.field import LARGEST, MODULUS
+from lapwing.secure.grid import (
+    GRID_LARGEST,
+    GRID_MODULUS,
+    GRID_SCALE,
+    MOST_CELLS,
+    POINT_BYTES,
+    SEED_BYTES,
+    TESTS,
+    Grid,
+    is_grid_part,
+)
 from lapwing.secure.joint_noise import CELL_DELTA
+from lapwing.secure.wire import CELL_BYTES, cells_of
 
 FORMAT: Final = "lapwing secure task 1"
 MOST_VALUES: Final = 10_000
@@ -50,8 +62,8 @@ class Values:
     def __post_init__(self) -> None:
         for text in self.texts:
             _printable("value", text)
-        if not 2 <= len(self.texts) <= MOST_VALUES or len(set(self.texts)) != len(self.texts):
-            raise InvalidParameter(f"There must be 2 to {MOST_VALUES:,} values, no two the same.")
+        if not 2 <= len(self.texts) <= MOST_CELLS or len(set(self.texts)) != len(self.texts):
+            raise InvalidParameter(f"There must be 2 to {MOST_CELLS:,} values, no two the same.")
 
     @property
     def width(self) -> int:
@@ -73,8 +85,8 @@ class Values:
         """The values as JSON holds them."""
         return list(self.texts)
 
-    def encode(self, answer: str) -> tuple[int, ...]:
-        """Return the cells of an answer.
+    def cell(self, answer: str) -> int:
+        """Return the place of an answer among the values.
 
         Raises:
             InvalidParameter: If it is none of the values; the message does not repeat it.
@@ -82,7 +94,16 @@ class Values:
         if answer not in self.texts:
             allowed = ", ".join(self.texts[:10]) + (", …" if self.width > 10 else "")
             raise InvalidParameter(f"The answer must be one of {allowed}. Nothing was sent.")
-        return tuple(int(text == answer) for text in self.texts)
+        return self.texts.index(answer)
+
+    def encode(self, answer: str) -> tuple[int, ...]:
+        """Return the cells of an answer.
+
+        Raises:
+            InvalidParameter: If it is none of the values; the message does not repeat it.
+        """
+        cell = self.cell(answer)
+        return tuple(int(place == cell) for place in range(self.width))
 
 
 @final
@@ -286,6 +307,7 @@ class Task:
         checked: Whether answers are split so that servers can test them without seeing them (`secure.checking`).
         joint: Whether the three servers draw one noise together, which none of them knows (`secure.joint_noise`). Its
             delta is what the rounding of that costs.
+        grid: Whether an answer is sent as a row and a column, so that there may be many values (`secure.grid`).
 
     Raises:
         InvalidParameter: If a part is out of its range.
@@ -299,9 +321,13 @@ class Task:
     servers: tuple[Server, ...]
     checked: bool = False
     joint: bool = False
+    grid: bool = False
+    digest: str = field(init=False, repr=False, compare=False)
+    """SHA-256 of the document in JSON with sorted keys, without spaces, in UTF-8."""
 
     def __post_init__(self) -> None:
         _printable("question", self.question)
+        self._require_grid()
         if (self.checked or self.joint) and len(self.servers) != 3:
             which = "Checked answers take" if self.checked else "A joint noise takes"
             raise InvalidParameter(f"{which} three servers; {len(self.servers)} are given.")
@@ -312,20 +338,46 @@ class Task:
             )
         if not 2 <= len(self.servers) <= MOST_SERVERS:
             raise InvalidParameter(f"{len(self.servers)} servers are given; there must be 2 to {MOST_SERVERS}.")
-        for field in ("name", "address", "certificate"):
-            if len({getattr(server, field) for server in self.servers}) != len(self.servers):
-                raise InvalidParameter(f"Two servers have the same {field}; each needs its own.")
+        for name in ("name", "address", "certificate"):
+            if len({getattr(server, name) for server in self.servers}) != len(self.servers):
+                raise InvalidParameter(f"Two servers have the same {name}; each needs its own.")
         if not 1 <= self.least_clients <= self.most_clients:
             raise InvalidParameter(
                 f"The least number of clients is {self.least_clients}; it must be 1 to {self.most_clients:,}."
             )
-        if self.noise.scale > MOST_SCALE:
+        if self.noise.scale > (GRID_SCALE if self.grid else MOST_SCALE):
             raise InvalidParameter("This epsilon needs more noise than a total has room for; give a larger epsilon.")
+        text = json.dumps(self.document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        object.__setattr__(self, "digest", sha256(text.encode("utf-8")).hexdigest())
+
+    def _require_grid(self) -> None:
+        if self.grid and (not isinstance(self.asked, Values) or not self.checked or self.joint):
+            raise InvalidParameter("A grid is for values whose answers are checked; its noise cannot be joint.")
+        if not self.grid and isinstance(self.asked, Values) and self.asked.width > MOST_VALUES:
+            raise InvalidParameter(
+                f"There are {self.asked.width:,} values, and more than {MOST_VALUES:,} need a checked task with a grid "
+                "(--checked --grid)."
+            )
+
+    @property
+    def shape(self) -> Grid:
+        """The grid of a task that has one."""
+        return Grid(self.asked.width)
+
+    @property
+    def modulus(self) -> int:
+        """The modulus of all numbers that servers add up."""
+        return GRID_MODULUS if self.grid else MODULUS
+
+    @property
+    def tests(self) -> int:
+        """How many numbers are opened for a range of clients, if answers are checked."""
+        return TESTS if self.grid else 1
 
     @property
     def most_clients(self) -> int:
         """The largest number of clients for which no total is beyond LARGEST."""
-        return min(LARGEST // self.asked.largest, 10_000_000)
+        return GRID_LARGEST if self.grid else min(LARGEST // self.asked.largest, 10_000_000)
 
     @property
     def weights(self) -> tuple[int, ...] | None:
@@ -340,7 +392,19 @@ class Task:
     @property
     def width(self) -> int:
         """How many cells a client sends."""
-        return self.asked.width * len(self.weights or (1,)) + len(self.slack)
+        return self.shape.sent if self.grid else self.asked.width * len(self.weights or (1,)) + len(self.slack)
+
+    def part_bytes(self, place: int) -> int:
+        """Return how long a client's part for the server at a place is."""
+        if self.grid:
+            return POINT_BYTES * self.width if place else SEED_BYTES
+        return CELL_BYTES * self.width
+
+    def is_part(self, part: bytes, place: int) -> bool:
+        """Tell whether a part of that length may be one: no number is beyond the modulus."""
+        if self.grid:
+            return is_grid_part(part, place)
+        return all(cell < MODULUS for cell in cells_of(part))
 
     def encode(self, answer: str) -> tuple[int, ...]:
         """Return the cells of an answer, before a client splits them.
@@ -348,6 +412,8 @@ class Task:
         Raises:
             InvalidParameter: If that may not be answered.
         """
+        if self.grid and isinstance(self.asked, Values):
+            return self.shape.encode(self.asked.cell(answer))
         cells = self.asked.encode(answer)
         if self.weights is None:
             return cells
@@ -468,13 +534,8 @@ class Task:
             ],
             **({"checked": True} if self.checked else {}),
             **({"joint": True} if self.joint else {}),
+            **({"grid": True} if self.grid else {}),
         }
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the document in JSON with sorted keys, without spaces, in UTF-8."""
-        text = json.dumps(self.document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return sha256(text.encode("utf-8")).hexdigest()
 
     def to_text(self) -> str:
         """Return the task as a file has it."""
@@ -516,6 +577,7 @@ class Task:
             servers=tuple(_server(each) for each in _list(document["servers"])),
             checked="checked" in document,
             joint="joint" in document,
+            grid="grid" in document,
         )
         if document["noise"] != task.document["noise"]:
             raise InvalidParameter("The task states a different amount of noise than its promise needs; send nothing.")

@@ -3,15 +3,17 @@
 import http.client
 import json
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Final, Self, final
+from typing import Final, Self, TypeVar, final
 
 from lapwing import errors
 from lapwing.errors import LapwingError, QueryRefused, RefusalCause, ServiceFault
 from lapwing.secure.task import Server, Task
 from lapwing.secure.wire import ServerRelease, cells_of
 
+_Reply = TypeVar("_Reply")
 SECONDS: Final = 30.0
 """To wait for a server before it counts as missing."""
 MOST_ANSWER: Final = 1 << 28
@@ -86,7 +88,9 @@ class TaskServerConnection:
 
     def _release(self, answer: bytes) -> ServerRelease:
         text = answer.decode("utf-8", "replace")
-        return ServerRelease.from_text(text, task=self._task.digest, width=self._task.asked.width)
+        return ServerRelease.from_text(
+            text, task=self._task.digest, width=self._task.asked.width, modulus=self._task.modulus
+        )
 
     def _ask(self, method: str, path: str, body: bytes | None = None, *, key: str = "") -> bytes:
         """Return a server's answer.
@@ -117,6 +121,16 @@ def lines(task: Task, seconds: float = SECONDS) -> Iterator[tuple[TaskServerConn
     finally:
         for line in each:
             line.close()
+
+
+def at_once(each: Sequence[TaskServerConnection], ask: Callable[[TaskServerConnection], _Reply]) -> list[_Reply]:
+    """Ask all servers at the same time, and return what they reply, in their order.
+
+    Raises:
+        LapwingError: Of the first one that refuses or is missing, once all have replied.
+    """
+    with ThreadPoolExecutor(len(each)) as threads:
+        return [reply.result() for reply in [threads.submit(ask, line) for line in each]]
 
 
 def _why(error: Exception) -> str:

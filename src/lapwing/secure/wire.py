@@ -1,15 +1,16 @@
 """What travels between devices, servers and organiser, byte by byte; docs/reference/secure.md has it with vectors.
 
 A **record** is what one client sends one server: the client's id of 16 random bytes, then its part of each cell, 8
-bytes little-endian, below 2⁶¹ − 1. A body holds any number of them, one after another. A **set** of clients is their
-ids in ascending order, one after another. A **release** is JSON: the task, the set's digest, how many clients are in
-it, and for each cell the server's part of the total with its noise added, in decimal text. A **test** is the servers'
-nonces of 32 bytes, the number of ranges, where each begins and ends (4 bytes little-endian each), and the set.
+bytes little-endian, below 2⁶¹ − 1. With a grid, the part is a seed or points of 3 bytes each (`grid`). A body holds any
+number of records, one after another. A **set** of clients is their ids in ascending order, one after another. A
+**release** is JSON: the task, the set's digest, how many clients are in it, and for each cell the server's part of the
+total with its noise added, in decimal text. A **test** is the servers' nonces of 32 bytes, the number of ranges, where
+each begins and ends (4 bytes little-endian each), and the set.
 """
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -31,21 +32,25 @@ def record_of(client: bytes, part: Sequence[int]) -> bytes:
     return client + b"".join(cell.to_bytes(CELL_BYTES, "little") for cell in part)
 
 
-def records_in(body: bytes, width: int) -> dict[bytes, bytes]:
+def records_in(body: bytes, part_bytes: int, is_part: Callable[[bytes], bool]) -> dict[bytes, bytes]:
     """Return the cells of each record in a body, by client.
+
+    Args:
+        part_bytes: How long a part is.
+        is_part: Tells whether a part of that length is one: no cell is beyond the modulus.
 
     Raises:
         InvalidParameter: If the body is not made of whole records, a cell is beyond the modulus, or a client stands
             there twice with different cells.
     """
-    size = ID_BYTES + CELL_BYTES * width
+    size = ID_BYTES + part_bytes
     if not body or len(body) % size:
         raise InvalidParameter(f"A body has {len(body)} bytes; it must hold whole records of {size} bytes each.")
     records: dict[bytes, bytes] = {}
     for at in range(0, len(body), size):
         client, cells = body[at : at + ID_BYTES], body[at + ID_BYTES : at + size]
-        if any(cell >= MODULUS for cell in cells_of(cells)):
-            raise InvalidParameter("A cell of a record is not below 2^61 - 1; nothing in the body was accepted.")
+        if not is_part(cells):
+            raise InvalidParameter("A cell of a record is not below the modulus; nothing in the body was accepted.")
         if records.setdefault(client, cells) != cells:
             raise InvalidParameter(
                 "A client appears twice in a body, with different cells; nothing in it was accepted."
@@ -126,7 +131,7 @@ class ServerRelease:
         )
 
     @classmethod
-    def from_text(cls, text: str, *, task: str, width: int) -> Self:
+    def from_text(cls, text: str, *, task: str, width: int, modulus: int = MODULUS) -> Self:
         """Read what `to_text` wrote, of this task.
 
         Raises:
@@ -137,7 +142,7 @@ class ServerRelease:
             release = cls._from_document(document)
         except (ValueError, TypeError, KeyError, RecursionError):
             raise InvalidParameter("A server's release is malformed; ask its operator.") from None
-        if release.task != task or len(release.cells) != width:
+        if release.task != task or len(release.cells) != width or max(release.cells) >= modulus:
             raise InvalidParameter("A server's release is of another task; ask its operator.")
         return release
 
@@ -148,6 +153,6 @@ class ServerRelease:
             raise ValueError
         if isinstance(clients, bool) or not isinstance(clients, int) or clients < 0 or not isinstance(cells, list):
             raise ValueError
-        if not all(isinstance(cell, str) and _DECIMAL.fullmatch(cell) and int(cell) < MODULUS for cell in cells):
+        if not all(isinstance(cell, str) and _DECIMAL.fullmatch(cell) for cell in cells):
             raise ValueError
         return cls(task=task, clients=clients, clients_digest=digest, cells=tuple(map(int, cells)))
