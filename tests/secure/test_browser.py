@@ -44,8 +44,10 @@ NUMBER = number_between("-2.5:120", 1000)
 THIRDS = number_between("1/3:7", 9)
 SUM = Vector(("a", "b", "c"), Fraction(24), 96, "l1", 96)
 LENGTH = Vector(("a", "b", "c"), Fraction(1), 100, "l2", 10_000)
+MANY = Values(tuple(f"v{place}" for place in range(300)))
 ANSWERS: dict[Asked, list[str]] = {
     VALUES: ["walk", "bike"],
+    MANY: ["v0", "v17", "v299"],
     NUMBER: ["-3", "12", "0.06125", "1000", " 7.5 ", "119.99"],
     THIRDS: ["1/3", "5", "6.9", "0"],
     SUM: ["8, 7.5, 1", "24,24,24", "0,0,0.1", "1/3, 2/3, 99"],
@@ -66,6 +68,7 @@ def each(tmp_path_factory: pytest.TempPathFactory) -> list[Task]:
     for asked in ANSWERS:
         for checked in (False, True):
             made.append(replace(first, asked=asked, checked=checked))
+    made += [replace(first, checked=True, grid=True), replace(first, asked=MANY, checked=True, grid=True)]
     return made
 
 
@@ -113,6 +116,13 @@ def test_tasks_that_lie_are_refused(each: list[Task]) -> None:
             {**document, "format": "lapwing secure task 2"}, {key: document[key] for key in document if key != "noise"},
         ]  # fmt: skip
     lies.append({**each[0].document, "values": ["a", "a"]})
+    grid = each[-2].document
+    lies += [
+        {**grid, "grid": 1}, {**grid, "joint": True}, {key: grid[key] for key in grid if key != "checked"},
+        {**grid, "least_clients": 5_000_000}, {**each[4].document, "checked": True, "grid": True},
+        {**each[0].document, "values": list(map(str, range(10_001)))},
+        {**grid, "epsilon": "1/65536", "noise": {"mechanism": "discrete Laplace", "scale": "131072"}},
+    ]  # fmt: skip
     for lie, found in zip(lies, node("tasks", [json.dumps(lie) for lie in lies]), strict=True):
         assert isinstance(found, dict), lie
         assert found["kind"] == "task", (lie, found)

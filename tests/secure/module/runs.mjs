@@ -14,7 +14,8 @@ const url64 = (bytes) => btoa(String.fromCharCode(...bytes)).replaceAll("+", "-"
 
 const jobs = {
   records: async (module, each) => Promise.all(each.map(({ task, answer, random }) => told(async () => {
-    const read = recorded(random), asked = await module.readTask(task), { client, parts } = module.recordsOf(asked, answer, read);
+    const read = recorded(random), asked = await module.readTask(task);
+    const { client, parts } = await (asked.grid ? module.gridRecordsOf : module.recordsOf)(asked, answer, read);
     return { digest: asked.digest, records: parts.map((part) => hex(client) + hex(part)), used: read.used };
   }))),
   tasks: async (module, each) => Promise.all(each.map((task) => told(async () => (await module.readTask(task)).digest))),

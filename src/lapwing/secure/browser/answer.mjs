@@ -21,9 +21,10 @@ function field({ question, values, number, vector }) {
       make("input", { type: "radio", name: "answer", value, required: true }), make("span", {}, value))));
     return { element, answer: () => element.querySelector("input:checked")?.value };
   }
-  const hint = number ? `A number from ${number.lower} to ${number.upper}. Other numbers count as the nearer limit.`
+  const choose = values && values.length <= 1000;
+  const hint = values && !choose ? `Type one of ${values.length} values, exactly as it is spelled.` : number ? `A number from ${number.lower} to ${number.upper}. Other numbers count as the nearer limit.`
     : vector ? `Numbers from 0 to ${vector.upper}, separated by commas: ${vector.names.join(", ")}.` : "Please choose.";
-  const input = values ? make("select", { id: "answer", required: true }, make("option", { value: "" }, "Please choose"), ...values.map((value) => make("option", { value }, value)))
+  const input = choose ? make("select", { id: "answer", required: true }, make("option", { value: "" }, "Please choose"), ...values.map((value) => make("option", { value }, value)))
     : make("input", { id: "answer", type: "text", autocomplete: "off", required: true, "aria-describedby": "hint" });
   const element = make("fieldset", {}, make("legend", {}, make("label", { htmlFor: "answer" }, question)), input, make("p", { className: "quiet", id: "hint" }, hint));
   return { element, answer: () => input.value.trim() || undefined };

@@ -8,6 +8,7 @@ const refuse = (kind, text) => { throw new Refused(kind, `${text} Nothing was se
 const need = (good, text) => good || refuse("task", text);
 
 const MODULUS = (1n << 61n) - 1n, ID_BYTES = 16, MARK = "lapwing://sealing/1/", SEAL = "lapwing secure seal 1\n";
+const GRID = (1 << 24) - 3, MOST_CELLS = 1 << 20, SEED_BYTES = 32, POINT_BYTES = 3; // of values on a grid
 const system = (size) => {
   const bytes = new Uint8Array(size);
   for (let at = 0; at < size; at += 65536) crypto.getRandomValues(bytes.subarray(at, at + 65536)); // the most that it fills
@@ -47,13 +48,15 @@ function root(n) { // ⌊√n⌋
 // What may be answered, as the cells of an answer.
 
 const integer = (n, least, most) => Number.isInteger(n) && n >= least && n <= most;
-const texts = (list) => Array.isArray(list) && list.length > 1 && list.length <= 10000 && new Set(list).size == list.length && list.every((text) => typeof text == "string" && text.length);
+const texts = (list, most = 10000) => Array.isArray(list) && list.length > 1 && list.length <= most && new Set(list).size == list.length && list.every((text) => typeof text == "string" && text.length);
 const inside = (x, low, high) => below(x, low) ? low : below(high, x) ? high : x;
 const KINDS = {
-  values: (values) => {
-    need(texts(values), "There must be 2 to 10,000 values, no two the same.");
-    const encode = (answer) => values.includes(answer) ? values.map((value) => BigInt(value == answer)) : refuse("answer", "The answer is none of those that are asked for.");
-    return { width: values.length, l1: 2n, l2: 2n, encode };
+  values: (values, grid) => {
+    const most = grid ? MOST_CELLS : 10000;
+    need(texts(values, most), `There must be 2 to ${most} values, no two the same.`);
+    const cell = (answer) => values.includes(answer) ? values.indexOf(answer) : refuse("answer", "The answer is none of those that are asked for.");
+    const encode = (answer) => { const own = cell(answer); return values.map((_, place) => BigInt(place == own)) };
+    return { width: values.length, l1: 2n, l2: 2n, encode, cell };
   },
   number: ({ lower, upper, steps }) => {
     const low = fraction(lower), high = fraction(upper), n = BigInt(integer(steps, 1, 1 << 24) ? steps : 0);
@@ -128,22 +131,25 @@ export async function readTask(text) {
   try { document = JSON.parse(text) } catch { refuse("task", "The task is no JSON.") }
   const kinds = Object.keys(KINDS).filter((kind) => document && typeof document == "object" && kind in document);
   need(document?.format === "lapwing secure task 1" && kinds.length == 1, "This is no secure task, or one of another version.");
-  const known = ["format", "question", kinds[0], "epsilon", "delta", "noise", "least_clients", "servers", ...["checked", "joint"].filter((flag) => document[flag] === true)];
+  const known = ["format", "question", kinds[0], "epsilon", "delta", "noise", "least_clients", "servers", ...["checked", "joint", "grid"].filter((flag) => document[flag] === true)];
   need(Object.keys(document).sort().join() == known.sort().join(), "The task has unknown or missing parts.");
-  const asked = KINDS[kinds[0]](document[kinds[0]] ?? {}), epsilon = fraction(document.epsilon), { servers, noise } = document, checked = document.checked === true, joint = document.joint === true;
+  const checked = document.checked === true, joint = document.joint === true, grid = document.grid === true;
+  const asked = KINDS[kinds[0]](document[kinds[0]] ?? {}, grid), epsilon = fraction(document.epsilon), { servers, noise } = document;
+  need(!grid || asked.cell && checked && !joint, "A grid is for values whose answers are checked; its noise cannot be joint.");
   need(epsilon && epsilon[0] > 0n, "The task's epsilon is no number above 0.");
   const scale = fraction(noise?.scale), delta = fraction(document.delta);
   need(delta && delta[0] >= 0n && delta[0] < delta[1] && scale && scale[0] > 0n, "The task has no delta or no noise.");
   need(!joint || same(delta, [JOINT[0] * BigInt(asked.width), JOINT[1]]), "The task states another delta than its joint noise has.");
+  need(!grid || !below([1n << 16n, 1n], scale), "The counts of a grid have no room for so much noise.");
   const enough = !delta[0] || joint ? noise.mechanism == "discrete Laplace" && same(scale, over([asked.l1, 1n], epsilon))
     : noise.mechanism == "rounded Gaussian" && gaussianDelta(number(epsilon), Math.sqrt(Number(asked.l2)) / number(scale)) <= number(delta) * (1 + TOLERANCE);
   need(enough, "The task states other noise than its promise takes.");
   const least = document.least_clients;
-  need(integer(least, 1, 1e7) && !below([1n, BigInt(least)], delta), "The task's delta is above one over its least number of clients: it may publish the exact answer of somebody.");
+  need(integer(least, 1, grid ? 1 << 22 : 1e7) && !below([1n, BigInt(least)], delta), "The task's delta is above one over its least number of clients: it may publish the exact answer of somebody.");
   need(Array.isArray(servers) && servers.length >= 2 && servers.length <= 16 && (!(checked || joint) || servers.length == 3) && new Set(servers.map(({ name }) => name)).size == servers.length, "A task has 2 to 16 servers; one that is checked, or whose noise is joint, has three.");
   const keys = servers.map(sealingKey), plain = JSON.stringify(sorted(document));
   const digest = hex(new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(plain))));
-  return { document, digest, asked, epsilon, delta, checked, joint, servers: servers.map(({ name }, i) => ({ name, key: keys[i] })) };
+  return { document, digest, asked, epsilon, delta, checked, joint, grid, servers: servers.map(({ name }, i) => ({ name, key: keys[i] })) };
 }
 
 // Parts of an answer.
@@ -178,8 +184,9 @@ function parts(values, servers, checked, read) {
   return [...masks, values.map((value, i) => modulo(value - masks.reduce((sum, mask) => sum + mask[i], 0n)))];
 }
 
-// A fresh client's id, and its part for each server, as bytes.
+// A fresh client's id, and its part for each server, as bytes; `gridRecordsOf` is for tasks with a grid.
 export function recordsOf(task, answer, read = system) {
+  need(!task.grid, "The task has a grid.");
   const cells = cellsOf(task, answer), client = read(ID_BYTES);
   return { client, parts: parts(cells, task.servers.length, task.checked, read).map((part) => {
     const view = new DataView(new ArrayBuffer(8 * part.length));
@@ -187,6 +194,30 @@ export function recordsOf(task, answer, read = system) {
     return new Uint8Array(view.buffer);
   }) };
 }
+
+// On a grid an answer is a row and a column: points of a line through each number, of which the first ones are a seed.
+
+export async function gridRecordsOf(task, answer, read = system) {
+  need(task.grid, "The task has no grid.");
+  const { width, cell } = task.asked, rows = Math.floor(Math.sqrt(width - 1)) + 1, columns = Math.ceil(width / rows), own = cell(answer);
+  const numbers = [[rows, Math.floor(own / columns)], [columns, own % columns]].flatMap(([count, one]) => Array.from({ length: count - 1 }, (_, at) => Number(at == one)));
+  const client = read(ID_BYTES), seed = read(SEED_BYTES), first = await stretched(seed, numbers.length);
+  if (client.length != ID_BYTES || seed.length != SEED_BYTES) refuse("device", "The source of randomness gave too few bytes.");
+  return { client, parts: [seed, ...[2, 3].map((n) => packed(first.map((point, i) => (n * point + (n - 1) * (GRID - numbers[i])) % GRID)))] };
+}
+async function stretched(seed, count) { // words of AES-256 in counter mode, those beyond the modulus dropped
+  const key = await crypto.subtle.importKey("raw", seed, "AES-CTR", false, ["encrypt"]), points = [];
+  for (let spare = 16; points.length < count; spare *= 2) {
+    const stream = new Uint8Array(await crypto.subtle.encrypt({ name: "AES-CTR", counter: new Uint8Array(16), length: 64 }, key, new Uint8Array(POINT_BYTES * (count + spare))));
+    points.length = 0;
+    for (let at = 0; at < stream.length && points.length < count; at += POINT_BYTES) {
+      const word = stream[at] | stream[at + 1] << 8 | stream[at + 2] << 16;
+      if (word < GRID) points.push(word);
+    }
+  }
+  return points;
+}
+const packed = (points) => Uint8Array.from(points.flatMap((point) => [point & 255, point >> 8 & 255, point >> 16]));
 
 // HPKE (RFC 9180) in base mode: DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM.
 
@@ -214,7 +245,7 @@ export async function seal(publicKey, info, plain, pair = null) { // pair: for v
 
 // What a relay gets of one client: the id, and a sealed part for each server.
 export async function envelopeOf(task, answer, read = system) {
-  const { client, parts } = recordsOf(task, answer, read);
+  const { client, parts } = task.grid ? await gridRecordsOf(task, answer, read) : recordsOf(task, answer, read);
   const sealed = await Promise.all(task.servers.map(({ name, key }, i) => seal(key, joined(utf8(SEAL), bytesOf(task.digest), client, utf8(name)), parts[i])));
   return joined(client, ...sealed);
 }
