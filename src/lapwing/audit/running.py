@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Final
 
 from lapwing import __version__
-from lapwing.audit import chain, charges, path, totals
+from lapwing.audit import (
+    chain,
+    charges,
+    declared_budget,
+    declared_columns,
+    declared_unit,
+    files,
+    path,
+    service_log,
+    totals,
+)
 from lapwing.audit.findings import AuditCheck
 from lapwing.audit.report import AuditReport
 from lapwing.audit.subject import AuditEffort, Subject
@@ -16,9 +26,14 @@ from lapwing.machine.build import build_id
 from lapwing.machine.progress import work
 
 CHECKS: Final[tuple[Callable[[Subject, AuditEffort], Iterator[AuditCheck]], ...]] = (
+    declared_unit.checks,
+    declared_columns.checks,
+    declared_budget.checks,
     chain.checks,
     totals.checks,
     charges.checks,
+    service_log.checks,
+    files.checks,
     path.checks,
 )
 """The sources of checks, in order. Each yields its checks one after another."""

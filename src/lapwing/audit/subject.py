@@ -3,11 +3,11 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, final
 
+from lapwing.audit.databases import opened_to_read
 from lapwing.audit.findings import AuditFinding, Severity
 from lapwing.catalog import toml
 from lapwing.catalog.ledger import place_of
@@ -105,7 +105,7 @@ def _stored_entries(catalog: Catalog) -> Iterator[Entry]:
         return
     if not catalog.ledger_path.exists():
         return
-    with closing(sqlite3.connect(f"{catalog.ledger_path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+    with opened_to_read(catalog.ledger_path) as connection:
         for sequence, time, kind, subject, body, previous, digest in connection.execute(_ENTRIES):
             yield Entry(
                 sequence=sequence, time=time, kind=kind, subject=subject, body=body, previous=previous, hash=digest
