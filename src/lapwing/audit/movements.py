@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final, final
+from typing import Any, Final, final
 
 from lapwing.audit.asking import MadeQuery, Seen, World, worlds
 from lapwing.audit.movement_losses import ADDITIVE, SELECTIONS, Movement, is_too_far, loss_of, moved, numbers_of
@@ -67,6 +67,9 @@ class TriedQueries:
         declared: How many numbers were compared with their declared sensitivity.
         attained: How many of these moved by all of it.
         unsettled: How many were asked again with other bits.
+        noises: The mechanisms that added noise.
+        reasons: Why queries were refused.
+        worlds: How many pairs of worlds were compared.
     """
 
     queries: Counter[str] = field(default_factory=Counter)
@@ -76,6 +79,7 @@ class TriedQueries:
     declared: int = 0
     attained: int = 0
     unsettled: int = 0
+    noises: set[Any] = field(default_factory=set)
     worlds: int = 0
 
 
@@ -167,6 +171,7 @@ def faults(pair: SeenPair, one: World, other: World, kind: str, tally: TriedQuer
         return [(CONTROL, f"ended with a {pair.one.refusal}, which no query may")] if pair.one.crashed else []
     tally.queries[form] += 1
     tally.mechanisms.update(type(call.mechanism).__name__ for call in pair.one.calls)
+    tally.noises.update(call.mechanism for call in pair.one.calls if isinstance(call.mechanism, ADDITIVE))
     found = [(AGAIN, seen.again) for seen in (pair.one, pair.other) if seen.again is not None]
     found += _movements(pair, tally)
     found += _losses(pair, kind)

@@ -10,13 +10,15 @@ from lapwing.audit.findings import AuditCheck, AuditFinding, Severity
 from lapwing.audit.made_data import left_out
 from lapwing.audit.made_queries import made_queries
 from lapwing.audit.movements import TriedQueries, Violation, compare_worlds
+from lapwing.audit.noise_checks import bets_check, laws_check
 from lapwing.audit.subject import AuditEffort, Subject
 from lapwing.errors import LapwingError
 
 QUICK_SECONDS: Final = 20.0
+QUICK_BETS: Final = 5.0
 DEFAULT_MINUTES: Final = 4.0
 SHARE: Final = 0.5
-"""The part of the time that goes to movements; the rest goes to the noise."""
+"""The part of the time that goes to movements. The rest goes to bets."""
 IN_A_WORLD: Final = 60
 """The most queries of the history, and the number of made ones, that each pair of worlds is asked."""
 MOST_FINDINGS: Final = 50
@@ -27,7 +29,10 @@ _REMEDY: Final = (
 
 def checks(subject: Subject, effort: AuditEffort) -> Iterator[AuditCheck]:
     """Yield the checks of the path: no row of the protected data is read, and nothing is charged."""
-    yield _movements(subject, seconds_of(effort) * SHARE if not effort.quick else QUICK_SECONDS)
+    tally, seconds = TriedQueries(), seconds_of(effort)
+    yield _movements(subject, QUICK_SECONDS if effort.quick else seconds * SHARE, tally)
+    yield laws_check(subject, tally.noises, quick=effort.quick)
+    yield bets_check(subject, QUICK_BETS if effort.quick else seconds * (1 - SHARE))
 
 
 def seconds_of(effort: AuditEffort) -> float:
@@ -35,9 +40,9 @@ def seconds_of(effort: AuditEffort) -> float:
     return 60 * (DEFAULT_MINUTES if effort.minutes is None else effort.minutes)
 
 
-def _movements(subject: Subject, seconds: float) -> AuditCheck:
+def _movements(subject: Subject, seconds: float, tally: TriedQueries) -> AuditCheck:
     """Ask the history and made queries of neighbouring made worlds, for so long."""
-    until, tally, found = time.monotonic() + seconds, TriedQueries(), list[Violation]()
+    until, found = time.monotonic() + seconds, list[Violation]()
     history = [MadeQuery(text=text, parameters=parameters, form=HISTORY) for text, parameters in subject.questions]
     not_tried = list(left_out(subject.catalog))
     world = 0
