@@ -108,7 +108,7 @@ class PrivacyPromise:
 @final
 @dataclass(slots=True)
 class Wealth:
-    """What was won so far: the logarithm of each bet's wealth, and the largest of the average."""
+    """The gains so far: the logarithm of each bet's wealth, and the largest of the average."""
 
     promise: PrivacyPromise
     logs: list[float]

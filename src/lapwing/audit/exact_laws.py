@@ -1,7 +1,7 @@
 """Exact probabilities of noises and choices, from their formulas, without the code that draws them.
 
-Each is computed in double precision with a relative error below 1e-9. What is tested has a random error above 1e-4, so
-that rounding decides nothing.
+Each is computed in double precision with a relative error below 1e-9. The tested frequencies have a random error above
+1e-4, so that rounding decides nothing.
 """
 
 import math
