@@ -22,15 +22,27 @@ RESTORE: Final = (
 
 def checks(subject: Subject, effort: AuditEffort) -> Iterator[AuditCheck]:
     """Yield the check of the chain."""
-    findings = [*subject.unreadable, *_breaks(subject.entries), *_behind(subject)]
-    yield AuditCheck(
+    left_out = (
+        "An older ledger that somebody put back together with its older mark. Compare the newest seal with a seal "
+    )
+    left_out += "that you keep elsewhere."
+    yield of_entries(subject.entries, (*subject.unreadable, *_behind(subject)), left_out)
+
+
+def of_entries(entries: Sequence[Entry], others: Sequence[AuditFinding], left_out: str) -> AuditCheck:
+    """Return the check of entries.
+
+    Args:
+        others: Findings about the mark and the file.
+        left_out: Things that were not tried.
+    """
+    return AuditCheck(
         name="ledger chain",
-        tried=len(subject.entries),
+        tried=len(entries),
         what_was_tried="entries: the seal of each, its link to the entry before it, and the mark",
         power="one changed character in one entry, one missing entry, or entries missing at the end",
-        not_tried="An older ledger that somebody put back together with its older mark. Compare the newest seal with a "
-        "seal that you keep elsewhere.",
-        findings=tuple(findings),
+        not_tried=left_out,
+        findings=(*others, *_breaks(entries)),
     )
 
 
@@ -69,6 +81,19 @@ def _violation(code: str, entry: Entry, what: str) -> AuditFinding:
 def mark_path(ledger: Path) -> Path:
     """Return where the mark of a ledger is."""
     return ledger.with_name(f"{ledger.name}.mark")
+
+
+def since(subject: Subject, sequence: int, seal: str) -> AuditCheck:
+    """Return the check that the ledger still has the newest entry that an earlier report saw."""
+    kept = not sequence or any(entry.sequence == sequence and entry.hash == seal for entry in subject.entries)
+    what = f"The earlier report saw entry {sequence}. The ledger does not have it: it was rolled back or rewritten."
+    return AuditCheck(
+        name="ledger since the earlier report",
+        tried=1,
+        what_was_tried="entry: the newest of the earlier report",
+        power="Any change of the ledger before that entry, even together with its mark",
+        findings=() if kept else (_of_mark("ledger_behind_report", subject.catalog.ledger_path.name, what),),
+    )
 
 
 def _behind(subject: Subject) -> Iterator[AuditFinding]:

@@ -86,13 +86,27 @@ class ChargeComparison:
 
 def checks(subject: Subject, effort: AuditEffort) -> Iterator[AuditCheck]:
     """Yield the check of charges."""
-    found = ChargeComparison()
-    with opened(subject.catalog) as facts:
-        questions = ChargedQuestions(subject.catalog, facts, QUICKLY if effort.quick else math.inf)
+    catalog, found = subject.catalog, ChargeComparison()
+    with opened(catalog) as facts:
+        questions = ChargedQuestions(catalog, facts, QUICKLY if effort.quick else math.inf)
         for priced in _priced(subject.entries, found):
-            _compare(priced, subject, questions, found)
+            same = priced.charge.catalog_digest == catalog.digest
+            question = questions.of(priced.charge, priced.entry.time) if same else None
+            _compare(priced, question, found, replaced=catalog.budget.neighbouring == "replace_one")
+    yield _check(found)
+
+
+def of_entries(entries: Sequence[Entry]) -> AuditCheck:
+    """Return the check of charges without a catalog: all of them by a sensitivity of one step."""
+    found = ChargeComparison()
+    for priced in _priced(entries, found):
+        _compare(priced, None, found, replaced=False)
+    return _check(found)
+
+
+def _check(found: ChargeComparison) -> AuditCheck:
     left_out = [f"{count:,} {what}" for what, count in sorted(found.skipped.items())]
-    yield AuditCheck(
+    return AuditCheck(
         name="charges",
         tried=found.exactly + found.by_one_step,
         what_was_tried=f"charges against the loss of what they bought: {found.exactly:,} with the sensitivity of their "
@@ -143,10 +157,8 @@ def _priced(entries: Sequence[Entry], found: ChargeComparison) -> Iterator[Price
         yield PricedResult(entry=entry, charge=charge, result=result, paid=paid[name])
 
 
-def _compare(priced: PricedResult, subject: Subject, questions: ChargedQuestions, found: ChargeComparison) -> None:
-    charge, result = priced.charge, priced.result
-    kind, replaced = charge.loss.kind, subject.catalog.budget.neighbouring == "replace_one"
-    question = questions.of(charge, priced.entry.time) if charge.catalog_digest == subject.catalog.digest else None
+def _compare(priced: PricedResult, question: Question | None, found: ChargeComparison, *, replaced: bool) -> None:
+    charge, result, kind = priced.charge, priced.result, priced.charge.loss.kind
     of_measure = {} if question is None else {str(measure): measure for measure in question.measures}
     amounts: list[tuple[Measure | None, Fraction]] = []
     for text, law in zip(result.measures, result.laws, strict=False):

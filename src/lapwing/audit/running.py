@@ -39,7 +39,13 @@ CHECKS: Final[tuple[Callable[[Subject, AuditEffort], Iterator[AuditCheck]], ...]
 """The sources of checks, in order. Each yields its checks one after another."""
 
 
-def audit(catalog_path: str | Path, *, quick: bool = False, minutes: float | None = None) -> AuditReport:
+def audit(
+    catalog_path: str | Path,
+    *,
+    quick: bool = False,
+    minutes: float | None = None,
+    earlier: AuditReport | None = None,
+) -> AuditReport:
     """Audit an installation: its catalog, its path from a query to its answer, and its records.
 
     It charges nothing and changes nothing.
@@ -52,6 +58,7 @@ def audit(catalog_path: str | Path, *, quick: bool = False, minutes: float | Non
         catalog_path: The catalog's file.
         quick: Whether to leave out the checks that take longer than a minute in all.
         minutes: For the tests that can go on for any time; None for their default.
+        earlier: A report from before, whose newest entry the ledger must still have.
 
     Raises:
         CatalogError: If the catalog cannot be read.
@@ -59,6 +66,8 @@ def audit(catalog_path: str | Path, *, quick: bool = False, minutes: float | Non
     subject, effort = Subject.from_file(Path(catalog_path)), AuditEffort(quick=quick, minutes=minutes)
     with work("audit"):
         checks = [check for source in CHECKS for check in _timed(source(subject, effort))]
+    if earlier is not None:
+        checks.append(chain.since(subject, earlier.entries, earlier.seal))
     return AuditReport(
         dataset=subject.catalog.name,
         catalog=subject.catalog.digest,

@@ -6,7 +6,7 @@ fields but the seal.
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -33,16 +33,27 @@ def checks(subject: Subject, effort: AuditEffort) -> Iterator[AuditCheck]:
         try:
             with opened_to_read(Path(place)) as connection:
                 lines = list(connection.execute(f"SELECT {COLUMNS} FROM audit ORDER BY sequence"))
-            findings += [*_breaks(lines), *_behind(lines, Path(place))]
+            findings += _behind(lines, Path(place))
         except sqlite3.Error as error:
             findings.append(_finding("audit_log_unreadable", "store", f"The store of people cannot be read: {error}."))
-    yield AuditCheck(
+    yield of_lines(lines, findings, left_out)
+
+
+def row_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return a line that was exported as the store has it."""
+    names = COLUMNS.split(", ")
+    return tuple(json.dumps(line[name], sort_keys=True) if name == "details" else line[name] for name in names)
+
+
+def of_lines(lines: Sequence[Sequence[Any]], others: Sequence[AuditFinding], left_out: str) -> AuditCheck:
+    """Return the check of lines, with findings about the mark and the store."""
+    return AuditCheck(
         name="audit log",
         tried=len(lines),
         what_was_tried="lines of the service's audit log: the seal of each, its link, and the mark",
         power="One changed character, one missing line, or lines missing at the end",
         not_tried=left_out,
-        findings=tuple(findings),
+        findings=(*others, *_breaks(lines)),
     )
 
 

@@ -72,8 +72,17 @@ class LedgerTotals:
 
 def checks(subject: Subject, effort: AuditEffort) -> Iterator[AuditCheck]:
     """Yield two checks: of the totals, and of the stored results."""
+    yield from of_entries(subject.entries, f"ledger {subject.catalog.ledger_path.name}")
+
+
+def of_entries(entries: Sequence[Entry], about: str) -> Iterator[AuditCheck]:
+    """Yield both checks of some entries.
+
+    Args:
+        about: The name of the ledger, for people.
+    """
     totals = LedgerTotals()
-    for entry in subject.entries:
+    for entry in entries:
         try:
             _add(totals, entry, body_of(entry) or {})
         except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
@@ -82,11 +91,11 @@ def checks(subject: Subject, effort: AuditEffort) -> Iterator[AuditCheck]:
     others = [one for one in totals.findings if not one.code.startswith("answer_")]
     yield AuditCheck(
         name="totals",
-        tried=len(subject.entries),
+        tried=len(entries),
         what_was_tried="entries, added up again and compared with the budget and with the ledger's own total",
         power="Any charge beyond the budget, in any part; a budget that is larger than its epsilon and delta allow by "
         "one part in ten million",
-        findings=(*others, *_differences(subject, totals)),
+        findings=(*others, *_differences(entries, about, totals)),
     )
     yield AuditCheck(
         name="stored results",
@@ -209,11 +218,10 @@ def _answer(totals: LedgerTotals, entry: Entry) -> None:
     totals.answered.add(entry.subject)
 
 
-def _differences(subject: Subject, totals: LedgerTotals) -> Iterator[AuditFinding]:
+def _differences(entries: Sequence[Entry], about: str, totals: LedgerTotals) -> Iterator[AuditFinding]:
     """Yield where the ledger's own reading says something else, or refuses to read."""
-    about = f"ledger {subject.catalog.ledger_path.name}"
     try:
-        state = verified(subject.entries)
+        state = verified(entries)
     except LedgerFault as error:
         yield AuditFinding(
             code="ledger_refused",
