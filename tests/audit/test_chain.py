@@ -1,10 +1,13 @@
 """What is wrong with a ledger's chain is found without the code that writes it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lapwing.audit import AuditEffort, Subject, chain
+from lapwing.audit import AuditEffort, Subject, chain, kept_totals
+from lapwing.ledger import kept_state
+from lapwing.ledger.reading import verified
 from tests.support.audit import codes, edit
 
 
@@ -46,3 +49,14 @@ def test_a_mark_that_is_no_mark(catalog: Path, content: bytes | None, expected: 
     else:
         mark.write_bytes(content)
     assert found(catalog) == [expected]
+
+
+def test_kept_totals_that_hide_spending_are_found(catalog: Path) -> None:
+    subject = Subject.from_file(catalog)
+    ledger, state = subject.catalog.ledger_path, verified(subject.entries)
+    assert state is not None
+    kept_state.keep(ledger, state)
+    assert codes(kept_totals.checks(subject, AuditEffort())) == []
+    kept_state.keep(ledger, replace(state, account=replace(state.account, spent=state.account.spent.nothing())))
+    assert codes(kept_totals.checks(subject, AuditEffort())) == ["kept_totals_differ"]
+    assert found(catalog) == []  # no entry was touched

@@ -512,6 +512,17 @@ def test_a_curator_looks_after_the_data_of_a_server(
     assert (refused.status, "this machine" in refused.err) == (2, True)
 
 
+@pytest.mark.long
+def test_an_auditor_audits_a_data_set_of_a_server(world: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = ("--server", world.address, "--dataset", "closed")
+    monkeypatch.setenv("LAPWING_TOKEN", world.tokens["audrey"])
+    outcome = run("audit", *there)
+    assert (outcome.status, "ledger chain: passed" in outcome.out) == (0, True)
+    assert "audit log: passed" in outcome.out
+    monkeypatch.setenv("LAPWING_TOKEN", world.tokens["alice"])
+    assert run("audit", *there).status in (2, 5)
+
+
 # ---- The audit log ----
 
 

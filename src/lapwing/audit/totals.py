@@ -102,6 +102,7 @@ def of_entries(entries: Sequence[Entry], about: str) -> Iterator[AuditCheck]:
         tried=len(totals.answered),
         what_was_tried="stored results, each of which needs an earlier charge that has no other result",
         power="One result that nobody paid for",
+        not_tried="Results that a service keeps for its console: they do not name their charges.",
         findings=tuple(of_results),
     )
 

@@ -12,7 +12,7 @@ from lapwing.cli import options
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import labelled, note, print_text, show, text
 from lapwing.cli.service.places import opened_people
-from lapwing.errors import InvalidParameter
+from lapwing.errors import InvalidParameter, NotAuthorised
 
 if TYPE_CHECKING:
     from lapwing.audit import AuditChanges, AuditCheck, AuditFinding, AuditReport
@@ -87,7 +87,11 @@ def _of_server(server: str, dataset: str | None) -> "AuditReport":
     with options.open_session(options.DEFAULT_CATALOG, server, dataset) as session:
         entries, name = tuple(session.ledger_entries()), options.name_of(session)
     with opened_people(None, options.DEFAULT_CATALOG, server) as administration:
-        return audit_of_server(name, entries, administration.audit_lines())
+        try:
+            lines = administration.audit_lines()
+        except NotAuthorised:
+            lines = None
+    return audit_of_server(name, entries, lines)
 
 
 def _document(report: "AuditReport", changes: "AuditChanges | None") -> str:
