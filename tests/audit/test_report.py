@@ -33,6 +33,7 @@ def records_only() -> Iterator[None]:
 def test_the_exit_status_says_whether_something_is_violated(catalog: Path, run: Run) -> None:
     outcome = run("audit", str(catalog), "--quick")
     assert (outcome.status, "charges: passed" in outcome.out) == (0, True)
+    assert "snapshots: not tried" in outcome.out
     edit(Subject.from_file(catalog).catalog.ledger_path, "UPDATE entries SET time = '2020' WHERE sequence = 4")
     outcome = run("audit", str(catalog), "--json", "-")
     document = json.loads(outcome.out)

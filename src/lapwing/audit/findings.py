@@ -91,6 +91,13 @@ class AuditCheck:
         """Whether something that is promised does not hold."""
         return any(finding.severity is Severity.violated for finding in self.findings)
 
+    @property
+    def outcome(self) -> str:
+        """The outcome in a word or two, for people: nothing passes that was not tried."""
+        if self.violated:
+            return "violated"
+        return "passed" if self.tried else "not tried"
+
     def to_record(self) -> dict[str, object]:
         """Return the check as JSON."""
         return {

@@ -68,9 +68,7 @@ def _changes(changes: AuditChanges | None) -> Iterator[PageSection]:
 
 
 def _power(report: AuditReport) -> PageSection:
-    rows = (
-        (check.name, "violated" if check.violated else "passed", _tried(check), check.power) for check in report.checks
-    )
+    rows = ((check.name, check.outcome, _tried(check), check.power) for check in report.checks)
     head = ("Check", "Result", "What was tried", "The smallest violation that would have been found")
     return PageSection(title="Checks", table=(head, *rows))
 

@@ -23,6 +23,7 @@ EXAMPLE: Final = options.examples(
 )
 VIOLATED: Final = 1
 """The exit status if something that Lapwing promises does not hold."""
+OUTCOMES: Final = {"violated": "bold red", "passed": "green", "not tried": "dim"}
 STYLES: Final = {"violated": "bold red", "warning": "yellow", "remark": "dim"}
 
 
@@ -145,10 +146,9 @@ def _show(report: "AuditReport", changes: "AuditChanges | None") -> None:
 
 
 def _check(check: "AuditCheck") -> list[RenderableType]:
-    state = "violated" if check.violated else "passed"
     facts = [("tried", f"{check.tried:,} {check.what_was_tried}"), ("finds", check.power)]
     facts += [("not tried", check.not_tried)] if check.not_tried else []
-    head = Text.assemble((check.name, "bold"), ": ", (state, STYLES["violated"] if check.violated else "green"))
+    head = Text.assemble((check.name, "bold"), ": ", (check.outcome, OUTCOMES[check.outcome]))
     return [head, labelled(*facts), *map(_finding, check.findings)]
 
 
