@@ -31,6 +31,7 @@ def curates(status: int) -> dict[str, int]:
 OWNED = {**NONE, "alice": OK}
 SAVED = {"title": "by plan", "question": {"sql": QUESTION["sql"], "epsilon": 0.5}}
 BATCH = {"questions": [{"sql": QUESTION["sql"]}], "epsilon": 0.5}
+RELEASE = {"release": 'title = "T"\nepsilon = 1\n[tables.n]\nquery = "SELECT COUNT(*) AS n FROM visits"'}
 PERSON = {"name": "dora", "role": "analyst"}
 POLICY = {"division": "share", "most_epsilon": None}
 RAISE = {"was": {"epsilon": 100, "delta": 1e-3}, "epsilon": 101, "delta": 1e-3}
@@ -134,6 +135,16 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("GET", "/v1/published/{page_id}"): ("/v1/published/none", None, NONE),
     ("GET", "/v1/published/{page_id}/page"): ("/v1/published/none/page", None, NONE),
     ("DELETE", "/v1/published/{page_id}"): ("/v1/published/none", None, NONE),
+    ("POST", "/v1/datasets/{dataset}/releases/plan"): ("/v1/datasets/open/releases/plan", RELEASE, SEES),
+    ("POST", "/v1/datasets/{dataset}/releases"): (
+        "/v1/datasets/open/releases",
+        {"release": "title = 1"},
+        {**SEES, "alice": UNPROCESSABLE, "audrey": FORBIDDEN, "carol": UNPROCESSABLE},
+    ),
+    ("GET", "/v1/datasets/{dataset}/releases"): ("/v1/datasets/open/releases", None, SEES),
+    ("GET", "/v1/releases/{release_id}"): ("/v1/releases/none", None, NONE),
+    ("GET", "/v1/releases/{release_id}/files"): ("/v1/releases/none/files", None, NONE),
+    ("GET", "/v1/releases/{release_id}/files/{name}"): ("/v1/releases/none/files/method.html", None, NONE),
     ("GET", "/v1/listed"): ("/v1/listed", None, OWN),
     ("GET", "/v1/datasets/{dataset}/listed"): ("/v1/datasets/open/listed", None, curates(OK)),
     ("PUT", "/v1/datasets/{dataset}/listed"): ("/v1/datasets/open/listed", {"listed": False}, curates(OK)),

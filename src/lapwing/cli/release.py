@@ -52,7 +52,7 @@ def plan(
     noisy = tuple(lw.tabulation.unreliable_tables(release, planned))
     if form is options.ReportFormatName.json:
         more = {"unreliable_tables": [asdict(one) for one in noisy], "savings": [asdict(one) for one in saved]}
-        print_text(to_json({**as_document(planned), **more}))
+        print_text(to_json({**lw.tabulation.plan_document(planned), **more}))
         return
     show(*as_page(planned), *release_advice.as_page(saved))
     for said in (*release_advice.notes_on(noisy, planned), *notes_on(planned)):
@@ -125,14 +125,6 @@ def verify(
 app.command(
     "compare", epilog=release_comparison.EXAMPLE, short_help="Compare two releases of the same tables, for free."
 )(release_comparison.command)
-
-
-def as_document(planned: "ReleasePlan") -> dict[str, object]:
-    """Return a plan for programs."""
-    document = {**asdict(planned), "cost": planned.cost.to_record(), "delta_keys": float(planned.delta_keys)}
-    pairs = zip(document["tables"], planned.tables, strict=True)
-    document["tables"] = [{**row, "is_met": table.is_met, "is_noise": table.is_noise} for row, table in pairs]
-    return document
 
 
 def as_page(planned: "ReleasePlan") -> list[RenderableType]:

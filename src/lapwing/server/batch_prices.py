@@ -6,7 +6,7 @@ something of others.
 
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from typing_extensions import TypedDict
 
@@ -21,9 +21,6 @@ from lapwing.release.batching import batch_of
 from lapwing.release.explaining import explain
 from lapwing.server.bodies import BatchBody, number
 from lapwing.session import Session, access_of
-
-if TYPE_CHECKING:
-    from lapwing.preview import Preview
 
 TOO_DEAR: Final = "Together they cost more than is left for you. Nothing would be charged."
 
@@ -57,7 +54,7 @@ def explain_together(session: Session, body: BatchBody) -> BatchPreviewDocument:
     state, access = session._state(), access_of(session)
     bind_now = partial(session._bind, session.moment())  # of all of them
     requests = batch_of(pairs, bind_now, session.catalog.budget, epsilon=number(body.epsilon, "epsilon"), delta=delta)
-    previews: list[Preview] = [explain(request, state, access, None) for request in requests]
+    previews = [explain(request, state, access, None) for request in requests]
     once = {asked_by(request.plan): preview for request, preview in zip(requests, previews, strict=True)}
     nothing = previews[0].cost.nothing()
     cost = sum_of([nothing, *(preview.cost for preview in once.values())])

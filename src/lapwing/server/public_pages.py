@@ -78,11 +78,11 @@ def _missing() -> Response:
 
 
 def _shown(page: ReadablePage) -> Response:
-    from lapwing.documents.published.page import page_of, policy  # here: few services publish
+    from lapwing.documents.published.page import page_of, policy_of  # here: few services publish
 
     ancestors = " ".join(page.origins) or "'none'"
     headers = {
-        "Content-Security-Policy": f"{policy()}; frame-ancestors {ancestors}",
+        "Content-Security-Policy": f"{policy_of(page.content)}; frame-ancestors {ancestors}",
         "Cache-Control": f"{'public' if page.listed else 'private'}, max-age={SECONDS}",
         "Referrer-Policy": "no-referrer",
     }

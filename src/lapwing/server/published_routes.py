@@ -28,6 +28,7 @@ from lapwing.server.problems import may_raise
 from lapwing.server.published_monitors import OWN, monitor_to_show
 from lapwing.server.published_pages import NOT_ALLOWED, PAGE, PublishedPage, PublishingRule
 from lapwing.server.recorded_results import asked_of, label_of
+from lapwing.server.release_routes import may_open
 from lapwing.server.responses import HTML, described_by
 from lapwing.server.result_costs import cost_in_all
 from lapwing.server.routing import ASKER, CURATOR, READER, OfService, new_router
@@ -48,12 +49,16 @@ class PublishingBody(Body):
 
 
 class PublishBody(Body):
-    """Results, a dashboard or a monitor to publish; with a public `name`, or at an address of random bits."""
+    """Results, a dashboard or a monitor to publish, or the method report of a release.
+
+    The page is at a public `name`, or at an address of random bits.
+    """
 
     title: Title
     answers: Annotated[list[Id], Field(min_length=1, max_length=MOST_TILES)] | None = None
     dashboard: Id | None = None
     monitor: Name | None = None
+    release: Id | None = None
     author: Annotated[Text, Field(max_length=LONGEST_TITLE)] | None = None
     name: Annotated[Text, Field(min_length=1, max_length=LONGEST_TITLE)] | None = None
     show_query: StrictBool = False
@@ -107,6 +112,11 @@ def publish(service: OfService, dataset: str, body: PublishBody, caller: Caller 
     """
     served = service.datasets.visible(caller, dataset)
     _require_allowed(service, served.name)
+    name = body.name and body.name.strip()
+    if body.release is not None:
+        content, title = _method_page(service, caller, served.name, body), _title(body.title)
+        last, made = service.published.publish([served.name], caller.name, title, content, name=name)
+        return {**_document(made), "address": PATH + last, "left_out": 0}
     tiles = _tiles(service, caller, served.name, body)
     every = [_shown(service, caller, served.name, tile, query=body.show_query) for tile in tiles]
     shown = [one for one in every if one is not None]
@@ -119,9 +129,7 @@ def publish(service: OfService, dataset: str, body: PublishBody, caller: Caller 
         title=_title(body.title),
         author=_line(body.author or "") or None,
     )
-    last, made = service.published.publish(
-        list(catalogs), caller.name, content["title"], content, name=body.name and body.name.strip()
-    )
+    last, made = service.published.publish(list(catalogs), caller.name, content["title"], content, name=name)
     return {**_document(made), "address": PATH + last, "left_out": len(every) - len(shown)}
 
 
@@ -159,6 +167,25 @@ def _of_caller(service: Service, caller: Caller, page_id: str) -> tuple[Publishe
     if found.person != caller.name and not any(caller.at(dataset).may("admin") for dataset in found.datasets):
         raise missing(PAGE)
     return found, content
+
+
+def _method_page(service: Service, caller: Caller, dataset: str, body: PublishBody) -> dict[str, Any]:
+    """Return the snapshot of a method report, of a release that somebody may open: the bytes of its file.
+
+    Raises:
+        NotFound: If there is no such release of this data set for who asks.
+        InvalidParameter: If something else is to be published, too.
+    """
+    from lapwing.tabulation.archive import method_page_in  # here: few services release
+
+    if (body.answers, body.dashboard, body.monitor, body.author) != (None,) * 4 or body.show_query:
+        raise InvalidParameter(
+            "The page of a release is its method report. Leave out answers, dashboard, monitor, author and show_query."
+        )
+    found = may_open(service, caller, body.release or "")
+    if found.dataset != dataset:
+        raise missing("release of this data set")
+    return {"title": found.title, "method_page": method_page_in(service.releases.archive(found.id))}
 
 
 def _require_allowed(service: Service, dataset: str) -> None:

@@ -13,6 +13,7 @@ from lapwing.server.answer_store import AnswerStore
 from lapwing.server.holdout_store import HoldoutStore
 from lapwing.server.jobs import JobStore
 from lapwing.server.log import log
+from lapwing.server.release_store import ReleaseStore
 from lapwing.server.rounds import Rounds
 
 PAUSE: Final = 3600.0
@@ -23,13 +24,21 @@ BREATH: Final = 0.2
 
 @final
 class Retention:
-    """A thread that removes answers, ended questions of the queue, and decided requests that are kept no longer.
+    """A thread that removes answers, ended questions, releases, and decided requests that are kept no longer.
 
     Several processes of a service may have one each. Answers may be without a limit (`AnswerStore`).
     """
 
-    def __init__(self, answers: AnswerStore, jobs: JobStore, holdouts: HoldoutStore, requests: AccessRequests) -> None:
+    def __init__(
+        self,
+        answers: AnswerStore,
+        jobs: JobStore,
+        holdouts: HoldoutStore,
+        releases: ReleaseStore,
+        requests: AccessRequests,
+    ) -> None:
         self._answers, self._jobs, self._holdouts, self._requests = answers, jobs, holdouts, requests
+        self._releases = releases
         self.rounds = Rounds("retention", BREATH, self._round)
 
     def start(self) -> None:
@@ -48,8 +57,9 @@ class Retention:
                 break
         while self._jobs.drop_old(self._answers.kept_since) and not self.rounds.end_within(BREATH):
             pass
-        while self._holdouts.drop_old() and not self.rounds.end_within(BREATH):
-            pass
+        for kept in (self._holdouts, self._releases):
+            while kept.drop_old() and not self.rounds.end_within(BREATH):
+                pass
         if answers:
             log("answers dropped", answers=answers)
 

@@ -36,6 +36,7 @@ from lapwing.server.published_pages import PublishedPages
 from lapwing.server.readiness import Readiness
 from lapwing.server.refreshing import SourceRefresher
 from lapwing.server.registration import DatasetRegistry, registered_sessions
+from lapwing.server.release_store import ReleaseStore
 from lapwing.server.retention import Retention
 from lapwing.server.rounds import Rounds
 from lapwing.server.saved import SavedItems
@@ -131,6 +132,7 @@ class Service:
         self.answers = AnswerStore(self.store, settings.keep_answers)
         self.holdouts = HoldoutStore(self.store, lambda: self.answers.kept_since)
         self.saved, self.published = SavedItems(self.store), PublishedPages(self.store)
+        self.releases = ReleaseStore(self.store, lambda: self.answers.kept_since)
         self.metrics = Metrics(answering=count is None)
         counted = count or self._count
         self.callers = Callers(self.people, settings.rate, settings.strangers, settings.workers)
@@ -177,13 +179,11 @@ class Service:
             timed=self.executor.holds_answers,
             change=self.data_watch.change,
         )
-        self.retention = Retention(self.answers, self.jobs, self.holdouts, self.access_requests)
+        self.retention = Retention(self.answers, self.jobs, self.holdouts, self.releases, self.access_requests)
         tasks = [self.settler.rounds, self.audit_mark.rounds, self.refresher.rounds, self.retention.rounds]
         tasks += [self.data_watch.rounds, *self.executor.rounds]
-        ending = ExpiringAccounts(self.store)
-        self.gauges = Gauges(
-            self.metrics, self.datasets, self.executor, readiness=self.readiness, tasks=tasks, accounts=ending
-        )
+        shown, ending = (self.metrics, self.datasets, self.executor), ExpiringAccounts(self.store)
+        self.gauges = Gauges(*shown, readiness=self.readiness, tasks=tasks, accounts=ending)
         self.webhook = Webhook(settings.webhook)
         if count is not None:  # in a process that asks questions nothing else is started
             self.webhook.start()

@@ -27,6 +27,7 @@ from lapwing.tabulation.period_comparison import (
     changes_between,
     combined_promise,
 )
+from lapwing.tabulation.plan_document import plan_document
 from lapwing.tabulation.planning import PlanAlternative, PlannedNumber, PlannedTable, ReleasePlan, plan_release
 from lapwing.tabulation.public_totals import PublicTotal
 from lapwing.tabulation.published import PublishedFigure, PublishedNumber, PublishedRelease
@@ -69,6 +70,7 @@ __all__ = [
     "faults_of",
     "method_report",
     "plan_budget",
+    "plan_document",
     "plan_release",
     "rehearse_release",
     "require_new",

@@ -186,9 +186,14 @@ def run_release(session: "Session", release: TableRelease) -> ReleasedTables:
     Raises:
         LapwingError: As `plan_release`, and as `Session.batch`. If it raises before the charge, nothing is charged.
     """
+    return run_prepared(session, release, prepared(session, release))
+
+
+def run_prepared(session: "Session", release: TableRelease, ready: PreparedRelease) -> ReleasedTables:
+    """Buy all tables of a release that is planned; as `run_release`."""
     if FileFormat.XLSX in release.formats and not can_write_workbooks():
         raise InvalidParameter("A workbook needs an extra: pip install 'lapwing-dp[xlsx]'. Nothing was charged.")
-    return bought(session, release, prepared(session, release))
+    return bought(session, release, ready)
 
 
 def bought(
@@ -199,11 +204,7 @@ def bought(
     Args:
         simulates: Whether the effect of adjusting is simulated; without, the tables cannot be written.
     """
-    requests = [
-        Request(text=table.query, parameters=(), plan=bound, priced=quote, label=_label(release, table.name))
-        for table, bound, quote in zip(release.tables, ready.plans, ready.offer.quotes, strict=True)
-    ]
-    answers = answer_all(requests, replace(access_of(session), nestings=ready.nestings))
+    answers = answer_all(requests_of(release, ready), replace(access_of(session), nestings=ready.nestings))
     paid, delta = _charges(session, answers)
     return ReleasedTables(
         release=release,
@@ -221,6 +222,14 @@ def bought(
         if release.adjusted
         else (),
     )
+
+
+def requests_of(release: TableRelease, ready: PreparedRelease) -> list[Request]:
+    """Return what is asked for the tables of a release, in order."""
+    return [
+        Request(text=table.query, parameters=(), plan=bound, priced=quote, label=_label(release, table.name))
+        for table, bound, quote in zip(release.tables, ready.plans, ready.offer.quotes, strict=True)
+    ]
 
 
 def _charges(session: "Session", answers: Sequence["Answer"]) -> tuple[Loss, Fraction]:

@@ -30,6 +30,7 @@ HERS = {"nobody": LED, "alice": OK, "bob": MISSING, "audrey": MISSING, "carol": 
 RAISE = {"was_epsilon": "100", "was_delta": "0.001", "epsilon": "101"}
 GRANT = {"holder": "person", "name": "dora", "share": "20 %"}
 ASKED = {"sql": str(QUESTION["sql"]), "by": "epsilon", "epsilon": "0.5"}
+RELEASE: Final = 'title = "T"\nepsilon = 1\n[tables.n]\nquery = "SELECT COUNT(*) AS n FROM visits"'
 DATA: Final = "/console/data/{dataset}"
 # What is asked for, what a form sends, and what everybody is told; alice may ask `open`, and has bought the answer.
 MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] = {
@@ -132,6 +133,32 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
         {},
         {**dict.fromkeys(SEES, MISSING), "nobody": LED},
     ),
+    ("GET", f"{DATA}/releases"): ("/console/data/open/releases", {}, SEES),
+    ("POST", f"{DATA}/releases"): ("/console/data/open/releases", {"release": RELEASE}, SEES),
+    ("POST", f"{DATA}/releases/preview"): (
+        "/console/data/open/releases/preview",
+        {"release": "title = 1"},
+        {**SEES, "bob": OK},
+    ),
+    ("POST", f"{DATA}/releases/run"): (
+        "/console/data/open/releases/run",
+        {"release": "title = 1"},
+        {**SEES, "alice": REFUSED, "audrey": FORBIDDEN, "carol": REFUSED},
+    ),
+    **{
+        (method, f"/console/releases/{{release}}{end}"): (
+            f"/console/releases/none{end.replace('{name}', 'method.html')}",
+            {"title": "T"} if method == "POST" else {},
+            {**dict.fromkeys(SEES, MISSING), "nobody": LED},
+        )
+        for method, end in (
+            ("GET", ""),
+            ("GET", "/files.zip"),
+            ("GET", "/files/{name}"),
+            ("GET", "/publish"),
+            ("POST", "/publish"),
+        )
+    },
     ("GET", f"{DATA}/history"): ("/console/data/open/history", {}, SEES),
     ("GET", f"{DATA}/charges"): ("/console/data/open/charges", {}, SEES),
     ("GET", "/console/questions"): ("/console/questions", {}, OWN),

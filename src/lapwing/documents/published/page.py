@@ -5,6 +5,7 @@ It is a function of the snapshot, and of nothing else. A reader and an export ge
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from hashlib import sha256
@@ -20,6 +21,7 @@ from lapwing.documents.published.snapshots import FULL
 from lapwing.documents.templates import FOLDER, new_environment
 from lapwing.documents.tile_text import blocks_of
 
+_STYLE: Final = re.compile("<style>(.*?)</style>", re.DOTALL)
 KEPT: Final = 32
 """Pages that a process remembers."""
 MOST_ROWS: Final = 24
@@ -35,7 +37,18 @@ def style() -> str:
 @cache
 def policy() -> str:
     """Return what browsers let a page do: have its own style, and nothing else."""
-    digest = base64.b64encode(sha256(style().encode()).digest()).decode()
+    return _policy_with(style())
+
+
+@lru_cache(maxsize=KEPT)
+def policy_of(content: str) -> str:
+    """Return the policy of the page of a snapshot. A method report has a style of its own."""
+    page = json.loads(content)
+    return policy() if "method_page" not in page else _policy_with(_STYLE.findall(page["method_page"])[0])
+
+
+def _policy_with(style: str) -> str:
+    digest = base64.b64encode(sha256(style.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
@@ -48,6 +61,8 @@ def _template() -> Template:
 def page_of(content: str) -> str:
     """Return the page of a snapshot, which is JSON."""
     page = json.loads(content)
+    if "method_page" in page:  # the bytes of the file, whose hash the manifest has
+        return str(page["method_page"])
     results = [_shown(result) for result in page["results"]]
     order = page.get("parts") or [{"result": place, "width": FULL} for place in range(len(results))]
     # What the policy has a hash of must be in the page as it is. It is a file of this package.

@@ -104,10 +104,9 @@ async def publish_answer(visit: PageRequest) -> Response:
     id_ = visit.part("answer")
     dataset = (await visit.api.get("answers", id_))["dataset"]
     try:
-        made = await _published(visit, dataset, {"answers": [id_]})
+        return await publish_with(visit, dataset, {"answers": [id_]})
     except ApiRefusal as refusal:
         return await form_of_answer(visit, refusal.document)
-    return await _listed(visit, dataset, made=made)
 
 
 async def publish_dashboard(visit: PageRequest) -> Response:
@@ -115,10 +114,18 @@ async def publish_dashboard(visit: PageRequest) -> Response:
     id_ = visit.part("dashboard")
     dataset = (await visit.api.get("saved", id_))["dataset"]
     try:
-        made = await _published(visit, dataset, {"dashboard": id_})
+        return await publish_with(visit, dataset, {"dashboard": id_})
     except ApiRefusal as refusal:
         return await form_of_dashboard(visit, refusal.document)
-    return await _listed(visit, dataset, made=made)
+
+
+async def publish_with(visit: PageRequest, dataset: str, body: dict[str, Any]) -> Response:
+    """Publish results or a report, and list the pages with the new address.
+
+    Raises:
+        ApiRefusal: What the service refused, as it says it.
+    """
+    return await _listed(visit, dataset, made=await _published(visit, dataset, body))
 
 
 async def publish_monitor(visit: PageRequest) -> Response:

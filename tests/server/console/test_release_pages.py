@@ -1,0 +1,91 @@
+"""Plan a release, move the slider, run it, download its files and publish its report, by the forms of the console."""
+
+import re
+from io import BytesIO
+from typing import Final
+from zipfile import ZipFile
+
+import pytest
+
+from lapwing.privacy.measures import from_record
+from tests.support.server.browsing import Shown, Visitor, visitor
+from tests.support.server.world import World
+
+HERE: Final = "/console/data/open/releases"
+
+
+def errors(shown: Shown) -> list[int]:
+    """Return the ± of the tables in a plan."""
+    return [int(found.replace(",", "")) for found in re.findall(r"<strong>±([\d,]+)", shown.content.decode())]
+
+
+def test_a_release_is_planned_run_and_downloaded(place: World, alice: Visitor) -> None:
+    empty = alice.go(HERE)
+    assert "There are no releases yet." in empty.text
+    planned = alice.submit(empty, "/releases")  # the example that the page begins with
+    assert "Cost: ε = 1, once for all tables" in planned.text
+    cheaper = alice.submit(planned, "/releases", level="-4")
+    assert cheaper.form("/run").fields["epsilon"] == "0.5"
+    assert min(errors(cheaper)) > max(errors(planned))
+    assert place.charges() == 0
+    made = alice.submit(cheaper, "/run")
+    assert made.status == 200
+    assert "All tables together cost ε = 0.5, δ = " in made.text
+    body = {"release": planned.form("/run").fields["release"], "epsilon": "0.5"}
+    cost = place.ask("POST", "/v1/datasets/open/releases/plan", "alice", body).document["cost"]
+    assert place.session().budget().spent == from_record(cost)
+    (archive,) = [link for link in made.page.links if link.endswith("/files.zip")]
+    with ZipFile(BytesIO(alice.go(archive).content)) as files:
+        names = set(files.namelist())
+        for link in made.page.links:
+            if "/files/" in link:
+                file = alice.go(link)
+                assert file.content == files.read(link.rpartition("/")[2])
+                assert "sandbox" in file.headers["content-security-policy"]
+                names -= {link.rpartition("/")[2]}
+    assert not names
+    again = alice.submit(alice.submit(made, "/releases", level="-4"), "/run")
+    assert (again.path, place.charges()) == (made.path, 4)
+    assert f'href="{made.path}"' in alice.go(HERE).content.decode()
+
+
+@pytest.mark.long
+def test_what_is_wrong_is_said_before_a_charge(place: World, alice: Visitor) -> None:
+    start = alice.go(HERE)
+    wrong = alice.submit(start, "/releases", release='title = "T"\nepsilon = 1\n[tables.x]\nquery = "SELECT <b>"')
+    assert "Lapwing cannot plan this release" in wrong.text
+    assert "<b>" not in wrong.content.decode().split("</textarea>")[1]
+    assert wrong.form("/releases").fields["release"].endswith('"SELECT <b>"')
+    dear = alice.submit(
+        start, "/releases", release=start.form("/releases").fields["release"].replace("= 1\n", "= 999\n")
+    )
+    assert "You cannot run this release" in dear.text
+    assert not [form for form in dear.page.forms if form.action.endswith("/run")]
+    refused = alice.post(f"{HERE}/run", {**start.form("/releases").fields, "epsilon": "999"})
+    assert refused.status == 409
+    assert place.charges() == 0
+    audited = visitor(place, "audrey")
+    seen = audited.submit(audited.go(HERE), "/releases")
+    assert not [form for form in seen.page.forms if form.action.endswith("/run")]
+    fragment = alice.post(f"{HERE}/preview", {**start.form("/releases").fields, "level": "8"})
+    assert "<html" not in fragment.content.decode()
+    assert fragment.form("/run").fields["epsilon"] == "4"
+
+
+@pytest.mark.long
+def test_the_method_report_is_published(place: World, alice: Visitor) -> None:
+    made = alice.submit(alice.submit(alice.go(HERE), "/releases"), "/run")
+    form = f"{made.path}/publish"
+    assert "Ask a curator to allow it" in alice.go(form).text
+    carol = visitor(place, "carol")
+    carol.submit(carol.go("/console/data/open/published"), "/published")
+    shown = alice.submit(alice.go(form), "/publish", name="No Name!")
+    assert shown.status == 422
+    listed = alice.submit(shown, "/publish", name="counts-of-visits")
+    page = Visitor(place).go("/published/counts-of-visits")
+    assert page.content == alice.go(f"{made.path}/files/method.html").content
+    assert "counts-of-visits" in listed.text
+    (file,) = [link for link in alice.go("/console/data/open/published").page.links if link.endswith("/file.html")]
+    assert alice.go(file).content == page.content
+    assert carol.go(made.path).status == 200
+    assert visitor(place, "bob").go(made.path).status == 404
