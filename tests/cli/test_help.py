@@ -29,7 +29,7 @@ COMMANDS = [
     ("monitor",),
     *(("monitor", act) for act in ("create", "list", "show", "run", "watch", "stop", "export", "alert", "alarms")),
     ("secure",),
-    *(("secure", act) for act in ("join", "init", "serve", "send", "close", "result")),
+    *(("secure", act) for act in ("join", "init", "serve", "send", "close", "next", "result")),
     ("data",),
     ("data", "accept"),
     ("data", "faults"),

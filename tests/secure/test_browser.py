@@ -24,6 +24,7 @@ from lapwing.secure.relay import Relay
 from lapwing.secure.sealing import Opener, envelope_of, sealed_bytes
 from lapwing.secure.task import Asked, Task, Values, Vector, joint_delta, number_between
 from lapwing.secure.wire import ID_BYTES
+from lapwing.secure.words import Words
 from tests.collector.tasks import COIN
 from tests.local.test_module import needs_chromium, needs_node
 from tests.secure.conftest import NAMES, write_task
@@ -45,6 +46,16 @@ THIRDS = number_between("1/3:7", 9)
 SUM = Vector(("a", "b", "c"), Fraction(24), 96, "l1", 96)
 LENGTH = Vector(("a", "b", "c"), Fraction(1), 100, "l2", 10_000)
 MANY = Values(tuple(f"v{place}" for place in range(300)))
+LEVEL = {"alphabet": "_abc", "length": 3, "followed": [""], "more": 2}
+WRONG_LEVELS: list[dict[str, object]] = [
+    {"alphabet": "aab"}, {"alphabet": "a"}, {"length": 1}, {"length": 65}, {"more": 0}, {"more": 4}, {"followed": []},
+    {"followed": ["x"]}, {"followed": ["a", "a"]}, {"followed": ["a", "ab"]}, {"followed": ["abcc"]}, {"more": "2"},
+]  # fmt: skip
+WORDS = ["", "a", "bba", "abc", "abcd", "x", "a_", "cc"]
+LEVELS: dict[Asked, list[str]] = {
+    Words("_abc", 3, ("",), 2): WORDS,
+    Words("_abc", 3, ("bb", "a_", "ab"), 1): WORDS,
+}
 ANSWERS: dict[Asked, list[str]] = {
     VALUES: ["walk", "bike"],
     MANY: ["v0", "v17", "v299"],
@@ -68,6 +79,7 @@ def each(tmp_path_factory: pytest.TempPathFactory) -> list[Task]:
     for asked in ANSWERS:
         for checked in (False, True):
             made.append(replace(first, asked=asked, checked=checked))
+    made += [replace(first, asked=asked, checked=True, grid=True) for asked in LEVELS]
     made += [replace(first, checked=True, grid=True), replace(first, asked=MANY, checked=True, grid=True)]
     return made
 
@@ -77,7 +89,7 @@ def test_parts_are_those_of_python_byte_for_byte(each: list[Task]) -> None:
     """From the same random bytes, words beyond the modulus among them."""
     given, expected = [], []
     for task in each:
-        for number, answer in enumerate(ANSWERS[task.asked]):
+        for number, answer in enumerate({**ANSWERS, **LEVELS}[task.asked]):
             stream = bytearray(hashlib.shake_256(f"{task.digest} {number}".encode()).digest(40_000))
             stream[ID_BYTES : ID_BYTES + 8] = b"\xff" * 8  # dropped
             entropy = Recorded(bytes(stream))
@@ -85,7 +97,7 @@ def test_parts_are_those_of_python_byte_for_byte(each: list[Task]) -> None:
             given.append({"task": task.to_text(), "answer": answer, "random": stream.hex()})
     found = node("records", given)
     assert [one.get("records", one) for one in found] == expected
-    assert [one["digest"] for one in found] == [task.digest for task in each for _ in ANSWERS[task.asked]]
+    assert [one["digest"] for one in found] == [task.digest for task in each for _ in {**ANSWERS, **LEVELS}[task.asked]]
 
 
 @pytest.mark.long
@@ -116,11 +128,14 @@ def test_tasks_that_lie_are_refused(each: list[Task]) -> None:
             {**document, "format": "lapwing secure task 2"}, {key: document[key] for key in document if key != "noise"},
         ]  # fmt: skip
     lies.append({**each[0].document, "values": ["a", "a"]})
+    assert each[-4].document["words"] == LEVEL
     grid = each[-2].document
     lies += [
         {**grid, "grid": 1}, {**grid, "joint": True}, {key: grid[key] for key in grid if key != "checked"},
         {**grid, "least_clients": 5_000_000}, {**each[4].document, "checked": True, "grid": True},
         {**each[0].document, "values": list(map(str, range(10_001)))},
+        {key: value for key, value in each[-4].document.items() if key != "grid"},
+        *({**each[-4].document, "words": {**LEVEL, **wrong}} for wrong in WRONG_LEVELS),
         {**grid, "epsilon": "1/65536", "noise": {"mechanism": "discrete Laplace", "scale": "131072"}},
     ]  # fmt: skip
     for lie, found in zip(lies, node("tasks", [json.dumps(lie) for lie in lies]), strict=True):

@@ -332,5 +332,5 @@ def covered(noise_scale: Fraction, repeats: int) -> int:
 
 
 def test_intervals_of_the_largest_hold_together() -> None:
-    assert covered(Fraction(2), 40) >= 20 - 3 * 4  # in half of the releases at least, by the promise
-    assert covered(Fraction(8), 40) < 8  # the planted bug: more noise than the task states
+    assert covered(Fraction(2), 40) >= 5  # in half of the releases at least, by the promise
+    assert covered(Fraction(8), 40) < 5  # the planted bug: more noise than the task states

@@ -28,6 +28,7 @@ FIRST: Final = examples("lapwing secure join north --address north.example.org:8
 
 app = typer.Typer(help="Secure sums: no single server sees an answer.", epilog=FIRST, rich_markup_mode=None)
 CONFIDENCE: Final = Fraction(95, 100)
+_ALPHABET: Final = "_abcdefghijklmnopqrstuvwxyz"
 _MOST_ROWS: Final = 100
 """Of a grid's table: the largest estimates, with intervals that all hold together."""
 Level = Annotated[
@@ -74,6 +75,14 @@ class SecureAnswerOptions:
     values: Annotated[
         Path | None,
         typer.Option("--values", metavar="FILE", help="Instead: possible answers, one a line.", show_default=False),
+    ] = None
+    letters: Annotated[
+        int | None,
+        typer.Option(metavar="COUNT", help="Instead: a word of at most this many letters.", show_default=False),
+    ] = None
+    alphabet: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="A mark for the end, then all letters; default _a…z.", show_default=False),
     ] = None
     number: Annotated[
         str | None, typer.Option(metavar="LOWER:UPPER", help="Instead: a number, for its sum.", show_default=False)
@@ -365,6 +374,34 @@ def close(
     _show(organising.close(_task(file), held), confidence or CONFIDENCE, form)
 
 
+@app.command(
+    "next",
+    epilog=examples("lapwing secure next task.json --output level2.json"),
+    short_help="Write the task of the next level of words.",
+)
+def next_level(
+    file: TaskFile,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The new task's file.")],
+    epsilon: Annotated[
+        Fraction | None,
+        amount(above_zero("--epsilon"), "Of the new level; default: of the last one.", show_default=False),
+    ] = None,
+    least: Annotated[int, typer.Option(metavar="COUNT", help="Follow prefixes with at least this noisy count.")] = 0,
+) -> None:
+    """Read what all servers released of a level of words, and write the task for more letters of the frequent ones.
+
+    Clients answer each level, and each costs its own epsilon.
+    """
+    from lapwing.secure import heavy_hitters, organising
+
+    task, key = heavy_hitters.next_task(organising.totals(_task(file)), epsilon=epsilon, least=least)
+    _write_new(output, task.to_text(), 0o644)
+    _write_new(_key_file(output), key + "\n", 0o600)
+    note("written", f"give {output} to everybody; {_key_file(output)} is only for you")
+    note("promise", f"{task.promise}, beside what the levels before have cost")
+    note("noise", _noise_of(task))
+
+
 @app.command(epilog=examples("lapwing secure result task.json"), short_help="Show the result of a closed task.")
 def result(
     file: TaskFile,
@@ -379,6 +416,7 @@ def result(
 
 def _asked(answers: SecureAnswerOptions) -> "Asked":
     """Return the question that the options of `init` mean, or refuse those that do not belong together."""
+    from lapwing.secure.heavy_hitters import first_level
     from lapwing.secure.task import Values, number_between, vector_within
 
     values, number, parts, steps = answers.value or [], answers.number, answers.part or [], answers.steps
@@ -387,12 +425,14 @@ def _asked(answers: SecureAnswerOptions) -> "Asked":
             raise InvalidParameter("Give --value for each answer, or --values with a file, and not both.")
         values = answers.values.read_text(encoding="utf-8").splitlines()
     upper, l1, l2 = answers.upper, answers.l1, answers.l2
-    if [bool(values), number is not None, bool(parts)].count(True) != 1:
+    if answers.alphabet is not None and answers.letters is None:
+        raise InvalidParameter("--alphabet is of words: give --letters, too.")
+    if [bool(values), answers.letters is not None, number is not None, bool(parts)].count(True) != 1:
         raise InvalidParameter(
-            "Give --value for each answer, --values with a file of them, --number with its bounds, like 0:120, or "
-            "several --part."
+            "Give --value for each answer, --values with a file of them, --letters for words, --number with its "
+            "bounds, like 0:120, or several --part."
         )
-    if values and steps is not None:
+    if (values or answers.letters is not None) and steps is not None:
         raise InvalidParameter("--steps is of the grid of numbers; leave it out.")
     whole = upper is not None and (l1 is None) != (l2 is None)
     if whole != bool(parts) or (not parts and (upper, l1, l2) != (None, None, None)):
@@ -401,6 +441,8 @@ def _asked(answers: SecureAnswerOptions) -> "Asked":
         )
     if values:
         return Values(tuple(values))
+    if answers.letters is not None:
+        return first_level(answers.alphabet or _ALPHABET, answers.letters)
     grid = 1000 if steps is None else steps
     if number is not None:
         return number_between(number, grid)
@@ -438,15 +480,18 @@ def _asked_for(task: "Task") -> str:
     allowed = " / ".join(asked) if isinstance(asked, list) else "a number"
     if isinstance(asked, dict) and "names" in asked:
         allowed = f"numbers between commas: {', '.join(asked['names'])}"
+    if isinstance(asked, dict) and "alphabet" in asked:
+        allowed = f"a word of up to {asked['length']} letters, of {asked['alphabet'][1:]}"
     return getpass.getpass(f"{task.question} ({allowed}; it is not shown) ")
 
 
 def _noise_of(task: "Task") -> str:
     from lapwing.secure.estimates import standard_deviation
     from lapwing.secure.task import Values
+    from lapwing.secure.words import Words
 
     each, servers = task.noise, len(task.servers)
-    step = Fraction(1) if isinstance(task.asked, Values) else task.asked.step
+    step = Fraction(1) if isinstance(task.asked, Values | Words) else task.asked.step
     steps = "" if step == 1 else f" steps of {_figure(step)}"
     who = ", one for all servers:" if task.joint else f" by each server; of all {servers} together,"
     return (

@@ -7,9 +7,11 @@ Guarantee:
 from lapwing.secure.device import Device, answer_on_device, read_device, records_of
 from lapwing.secure.estimates import Estimate, estimates, half_width, largest, standard_deviation
 from lapwing.secure.field import joined, split
+from lapwing.secure.heavy_hitters import first_level, followed_after, frequent, next_task
 from lapwing.secure.organising import Totals, close, new_task, totals
 from lapwing.secure.sending import send, send_all
 from lapwing.secure.task import Number, Server, Task, Values, Vector
+from lapwing.secure.words import Words
 
 __all__ = [
     "Device",
@@ -20,13 +22,18 @@ __all__ = [
     "Totals",
     "Values",
     "Vector",
+    "Words",
     "answer_on_device",
     "close",
     "estimates",
+    "first_level",
+    "followed_after",
+    "frequent",
     "half_width",
     "joined",
     "largest",
     "new_task",
+    "next_task",
     "read_device",
     "records_of",
     "send",

@@ -35,6 +35,7 @@ from lapwing.secure.grid import (
 )
 from lapwing.secure.joint_noise import CELL_DELTA
 from lapwing.secure.wire import CELL_BYTES, cells_of
+from lapwing.secure.words import Words
 
 FORMAT: Final = "lapwing secure task 1"
 MOST_VALUES: Final = 10_000
@@ -260,7 +261,7 @@ class Vector:
         return tuple(isqrt(cell**2 * self.bound // size) for cell in cells)
 
 
-Asked = Values | Number | Vector
+Asked = Values | Number | Vector | Words
 NORMS: Final = ("l1", "l2")
 
 
@@ -351,8 +352,10 @@ class Task:
         object.__setattr__(self, "digest", sha256(text.encode("utf-8")).hexdigest())
 
     def _require_grid(self) -> None:
-        if self.grid and (not isinstance(self.asked, Values) or not self.checked or self.joint):
-            raise InvalidParameter("A grid is for values whose answers are checked; its noise cannot be joint.")
+        if self.grid and (not isinstance(self.asked, Values | Words) or not self.checked or self.joint):
+            raise InvalidParameter("A grid is for checked values or words; its noise cannot be joint.")
+        if isinstance(self.asked, Words) and not self.grid:
+            raise InvalidParameter("Words take a checked task with a grid (--checked --grid).")
         if not self.grid and isinstance(self.asked, Values) and self.asked.width > MOST_VALUES:
             raise InvalidParameter(
                 f"There are {self.asked.width:,} values, and more than {MOST_VALUES:,} need a checked task with a grid "
@@ -382,7 +385,7 @@ class Task:
     @property
     def weights(self) -> tuple[int, ...] | None:
         """How bits add up to each released cell, if numbers are sent in checked bits; None if cells are sent."""
-        return None if not self.checked or isinstance(self.asked, Values) else _weights(self.asked.steps)
+        return None if not self.checked or isinstance(self.asked, Values | Words) else _weights(self.asked.steps)
 
     @property
     def slack(self) -> tuple[int, ...]:
@@ -412,7 +415,7 @@ class Task:
         Raises:
             InvalidParameter: If that may not be answered.
         """
-        if self.grid and isinstance(self.asked, Values):
+        if self.grid and isinstance(self.asked, Values | Words):
             return self.shape.encode(self.asked.cell(answer))
         cells = self.asked.encode(answer)
         if self.weights is None:
@@ -642,6 +645,8 @@ def _asked(document: Mapping[str, object]) -> Asked:
         return Values(tuple(_text(value) for value in _list(document[Values.kind])))
     if Vector.kind in document:
         return _vector(document[Vector.kind])
+    if Words.kind in document:
+        return Words.from_document(_mapping(document[Words.kind]))
     number = document[Number.kind]
     if not isinstance(number, dict):
         raise TypeError
@@ -680,6 +685,12 @@ def _text(value: object) -> str:
 
 def _count(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError
+    return value
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
         raise TypeError
     return value
 

@@ -15,14 +15,14 @@ function make(name, properties = {}, ...children) { // without markup: what a ta
 }
 const paragraph = (text, className = "") => make("p", { className }, text);
 
-function field({ question, values, number, vector }) {
+function field({ question, values, words, number, vector }) {
   if (values && values.length <= 12) {
     const element = make("fieldset", {}, make("legend", {}, question), ...values.map((value) => make("label", { className: "choice" },
       make("input", { type: "radio", name: "answer", value, required: true }), make("span", {}, value))));
     return { element, answer: () => element.querySelector("input:checked")?.value };
   }
   const choose = values && values.length <= 1000;
-  const hint = values && !choose ? `Type one of ${values.length} values, exactly as it is spelled.` : number ? `A number from ${number.lower} to ${number.upper}. Other numbers count as the nearer limit.`
+  const hint = values && !choose ? `Type one of ${values.length} values, exactly as it is spelled.` : words ? `A word of at most ${words.length} letters, of ${words.alphabet.slice(1)}. Other words count as “other”.` : number ? `A number from ${number.lower} to ${number.upper}. Other numbers count as the nearer limit.`
     : vector ? `Numbers from 0 to ${vector.upper}, separated by commas: ${vector.names.join(", ")}.` : "Please choose.";
   const input = choose ? make("select", { id: "answer", required: true }, make("option", { value: "" }, "Please choose"), ...values.map((value) => make("option", { value }, value)))
     : make("input", { id: "answer", type: "text", autocomplete: "off", required: true, "aria-describedby": "hint" });

@@ -58,6 +58,21 @@ const KINDS = {
     const encode = (answer) => { const own = cell(answer); return values.map((_, place) => BigInt(place == own)) };
     return { width: values.length, l1: 2n, l2: 2n, encode, cell };
   },
+  words: ({ alphabet, length, followed, more }) => { // a cell for each prefix that is followed, with each choice of more letters; and one for all others
+    need(typeof alphabet == "string" && Array.isArray(followed) && followed.length > 0 && followed.every((prefix) => typeof prefix == "string"), "A level of words has an alphabet and prefixes.");
+    const letters = [...alphabet], begun = [...followed[0]].length, known = new Set(letters), depth = begun + more;
+    need(letters.length > 1 && letters.length <= 256 && known.size == letters.length && integer(length, 1, 64) && integer(more, 1, length) && depth <= length, "A level of words has an alphabet, and no more letters than a word.");
+    need(new Set(followed).size == followed.length && followed.every((prefix) => [...prefix].length == begun && [...prefix].every((letter) => known.has(letter))), "The prefixes of a level are of one length and of the alphabet.");
+    const width = followed.length * letters.length ** more + 1;
+    need(width <= MOST_CELLS, "A level has too many prefixes.");
+    const cell = (answer) => {
+      const word = [...String(answer)], whole = [...word, ...Array(Math.max(0, length - word.length)).fill(letters[0])].slice(0, depth), place = followed.indexOf(whole.slice(0, begun).join(""));
+      if (word.length > length || place < 0 || !word.every((letter) => letter != letters[0] && known.has(letter))) return width - 1;
+      return whole.slice(begun).reduce((all, letter) => all * letters.length + letters.indexOf(letter), place);
+    };
+    const encode = (answer) => { const own = cell(answer); return Array.from({ length: width }, (_, place) => BigInt(place == own)) };
+    return { width, l1: 2n, l2: 2n, encode, cell };
+  },
   number: ({ lower, upper, steps }) => {
     const low = fraction(lower), high = fraction(upper), n = BigInt(integer(steps, 1, 1 << 24) ? steps : 0);
     need(low && high && below(low, high) && n, "A number has bounds and steps.");
@@ -135,7 +150,8 @@ export async function readTask(text) {
   need(Object.keys(document).sort().join() == known.sort().join(), "The task has unknown or missing parts.");
   const checked = document.checked === true, joint = document.joint === true, grid = document.grid === true;
   const asked = KINDS[kinds[0]](document[kinds[0]] ?? {}, grid), epsilon = fraction(document.epsilon), { servers, noise } = document;
-  need(!grid || asked.cell && checked && !joint, "A grid is for values whose answers are checked; its noise cannot be joint.");
+  need(!grid || asked.cell && checked && !joint, "A grid is for checked values or words; its noise cannot be joint.");
+  need(grid || !document.words, "Words take a grid.");
   need(epsilon && epsilon[0] > 0n, "The task's epsilon is no number above 0.");
   const scale = fraction(noise?.scale), delta = fraction(document.delta);
   need(delta && delta[0] >= 0n && delta[0] < delta[1] && scale && scale[0] > 0n, "The task has no delta or no noise.");
