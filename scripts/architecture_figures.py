@@ -47,7 +47,7 @@ _WIDE = f"Functions of `cli` and `server` with more than {MOST_PARAMETERS} param
 FIGURES: Mapping[str, Figure] = {
     "loose": Figure(what="Loose files of the package", once=23, most=10),
     "rooms": Figure(what="Rooms of the package", once=49, most=43),
-    "arrows": Figure(what="Arrows between rooms of the package", once=316, most=324),
+    "arrows": Figure(what="Arrows between rooms of the package", once=316, most=328),
     "circles": Figure(what="Rooms of the package in circles, or between two", once=4, most=0),
     "query loose": Figure(what="Loose files of `query`", once=39, most=0),
     "query rooms": Figure(what="Rooms of `query`", once=45, most=13),

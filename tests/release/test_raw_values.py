@@ -29,6 +29,7 @@ from tests.support.reviewed_rows import Reviewed
         (1, 25),
         pytest.param(1, 50, marks=pytest.mark.long),
         pytest.param(5, 260, marks=pytest.mark.long),
+        pytest.param(54013, 120, marks=pytest.mark.long),  # NaN, and no infinity, in a float column
         *(pytest.param(1000 * SEED + 10 + i, 1000, marks=pytest.mark.long) for i in range(20)),
     ],
 )
