@@ -78,6 +78,7 @@ class ReleaseDocument(TypedDict):
     created: str
     title: str
     epsilon: str
+    delta: float
     tables: int
     files: list[ReleasedFile]
     request: dict[str, Any]
@@ -216,6 +217,7 @@ def _document(one: KeptRelease, *, manifest: bool = False) -> ReleaseDocument:
         "created": one.created,
         "title": one.title,
         "epsilon": one.manifest["epsilon"],
+        "delta": float(one.manifest["delta"]) + float(one.manifest.get("delta_keys", 0)),
         "tables": len(one.manifest["tables"]),
         "files": [{"file": file["file"], "bytes": file["bytes"]} for file in listed],
         "request": dict(one.declaration),

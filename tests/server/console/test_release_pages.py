@@ -23,7 +23,7 @@ def test_a_release_is_planned_run_and_downloaded(place: World, alice: Visitor) -
     empty = alice.go(HERE)
     assert "There are no releases yet." in empty.text
     planned = alice.submit(empty, "/releases")  # the example that the page begins with
-    assert "Cost: ε = 1, once for all tables" in planned.text
+    assert "Cost: ε = 1, δ = 0.0005, once for all tables" in planned.text
     cheaper = alice.submit(planned, "/releases", level="-4")
     assert cheaper.form("/run").fields["epsilon"] == "0.5"
     assert min(errors(cheaper)) > max(errors(planned))
