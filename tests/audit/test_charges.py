@@ -18,11 +18,13 @@ from lapwing.ledger.entries import Charge, Entry
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.generalised import GeneralisedExponential
 from lapwing.mechanisms.noisy import Sensitivity
+from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.calibration import loss_for
 from tests.support.audit import codes, resealed, rewrite
 
 Edit = Callable[[dict[str, Any]], None]
+MOVED_IN_A_TREE: Final = LargestMovement(l1=12, l2_squared=36, cells=4)
 FIXTURES: Final = Path(__file__).parents[1] / "fixtures"
 
 
@@ -103,6 +105,17 @@ def test_the_formula_of_bounded_range_agrees(kind: str) -> None:
     for scale in (Fraction(1, 3), Fraction(7), Fraction(1000)):
         stated = GeneralisedExponential(scale=scale, margin=Fraction(1), sensitivities=(1, 2)).loss(kind).amount
         assert Fraction(99, 100) * stated <= bounded_range(2 / scale, kind) <= stated
+
+
+@pytest.mark.parametrize("kind", ["pure", "gdp", "zcdp"])
+@pytest.mark.parametrize("quantile", [Fraction(0), Fraction(1, 2), Fraction(9, 10)])
+def test_the_formula_of_a_quantile_agrees(kind: str, quantile: Fraction) -> None:
+    mechanism = QuantileOfCounts(quantile=quantile, points=100, scale=Fraction(30))
+    stated = mechanism.loss(Sensitivity(l1=3, l2_squared=9), kind).amount
+    # The counts of a tree of four levels, in each of which a unit moves three rows.
+    least = least_amount([mechanism.name, *mechanism.record()], MOVED_IN_A_TREE, kind)
+    assert least is not None
+    assert Fraction(99, 100) * stated <= least <= stated
 
 
 # ---- totals ----------------------------------------------------------------------------------------------------------

@@ -136,6 +136,14 @@ def chosen_measure(scale: str, kind: str) -> Fraction:
     return bounded_range(2 / Fraction(scale), kind)
 
 
+def _quantile(parameters: Sequence[str], movement: LargestMovement, kind: str) -> Fraction | None:
+    """Return the loss of choosing a value by its rank: a row moves ranks by 2·max(q, 1 − q), or by 1 at an end."""
+    quantile, _, scale = parameters
+    share = Fraction(quantile)
+    width = 2 * max(share, 1 - share) if 0 < share < 1 else Fraction(1)
+    return bounded_range((movement.l1 // movement.cells) * width / Fraction(scale), kind)
+
+
 def _largest(parameters: Sequence[str], movement: LargestMovement, kind: str) -> Fraction | None:
     """Return the loss of choosing the largest cells, one after another: each choice moves by one cell's distance."""
     law, count, _, _, scale = parameters
@@ -187,6 +195,7 @@ _FORMULAS: Final[Mapping[str, Callable[[Sequence[str], LargestMovement, str], Fr
     "rounded Gaussian": _gaussian,
     "merged Gaussians": _gaussian,
     "discrete Laplace": _laplace,
+    "exponential mechanism for a quantile": _quantile,
     "choice of the largest": _largest,
     "sparse vector": _sparse,
     WRAPPED: _wrapped,
