@@ -192,6 +192,23 @@ def test_the_inverses_of_what_pure_implies(amount: Fraction) -> None:
         assert amount * (1 - Fraction(1, 10**15)) <= implied <= amount * (1 + Fraction(1, 10**15))
 
 
+def check_inverse(inverse: Callable[[str, Fraction], Fraction]) -> None:
+    for kind in ("gdp", "zcdp"):
+        for amount in (Fraction(1, 100), Fraction(1, 2), Fraction(4)):
+            implied = conversions.amount_in(kind, "pure", inverse(kind, amount))
+            assert amount * (1 - Fraction(1, 10**15)) <= implied <= amount * (1 + Fraction(1, 10**15))
+
+
+def test_an_epsilon_of_an_amount_implies_that_amount() -> None:
+    check_inverse(conversions.pure_epsilon_down)
+
+
+@pytest.mark.parametrize("factor", [Fraction(1001, 1000), Fraction(999, 1000)])
+def test_twins_of_the_inverses_are_caught(factor: Fraction) -> None:
+    with pytest.raises(AssertionError):
+        check_inverse(lambda kind, amount: conversions.pure_epsilon_down(kind, amount) * factor)
+
+
 @pytest.mark.parametrize("loss", [GaussianDP(1), ZeroConcentratedDP(1)])
 def test_conversions_that_do_not_exist_say_why(loss: Loss) -> None:
     with pytest.raises(InvalidParameter, match="no finite ε at δ = 0"):
