@@ -99,6 +99,24 @@ def envelopes(task: Task, answers: list[str]) -> list[bytes]:
     return [envelope_of(task, records_of(task, answer)) for answer in answers]
 
 
+def test_a_grid_through_a_relay(tmp_path: Path, made: tuple[Task, str]) -> None:
+    """Sealed parts are not equally long: the first server has seeds, and the others have points."""
+    task, key = secure.new_task(
+        question="Which?", asked=made[0].asked, epsilon=Fraction(1), delta=Fraction(0), least_clients=2,
+        certificates=[server.certificate for server in made[0].servers], checked=True, grid=True,
+    )  # fmt: skip
+    with contextlib.ExitStack() as servers:
+        for server in task.servers:
+            servers.enter_context(serving(tmp_path, task, server.name))
+        relay = Relay(tmp_path / "relay", task)
+        servers.callback(relay.close)
+        assert relay.take(b"".join(envelopes(task, ["walk"] * 20 + ["bus"] * 5))) == 25
+        wait_until(lambda: not any(relay.progress().values()))
+        found = secure.close(task, key)
+    assert (found.clients, found.dropped) == (25, 0)
+    assert all(abs(cell - count) < 200 for cell, count in zip(found.cells, (20, 5), strict=True))
+
+
 def test_the_road_through_a_relay(tmp_path: Path, made: tuple[Task, str], begun: Made) -> None:
     """One server is away, the relay is stopped in between, an envelope comes twice: all count once in the end."""
     task, key = made

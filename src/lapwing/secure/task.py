@@ -92,10 +92,11 @@ class Values:
         Raises:
             InvalidParameter: If it is none of the values; the message does not repeat it.
         """
-        if answer not in self.texts:
+        try:
+            return self.texts.index(answer)
+        except ValueError:
             allowed = ", ".join(self.texts[:10]) + (", …" if self.width > 10 else "")
-            raise InvalidParameter(f"The answer must be one of {allowed}. Nothing was sent.")
-        return self.texts.index(answer)
+            raise InvalidParameter(f"The answer must be one of {allowed}. Nothing was sent.") from None
 
     def encode(self, answer: str) -> tuple[int, ...]:
         """Return the cells of an answer.
