@@ -20,6 +20,8 @@ from lapwing.privacy.figures import level
 
 if TYPE_CHECKING:
     from lapwing.secure.organising import Totals
+    from lapwing.secure.repeating_organiser import Days
+    from lapwing.secure.repetition import TaskDays
     from lapwing.secure.task import Asked, Task
 
 KEY_SUFFIX: Final = ".key"
@@ -112,6 +114,37 @@ class SecureAnswerOptions:
     ] = None
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecureDaysOptions:
+    """The days of a task that is asked every day."""
+
+    days: Annotated[
+        int | None,
+        typer.Option(
+            metavar="COUNT", help="Ask every day, for this number of days, with one budget.", show_default=False
+        ),
+    ] = None
+    most_days: Annotated[
+        int | None,
+        typer.Option(
+            metavar="COUNT", help="On how many of them a client answers at most; default: all.", show_default=False
+        ),
+    ] = None
+    first: Annotated[
+        str | None,
+        typer.Option(metavar="DATE", help="The first day, by UTC; default: today.", show_default=False),
+    ] = None
+    window: Annotated[
+        int | None,
+        typer.Option(
+            metavar="DAYS",
+            help="The least noise for totals of this number of days; default: all days so far.",
+            show_default=False,
+        ),
+    ] = None
+
+
 @app.command(
     epilog=examples(
         'lapwing secure init --question "How do you come?" --value walk --value bus --epsilon 1',
@@ -130,6 +163,7 @@ def init(
     ],
     *,
     answers: SecureAnswerOptions,
+    days: SecureDaysOptions,
     delta: Annotated[
         Fraction | None,
         amount(part_of_one("--delta"), "Above 0: Gaussian noise in place of Laplace noise.", show_default=False),
@@ -167,6 +201,7 @@ def init(
         checked=checked,
         joint=joint,
         grid=grid,
+        repeats=_repetition(days),
         certificates=[file.read_text(encoding="ascii", errors="replace") for file in server],
     )
     _write_new(output, task.to_text(), 0o644)
@@ -199,9 +234,10 @@ def serve(
     """Take parts of answers, and release noisy totals once a task is closed. Ctrl-C ends it and loses nothing."""
     from lapwing.secure.adding import AddingServer, budget_of
     from lapwing.secure.identity import CERTIFICATE
+    from lapwing.secure.repeating_server import RepeatingServer
 
     try:
-        from lapwing.secure.service import configured
+        from lapwing.secure import repeating_service, service
         from lapwing.secure.serving import run
     except ImportError:
         raise InvalidParameter(
@@ -216,15 +252,21 @@ def serve(
             f"The task names another certificate than {folder / CERTIFICATE}, so it is not for this server."
         )
     promised = task.epsilon if epsilon is None else epsilon, task.delta if delta is None else delta
-    server = AddingServer(folder, task, budget_of(task.measure, *promised))
+    budget_for = budget_of(task.measure, *promised)
+    server = RepeatingServer(folder, task, budget_for) if task.repeats else AddingServer(folder, task, budget_for)
     try:
         server.require_affordable()
         spent, budget = server.spent()
         note("serving", f"{mine[0].name} at https://{mine[0].address}: {task.question}")
         note("promise", task.promise)
-        delta, kept = server.delta_spent()
-        note("spent", f"{spent} of {budget}" + (f", and delta {short(delta)} of {short(kept)}" if kept else ""))
-        run(configured(server, folder, mine[0].name, host or mine[0].host, mine[0].port))
+        place = host or mine[0].host, mine[0].port
+        if isinstance(server, RepeatingServer):
+            note("spent", f"{spent} of {budget}")
+            run(repeating_service.configured(server, folder, mine[0].name, *place))
+        else:
+            delta, kept = server.delta_spent()
+            note("spent", f"{spent} of {budget}" + (f", and delta {short(delta)} of {short(kept)}" if kept else ""))
+            run(service.configured(server, folder, mine[0].name, *place))
     except KeyboardInterrupt:  # how a service is told to end
         note("ended", "everything that was acknowledged or charged is stored")
     finally:
@@ -276,7 +318,7 @@ def send(
         if relay is not None:
             raise InvalidParameter("--people sends to the servers themselves: leave out --relay.")
         answers = people.read_text(encoding="utf-8").splitlines()
-        sending.send_all(task, answers)
+        sending.send_all(task.on(_today(task)), answers)
         note("sent", f"the answers of {len(answers):,} people to {len(task.servers)} servers, nothing of them kept")
         return
     note("promise", task.promise)  # before anybody types an answer
@@ -367,11 +409,15 @@ def close(
     """Close a task: the servers take no more answers, agree on the clients that all of them have, and release totals.
 
     If a server does not answer, the command names it; close again when it is back. What was released stays as it was.
+    Of a task that repeats, it closes the days that are over.
     """
     from lapwing.secure import organising
 
-    held = (key or _key_file(file)).read_text(encoding="ascii").strip()
-    _show(organising.close(_task(file), held), confidence or CONFIDENCE, form)
+    task, held = _task(file), (key or _key_file(file)).read_text(encoding="ascii").strip()
+    if task.repeats:
+        _show_days(_closed_days(task, held), None, confidence or CONFIDENCE, form)
+        return
+    _show(organising.close(task, held), confidence or CONFIDENCE, form)
 
 
 @app.command(
@@ -405,13 +451,119 @@ def next_level(
 @app.command(epilog=examples("lapwing secure result task.json"), short_help="Show the result of a closed task.")
 def result(
     file: TaskFile,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            metavar="DAYS", help="Of a task that repeats: totals of this number of last days.", show_default=False
+        ),
+    ] = None,
     confidence: Level = None,
     form: Annotated[ReportFormatName, typer.Option("--format", help="How to write it.")] = ReportFormatName.table,
 ) -> None:
     """Get what all servers released, and add it up. Anybody can do this, and nothing is charged."""
-    from lapwing.secure import organising
+    from lapwing.secure import organising, repeating_organiser
 
-    _show(organising.totals(_task(file)), confidence or CONFIDENCE, form)
+    task = _task(file)
+    if task.repeats:
+        _show_days(repeating_organiser.released_days(task), window, confidence or CONFIDENCE, form)
+        return
+    if window is not None:
+        raise InvalidParameter("--window is of a task that repeats; leave it out.")
+    _show(organising.totals(task), confidence or CONFIDENCE, form)
+
+
+def _repetition(options: SecureDaysOptions) -> "TaskDays | None":
+    """Return the days that the options of `init` mean, or refuse those that need --days."""
+    from datetime import UTC, date, datetime
+
+    from lapwing.secure.repetition import TaskDays
+
+    if options.days is None:
+        if (options.most_days, options.first, options.window) != (None, None, None):
+            raise InvalidParameter("--most-days, --first and --window are for a task that repeats: give --days.")
+        return None
+    try:
+        first = datetime.now(UTC).date() if options.first is None else date.fromisoformat(options.first)
+    except ValueError:
+        raise InvalidParameter("--first must be a date such as 2026-01-31.") from None
+    most = options.days if options.most_days is None else options.most_days
+    return TaskDays(first=first, days=options.days, most_days=most, window=options.window)
+
+
+def _today(task: "Task") -> int | None:
+    """Return the number of today among the days of a task that repeats.
+
+    Raises:
+        InvalidParameter: If today is none of them.
+    """
+    from datetime import UTC, datetime
+
+    if task.repeats is None:
+        return None
+    day = task.repeats.day_of(datetime.now(UTC).date())
+    if day is None:
+        raise InvalidParameter(f"The task is open from {task.repeats.first} to {task.repeats.last}.")
+    return day
+
+
+def _closed_days(task: "Task", key: str) -> "Days":
+    """Close the days that are over, and return all days that are released.
+
+    Raises:
+        InvalidParameter: If none is over.
+    """
+    from datetime import UTC, datetime
+
+    from lapwing.secure.repeating_organiser import close_day, due_days, released_days
+
+    for day in due_days(task, len(released_days(task).totals), datetime.now(UTC).date()):
+        close_day(task, key, day)
+    return released_days(task)
+
+
+def _show_days(found: "Days", window: int | None, confidence: Fraction, form: ReportFormatName) -> None:
+    import json
+
+    if form is ReportFormatName.json:
+        print_text(json.dumps(_days_document(found, window, confidence), ensure_ascii=False) + "\n")
+        return
+    table = new_table(
+        "day", "", "estimate", f"{level(confidence)} interval", "answers", numbers=["estimate", "answers"]
+    )
+    for number in range(1, len(found.totals) + 1):
+        answers = f"{found.over(number, window).clients:,}"
+        for each in found.estimates(number, window, confidence):
+            between_ = f"{_figure(each.low)} to {_figure(each.high)}"
+            date = found.repeats.date_of(number).isoformat()
+            table.add_row(*map(text, (date, each.label, _figure(each.value), between_, answers)))
+    what = "of all days so far" if window is None else f"of the last {window} days"
+    facts = labelled(
+        ("days", f"{len(found.totals)} of {found.repeats.days} released; each row is {what}"),
+        ("promise", found.task.promise),
+    )
+    show(text(found.task.question, "bold"), Fitted(table), text(""), facts)
+
+
+def _days_document(found: "Days", window: int | None, confidence: Fraction) -> dict[str, object]:
+    return {
+        "question": found.task.question,
+        "task": found.task.digest,
+        "epsilon": written(found.task.epsilon),
+        "window": window,
+        "confidence": float(confidence),
+        "days": [
+            {
+                "day": number,
+                "date": found.repeats.date_of(number).isoformat(),
+                "answers": found.over(number, window).clients,
+                "estimates": [
+                    {"label": each.label, "value": float(each.value), "low": float(each.low), "high": float(each.high)}
+                    for each in found.estimates(number, window, confidence)
+                ],
+            }
+            for number in range(1, len(found.totals) + 1)
+        ],
+    }
 
 
 def _asked(answers: SecureAnswerOptions) -> "Asked":
@@ -490,6 +642,8 @@ def _noise_of(task: "Task") -> str:
     from lapwing.secure.task import Values
     from lapwing.secure.words import Words
 
+    if task.repeats:
+        return _noise_of_days(task)
     each, servers = task.noise, len(task.servers)
     step = Fraction(1) if isinstance(task.asked, Values | Words) else task.asked.step
     steps = "" if step == 1 else f" steps of {_figure(step)}"
@@ -497,6 +651,22 @@ def _noise_of(task: "Task") -> str:
     return (
         f"{each.name} of scale {float(each.scale):.4g}{steps}{who} "
         f"a standard deviation of {standard_deviation(task) * float(step):.4g}"
+    )
+
+
+def _noise_of_days(task: "Task") -> str:
+    from lapwing.secure.repeating_organiser import Days
+
+    if task.repeats is None:
+        raise InvalidParameter("The task does not repeat.")
+    days, step = Days(task=task, totals=()), float(getattr(task.asked, "step", 1))
+    window, last = task.repeats.window, task.repeats.days
+    what = f"all {last} days" if window is None else f"{window} days"
+    one = max(days.standard_deviation(day, 1) for day in range(1, last + 1))
+    return (
+        f"{task.noise.name} of scale {float(task.noise.scale) * step:.4g} in each node of a tree. All "
+        f"{len(task.servers)} servers together: a standard deviation of at most {one * step:.4g} for one day, and "
+        f"{days.standard_deviation(last, window) * step:.4g} for {what}"
     )
 
 

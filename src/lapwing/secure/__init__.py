@@ -9,22 +9,27 @@ from lapwing.secure.estimates import Estimate, estimates, half_width, largest, s
 from lapwing.secure.field import joined, split
 from lapwing.secure.heavy_hitters import first_level, followed_after, frequent, next_task
 from lapwing.secure.organising import Totals, close, new_task, totals
+from lapwing.secure.repeating_organiser import Days, close_day, released_days
+from lapwing.secure.repetition import TaskDays
 from lapwing.secure.sending import send, send_all
 from lapwing.secure.task import Number, Server, Task, Values, Vector
 from lapwing.secure.words import Words
 
 __all__ = [
+    "Days",
     "Device",
     "Estimate",
     "Number",
     "Server",
     "Task",
+    "TaskDays",
     "Totals",
     "Values",
     "Vector",
     "Words",
     "answer_on_device",
     "close",
+    "close_day",
     "estimates",
     "first_level",
     "followed_after",
@@ -36,6 +41,7 @@ __all__ = [
     "next_task",
     "read_device",
     "records_of",
+    "released_days",
     "send",
     "send_all",
     "split",

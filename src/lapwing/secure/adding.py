@@ -51,11 +51,14 @@ class AddingServer:
         budget: What the answers of a client may lose at this server, in all tasks that it keeps in this folder.
 
     Raises:
+        InvalidParameter: If the task repeats (`repeating_server`).
         CatalogMismatch: If the folder's ledger was begun with another budget.
         Fault: If another process uses it.
     """
 
     def __init__(self, folder: Path, task: Task, budget: Registration, entropy: Entropy = SYSTEM) -> None:
+        if task.repeats:
+            raise InvalidParameter("The task repeats: `RepeatingServer` serves it.")
         self.task = task
         self._entropy = entropy
         self._releasing = threading.Lock()

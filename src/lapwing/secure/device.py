@@ -29,7 +29,7 @@ from lapwing.secure.wire import ID_BYTES, record_of
 
 _PLACES: Final = 12
 """Of the ε in the file, rounded up."""
-_DELTA_PLACES: Final = 24
+DELTA_PLACES: Final = 24
 """Of its limit of δ, rounded down."""
 
 
@@ -101,32 +101,21 @@ def answer_on_device(
     Raises:
         QueryRefused: If the task was answered already, its δ is too large, or a limit would be exceeded: nothing is
             sent then.
-        InvalidParameter: If that may not be answered.
+        InvalidParameter: If that may not be answered, or the task repeats (`repeating_device`).
         Fault: If the file cannot be used.
     """
+    if task.repeats:
+        raise InvalidParameter("The task repeats: `answer_today` answers it. Nothing was sent.")
     task.require_small_delta(accept_delta)
-    with _held(path) as (ledger, write):
+    with held_ledger(path) as (ledger, write):
         if task.digest in ledger.summed:
             raise QueryRefused(
                 "This device answered the task already",
                 cause=RefusalCause.ALREADY_REPORTED,
                 remedy="Nothing was sent. `lapwing secure send --again` sends what a server did not get.",
             )
-        ledger = replace(
-            ledger,
-            limit=ledger.limit if limit is None else _decimal(limit),
-            delta_limit=ledger.delta_limit if delta_limit is None else _decimal(delta_limit, _DELTA_PLACES),
-        )
-        epsilon = -_decimal(-task.epsilon)  # rounded up
-        delta = devices.delta_up(task.delta)
-        try:
-            devices.require_within(ledger, epsilon, delta)
-        except devices.LimitReached as refused:
-            raise QueryRefused(
-                str(refused).removesuffix("; nothing was sent."),
-                cause=RefusalCause.REPORT_REFUSED,
-                remedy="Nothing was sent.",
-            ) from None
+        ledger = with_limits(ledger, limit, delta_limit)
+        epsilon, delta = affordable(ledger, task)
         records = records_of(task, answer, entropy)
         today, kept = datetime.now(UTC).date(), _kept(task.delta, records)
         summed = Summed(question=task.question, epsilon=epsilon, delta=delta, day=today, kept=kept)
@@ -142,7 +131,7 @@ def waiting_on_device(path: Path, task: Task) -> Mapping[str, bytes] | None:
 
 def acknowledged_on_device(path: Path, task: Task, server: str) -> None:
     """Forget the record that a server has."""
-    with _held(path) as (ledger, write):
+    with held_ledger(path) as (ledger, write):
         summed = ledger.summed[task.digest]
         sent = _sent(summed)
         kept = _kept(sent.delta, {name: record for name, record in sent.waiting.items() if name != server})
@@ -155,7 +144,7 @@ def read_device(path: Path) -> Device:
     Raises:
         Fault: If its file cannot be used.
     """
-    with _held(path) as (ledger, _):
+    with held_ledger(path) as (ledger, _):
         epsilon, limit, delta_limit = ledger.epsilon(), ledger.limit, ledger.delta_limit
         return Device(
             limit=None if limit is None else Fraction(limit),
@@ -165,8 +154,35 @@ def read_device(path: Path) -> Device:
         )
 
 
+def with_limits(ledger: Ledger, limit: Fraction | None, delta_limit: Fraction | None) -> Ledger:
+    """Return a device's ledger with the limits that its owner sets now; None keeps the old one."""
+    return replace(
+        ledger,
+        limit=ledger.limit if limit is None else decimal_down(limit),
+        delta_limit=ledger.delta_limit if delta_limit is None else decimal_down(delta_limit, DELTA_PLACES),
+    )
+
+
+def affordable(ledger: Ledger, task: Task) -> tuple[Decimal, Decimal]:
+    """Return ε and δ of a task as the file has them, rounded up.
+
+    Raises:
+        QueryRefused: If they are beyond the owner's limits.
+    """
+    epsilon, delta = -decimal_down(-task.epsilon), devices.delta_up(task.delta)
+    try:
+        devices.require_within(ledger, epsilon, delta)
+    except devices.LimitReached as refused:
+        raise QueryRefused(
+            str(refused).removesuffix("; nothing was sent."),
+            cause=RefusalCause.REPORT_REFUSED,
+            remedy="Nothing was sent.",
+        ) from None
+    return epsilon, delta
+
+
 @contextmanager
-def _held(path: Path) -> Iterator[tuple[Ledger, Callable[[Ledger], None]]]:
+def held_ledger(path: Path) -> Iterator[tuple[Ledger, Callable[[Ledger], None]]]:
     """Hold a device's file, which is begun if there is none, and give what it says and how it is replaced."""
     try:
         with devices.held_device(str(path), datetime.now(UTC).date()) as held:
@@ -175,7 +191,7 @@ def _held(path: Path) -> Iterator[tuple[Ledger, Callable[[Ledger], None]]]:
         raise Fault(str(error)) from None
 
 
-def _decimal(number: Fraction, places: int = _PLACES) -> Decimal:
+def decimal_down(number: Fraction, places: int = _PLACES) -> Decimal:
     """Return a number with the decimals that the file has, rounded down."""
     return Decimal(number.numerator * 10**places // number.denominator).scaleb(-places)
 

@@ -39,8 +39,12 @@ def estimates(found: Totals, confidence: Amount = Fraction(95, 100)) -> list[Est
     The intervals are for what the clients sent, each interval by itself: the noise reaches no further. The number of
     clients is known exactly, so that a mean needs no noise of its own.
     """
-    task, asked = found.task, found.task.asked
-    h = half_width(task.noise, task.noises, confidence)
+    return labelled(found, half_width(found.task.noise, found.task.noises, confidence))
+
+
+def labelled(found: Totals, h: int) -> list[Estimate]:
+    """Return what totals say whose noise reaches `h` steps: a mean is left out if nobody answered."""
+    asked = found.task.asked
     if not isinstance(asked, Number):
         labels, step = (asked.names, asked.step) if isinstance(asked, Vector) else (asked.texts, Fraction(1))
         return [
@@ -49,10 +53,11 @@ def estimates(found: Totals, confidence: Amount = Fraction(95, 100)) -> list[Est
         ]
     least, (cell,) = found.clients * asked.lower, found.cells
     total, low, high = (least + asked.step * steps for steps in (cell, cell - h, cell + h))
-    return [
-        Estimate(label="sum", value=total, low=low, high=high),
-        Estimate(label="mean", value=total / found.clients, low=low / found.clients, high=high / found.clients),
-    ]
+    whole = Estimate(label="sum", value=total, low=low, high=high)
+    if not found.clients:
+        return [whole]
+    n = found.clients
+    return [whole, Estimate(label="mean", value=total / n, low=low / n, high=high / n)]
 
 
 def largest(found: Totals, confidence: Amount = Fraction(95, 100)) -> list[Estimate]:

@@ -20,6 +20,7 @@ from lapwing.secure.checking import liars, require_opened
 from lapwing.secure.field import joined
 from lapwing.secure.identity import read_identity
 from lapwing.secure.noise_rounds import drawn_together
+from lapwing.secure.repetition import TaskDays
 from lapwing.secure.task import Asked, Server, Task, joint_delta
 from lapwing.secure.transport import SECONDS, TaskServerConnection, at_once, lines
 from lapwing.secure.wire import ID_BYTES, ServerRelease, clients_in, opening_of, set_of
@@ -54,6 +55,7 @@ def new_task(
     checked: bool = False,
     joint: bool = False,
     grid: bool = False,
+    repeats: TaskDays | None = None,
     entropy: Entropy = SYSTEM,
 ) -> tuple[Task, str]:
     """Return a task and the organiser's key, which closes it.
@@ -61,6 +63,7 @@ def new_task(
     Args:
         certificates: Of the servers, as `identity.make_identity` makes them.
         delta: 0 if the noise is joint, whose delta follows; no client accepts more than one over `least_clients`.
+        repeats: The days of a task that is asked every day.
 
     Raises:
         InvalidParameter: If no client would answer, or a part is out of its range.
@@ -86,6 +89,7 @@ def new_task(
         checked=checked,
         joint=joint,
         grid=grid,
+        repeats=repeats,
     )
     return task, key
 
@@ -115,7 +119,7 @@ def close(task: Task, key: str, seconds: float = SECONDS) -> Totals:
         keys = [close_key(key, line.server.name) for line in each]
         messages = drawn_together(task, each, keys, clients) if task.joint else [b""] * len(each)
         bodies = {line: (got + clients, shown) for line, got, shown in zip(each, messages, keys, strict=True)}
-        found = _together(task, at_once(each, lambda line: line.release(*bodies[line])))
+        found = add_up(task, at_once(each, lambda line: line.release(*bodies[line])))
         return replace(found, dropped=(len(held) - len(clients)) // ID_BYTES) if task.checked else found
 
 
@@ -151,11 +155,11 @@ def totals(task: Task, seconds: float = SECONDS) -> Totals:
         ServiceFault: If one is missing.
     """
     with lines(task, seconds) as each:
-        return _together(task, [line.released() for line in each])
+        return add_up(task, [line.released() for line in each])
 
 
-def _together(task: Task, releases: Sequence[ServerRelease]) -> Totals:
-    """Add up what the servers released.
+def add_up(task: Task, releases: Sequence[ServerRelease]) -> Totals:
+    """Add up what the servers released of one set of clients.
 
     Raises:
         InvalidParameter: If they are not of one set: then they add up to nothing that means anything.

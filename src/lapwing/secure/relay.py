@@ -40,10 +40,12 @@ class Relay:
 
     Raises:
         Fault: If its file is another task's or cannot be used.
-        InvalidParameter: If a server has no sealing key.
+        InvalidParameter: If a server has no sealing key, or the task repeats.
     """
 
     def __init__(self, folder: Path, task: Task, seconds: float = SECONDS) -> None:
+        if task.repeats:
+            raise InvalidParameter("A task that repeats has no relay: clients send to its servers themselves.")
         for server in task.servers:
             sealing_key_of(server)
         self.task, self._seconds = task, seconds

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from hashlib import sha256
+from hmac import compare_digest
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lapwing.errors import Fault, InvalidParameter, LapwingError, QueryRefused
+from lapwing.errors import Fault, InvalidParameter, LapwingError, NotAuthorised, QueryRefused
 
 Handler = Callable[[Request], Awaitable[Response]]
 _STATUS: Final = {2: 400, 3: 409, 4: 403, 5: 401}
@@ -46,3 +48,14 @@ async def body_of(request: Request, most: int) -> bytes:
 def json_reply(document: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return a reply of a JSON document."""
     return Response(json.dumps(document), status, headers, media_type="application/json")
+
+
+def require_key(request: Request, digest: str) -> None:
+    """Refuse a request that does not show the key of a digest.
+
+    Raises:
+        NotAuthorised: If it does not.
+    """
+    given = request.headers.get("authorization", "").removeprefix("Bearer ")
+    if not compare_digest(sha256(given.encode()).hexdigest(), digest):
+        raise NotAuthorised("Only the organiser's key closes a task; nothing was done.")

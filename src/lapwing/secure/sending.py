@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from lapwing.errors import InvalidParameter, ServiceFault
+from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause, ServiceFault
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.machine.one_address import opened
 from lapwing.secure.device import acknowledged_on_device, answer_on_device, records_of, waiting_on_device
+from lapwing.secure.repeating_device import acknowledged_day, answer_today, waiting_days
 from lapwing.secure.sealing import envelope_of
 from lapwing.secure.task import Task
 from lapwing.secure.transport import SECONDS, TaskServerConnection, lines, refused
@@ -36,6 +37,8 @@ def send(
 ) -> None:
     """Answer a task from a device; or, without an answer, go on sending the one that some server did not get.
 
+    If the task repeats, the answer is today's (`send_today`).
+
     Args:
         device: Its file, which is written before anything is sent.
         limit: The ε and the δ that it is not to exceed.
@@ -50,6 +53,11 @@ def send(
     """
     if relay is not None:
         require_relay(relay)
+    if task.repeats:
+        if relay is not None:
+            raise InvalidParameter("A task that repeats has no relay: leave it out.")
+        send_today(task, answer, device, limit=limit, delta_limit=delta_limit, entropy=entropy, seconds=seconds)
+        return
     if answer is not None:
         waiting = answer_on_device(
             device, task, answer, limit=limit, delta_limit=delta_limit, accept_delta=accept_delta, entropy=entropy
@@ -78,6 +86,43 @@ def send(
                     missing.append(fault)
                 else:
                     acknowledged_on_device(device, task, line.server.name)
+    if missing:
+        raise missing[0]
+
+
+def send_today(
+    task: Task,
+    answer: str | None,
+    device: Path,
+    *,
+    limit: Fraction | None = None,
+    delta_limit: Fraction | None = None,
+    entropy: Entropy = SYSTEM,
+    seconds: float = SECONDS,
+) -> None:
+    """Answer a task that repeats for today, and send what some server did not get of the days before.
+
+    Raises:
+        ServiceFault: If a server is missing, after all others got their parts.
+        QueryRefused: If today's answer is given already, or the device answered on as many days as the task allows.
+    """
+    if answer is not None:
+        answer_today(device, task, answer, limit=limit, delta_limit=delta_limit, entropy=entropy)
+    missing: list[ServiceFault] = []
+    for day, waiting in waiting_days(device, task).items():
+        with lines(task.on(day), seconds) as each:
+            for line in each:
+                if line.server.name not in waiting:
+                    continue
+                try:
+                    line.send(waiting[line.server.name])
+                except ServiceFault as fault:
+                    missing.append(fault)
+                    continue
+                except QueryRefused as refused:  # the day was closed without this device: it comes too late
+                    if refused.cause is not RefusalCause.TASK_CLOSED:
+                        raise
+                acknowledged_day(device, task, day, line.server.name)
     if missing:
         raise missing[0]
 

@@ -4,8 +4,6 @@ Nothing that a client sent stands in any log or message: requests are not logged
 `lapwing.errors`, which have public facts only.
 """
 
-from hashlib import sha256
-from hmac import compare_digest
 from pathlib import Path
 from typing import Final
 
@@ -16,12 +14,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lapwing.errors import NotAuthorised, NotFound
+from lapwing.errors import NotFound
 from lapwing.secure import serving
 from lapwing.secure.adding import AddingServer
 from lapwing.secure.identity import CERTIFICATE, KEY
 from lapwing.secure.noise_rounds import SET_BYTES, message_sizes
-from lapwing.secure.replies import Handler, body_of, json_reply, told
+from lapwing.secure.replies import Handler, body_of, json_reply, require_key, told
 from lapwing.secure.wire import ID_BYTES
 
 MOST_BODY: Final = 1 << 24
@@ -51,27 +49,27 @@ def application(server: AddingServer, close_key: str) -> Starlette:
         return json_reply({"clients": clients, "closed": frozen})
 
     async def freeze(request: Request) -> Response:
-        _require_key(request, close_key)
+        require_key(request, close_key)
         return Response(await run_in_threadpool(server.freeze), media_type=_BYTES)
 
     async def nonce(request: Request) -> Response:
-        _require_key(request, close_key)
+        require_key(request, close_key)
         return Response(await run_in_threadpool(server.nonce), media_type=_BYTES)
 
     async def test(request: Request) -> Response:
-        _require_key(request, close_key)
+        require_key(request, close_key)
         body = await body_of(request, MOST_BODY + ID_BYTES * task.most_clients)
         return Response(await run_in_threadpool(server.test, body), media_type=_BYTES)
 
     messages = sum(message_sizes(task)) if task.joint else 0
 
     async def noise(request: Request) -> Response:
-        _require_key(request, close_key)
+        require_key(request, close_key)
         body = await body_of(request, SET_BYTES + messages)
         return Response(await run_in_threadpool(server.noise, body), media_type=_BYTES)
 
     async def release(request: Request) -> Response:
-        _require_key(request, close_key)
+        require_key(request, close_key)
         body = await body_of(request, messages + ID_BYTES * task.most_clients)
         released = await run_in_threadpool(server.release, body)
         return Response(released.to_text(), media_type="application/json")
@@ -106,8 +104,13 @@ def configured(server: AddingServer, folder: Path, name: str, host: str, port: i
         folder: The server's own, with its key.
         name: Of the server, in the task.
     """
+    return served(application(server, server.task.server(name).close_key), folder, host, port)
+
+
+def served(routes: Starlette, folder: Path, host: str, port: int) -> uvicorn.Config:
+    """Return how the routes of a server are served, with the key of its folder."""
     return serving.configured(
-        application(server, server.task.server(name).close_key),
+        routes,
         host=host,
         port=port,
         most_connections=_MOST_CONNECTIONS,
@@ -123,9 +126,3 @@ def _told(handler: Handler) -> Handler:
 
 async def _no_such_task(_: Request) -> Response:
     return json_reply({"code": NotFound.code, "detail": "This server has no such task."}, 404)
-
-
-def _require_key(request: Request, digest: str) -> None:
-    given = request.headers.get("authorization", "").removeprefix("Bearer ")
-    if not compare_digest(sha256(given.encode()).hexdigest(), digest):
-        raise NotAuthorised("Only the organiser's key closes a task; nothing was done.")

@@ -7,7 +7,7 @@ is seen by every server, what was answered by none.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import sha256
 from math import isqrt
@@ -34,6 +34,7 @@ from lapwing.secure.grid import (
     is_grid_part,
 )
 from lapwing.secure.joint_noise import CELL_DELTA
+from lapwing.secure.repetition import TaskDays
 from lapwing.secure.wire import CELL_BYTES, cells_of
 from lapwing.secure.words import Words
 
@@ -310,6 +311,7 @@ class Task:
         joint: Whether the three servers draw one noise together, which none of them knows (`secure.joint_noise`). Its
             delta is what the rounding of that costs.
         grid: Whether an answer is sent as a row and a column, so that there may be many values (`secure.grid`).
+        repeats: The days of a task that is asked every day. Its epsilon is for all answers of a client together.
 
     Raises:
         InvalidParameter: If a part is out of its range.
@@ -324,12 +326,17 @@ class Task:
     checked: bool = False
     joint: bool = False
     grid: bool = False
+    repeats: TaskDays | None = None
     digest: str = field(init=False, repr=False, compare=False)
     """SHA-256 of the document in JSON with sorted keys, without spaces, in UTF-8."""
 
     def __post_init__(self) -> None:
         _printable("question", self.question)
         self._require_grid()
+        if self.repeats and (self.checked or self.joint or self.delta):
+            raise InvalidParameter(
+                "A task that repeats has Laplace noise of each server: leave out --checked, --joint and --delta."
+            )
         if (self.checked or self.joint) and len(self.servers) != 3:
             which = "Checked answers take" if self.checked else "A joint noise takes"
             raise InvalidParameter(f"{which} three servers; {len(self.servers)} are given.")
@@ -380,8 +387,9 @@ class Task:
 
     @property
     def most_clients(self) -> int:
-        """The largest number of clients for which no total is beyond LARGEST."""
-        return GRID_LARGEST if self.grid else min(LARGEST // self.asked.largest, 10_000_000)
+        """The largest number of clients, of each day, for which no total is beyond LARGEST."""
+        days = self.repeats.days if self.repeats else 1
+        return GRID_LARGEST if self.grid else min(LARGEST // (days * self.asked.largest), 10_000_000)
 
     @property
     def weights(self) -> tuple[int, ...] | None:
@@ -462,7 +470,12 @@ class Task:
 
     @property
     def noise(self) -> Noise:
-        """The noise that each server, or all together, add to each cell: discrete Laplace, or rounded Gaussian."""
+        """The noise that each server, or all together, add to each cell: discrete Laplace, or rounded Gaussian.
+
+        If the task repeats, it is the noise of a node (`secure.repetition`).
+        """
+        if self.repeats:
+            return DiscreteLaplace(scale=self.repeats.mechanism(self.epsilon, self.asked.sensitivity).scale)
         mechanism = RoundedGaussian if self.measure == GaussianDP.kind else DiscreteLaplace
         return mechanism.for_loss(self.loss, self.asked.sensitivity)
 
@@ -476,7 +489,14 @@ class Task:
         """The promise, in words."""
         if self.checked or self.joint:
             return f"{self._amounts} for each answer, unless two of {self._names} put together what they hold"
-        return f"{self._amounts} for each answer, unless all of {self._names} put together what they hold"
+        return f"{self._amounts} for {self._unit}, unless all of {self._names} put together what they hold"
+
+    @property
+    def _unit(self) -> str:
+        if self.repeats is None:
+            return "each answer"
+        once = f"at most one a day, and on at most {self.repeats.most_days} of {self.repeats.days} days"
+        return f"all answers of a client together, {once}"
 
     @property
     def _amounts(self) -> str:
@@ -539,11 +559,16 @@ class Task:
             **({"checked": True} if self.checked else {}),
             **({"joint": True} if self.joint else {}),
             **({"grid": True} if self.grid else {}),
+            **({"repeats": self.repeats.document} if self.repeats else {}),
         }
 
     def to_text(self) -> str:
         """Return the task as a file has it."""
         return json.dumps(self.document, indent=1, ensure_ascii=False) + "\n"
+
+    def on(self, day: int | None) -> Self:
+        """Return the task of one day, if it repeats; for None, the task of all days."""
+        return self if self.repeats is None else replace(self, repeats=self.repeats.on(day))
 
     def server(self, name: str) -> Server:
         """Return the server of a name.
@@ -582,6 +607,7 @@ class Task:
             checked="checked" in document,
             joint="joint" in document,
             grid="grid" in document,
+            repeats=TaskDays.from_document(document["repeats"]) if "repeats" in document else None,
         )
         if document["noise"] != task.document["noise"]:
             raise InvalidParameter("The task states a different amount of noise than its promise needs; send nothing.")

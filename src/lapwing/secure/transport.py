@@ -76,6 +76,14 @@ class TaskServerConnection:
         """
         return self._release(self._ask("GET", "/release"))
 
+    def releases(self) -> list[ServerRelease]:
+        """Return what the server released of each day so far, of a task that repeats."""
+        days = json.loads(self._ask("GET", "/days"))["days"]
+        return [
+            ServerRelease.from_text(json.dumps(document), task=self._task.on(day).digest, width=self._task.asked.width)
+            for day, document in enumerate(days, 1)
+        ]
+
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()

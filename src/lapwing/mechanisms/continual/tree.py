@@ -130,6 +130,13 @@ def best_tree(ticks: int, window: int | None = None) -> Tree:
             while branches ** (levels - 1) <= window:
                 trees.append(HonakerTree(ticks, window, branches, levels))
                 levels += 1
+    return min([*trees, best_subtractive_tree(ticks, window)], key=lambda tree: tree.error)
+
+
+@lru_cache(maxsize=64)
+def best_subtractive_tree(ticks: int, window: int | None = None) -> SubtractiveTree:
+    """Return the tree with subtraction whose worst estimate has the least noise."""
+    trees = [SubtractiveTree(ticks, window)]
     for branches in range(3, _MOST_BRANCHES + 1, 2):
         levels = 2
         while branches ** (levels - 1) // 2 < (window or ticks):
