@@ -87,6 +87,14 @@ def test_protected_data_are_refused(tmp_path: Path) -> None:
         for refused in (file, copied, first, tmp_path / "link.parquet", tmp_path / "hard.parquet"):
             with pytest.raises(InvalidParameter, match="protected data"):
                 rehearse_release(session, RELEASE, {"visits": refused}, times=1)
+        folder = tmp_path / "several"
+        folder.mkdir()
+        shutil.copy(other_data(tmp_path / "other"), folder / "1.parquet")
+        rehearse_release(session, RELEASE, {"visits": folder}, times=1)
+        for copied_here in (file, first):
+            shutil.copy(copied_here, folder / "2.parquet")
+            with pytest.raises(InvalidParameter, match="protected data"):
+                rehearse_release(session, RELEASE, {"visits": folder}, times=1)
         write(tmp_path, ROWS[:40])  # a version that the ledger does not know yet
         with pytest.raises(InvalidParameter, match="protected data"):
             rehearse_release(session, RELEASE, {"visits": file}, times=1)

@@ -53,6 +53,10 @@ class NestedKeys:
             found.append(places[value])
         return tuple(found)
 
+    def is_above(self, coarser: Key, finer: Key) -> bool:
+        """Tell whether one of these keys is a higher level than another one."""
+        return self.levels.index(coarser.expression) < self.levels.index(finer.expression)
+
     def in_order(self, keys: Iterable[Key]) -> list[Key]:
         """Return the nested ones among some keys, from the coarsest to the finest."""
         mine = sorted((key for key in keys if self.has(key)), key=lambda key: self.levels.index(key.expression))

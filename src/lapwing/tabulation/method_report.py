@@ -163,18 +163,22 @@ def _reading(release: PublishedRelease) -> PageSection:
             keys, figure, value, half = found
             ends = f"{_text(figure.low)} to {_text(figure.high)}"
             paragraphs.append(
-                f"In the table “{number.table}”, {number.name} is {value} {half} for {number.where(keys)}. The "
+                f"In the table “{number.table}”, {number.name} is {value} {half}{_of_cell(number, keys)}. The "
                 f"interval goes from {ends}. Of 100 such intervals, about 95 contain the number without noise."
             )
     for number in release.numbers:
         if found := _first(number, is_unreliable=True):
             keys, _, value, half = found
             paragraphs.append(
-                f"In the table “{number.table}”, {number.name} is {value} {half} for {number.where(keys)}. This cell "
+                f"In the table “{number.table}”, {number.name} is {value} {half}{_of_cell(number, keys)}. This cell "
                 "is unreliable. It says little more than that the number is small."
             )
             break
     return PageSection(title="How to read a figure", paragraphs=tuple(paragraphs))
+
+
+def _of_cell(number: PublishedNumber, keys: tuple[Cell, ...]) -> str:
+    return f" for {number.where(keys)}" if keys else ""
 
 
 def _one_of_each_table(numbers: Sequence[PublishedNumber], most: int = 3) -> list[PublishedNumber]:

@@ -28,6 +28,7 @@ from lapwing.mechanisms.merged_gaussian import MergedGaussian
 from lapwing.privacy.amounts import exact, written
 from lapwing.privacy.measures import Loss
 from lapwing.release.answering import answer_all
+from lapwing.release.nested_keys import NestedKeys
 from lapwing.release.request import Request
 from lapwing.session import access_of
 from lapwing.tabulation.adjusted_columns import AdjustedTable, adjusted_tables
@@ -77,6 +78,7 @@ class ReleasedTables:
         paid: All charges for their numbers. It is more than the plan's cost if numbers were bought before, with less
             noise.
         delta: Of the tables with private keys.
+        nestings: The levels of the hierarchies, which are public.
     """
 
     release: TableRelease
@@ -88,6 +90,7 @@ class ReleasedTables:
     catalog_digest: str
     neighbouring: str
     adjusted: tuple[AdjustedTable, ...] = ()
+    nestings: tuple[NestedKeys, ...] = ()
 
     @property
     def stored(self) -> bool:
@@ -98,7 +101,8 @@ class ReleasedTables:
         """Return one table with the ends of its 95 % intervals, a mark for unreliable numbers, and adjusted numbers."""
         rows = self._rows(place)
         if self.release.unreliable_cells is UnreliableCells.COARSEN:
-            rows = with_coarser_cells(rows, place, [table.answer.plan for table in self.tables], self._rows)
+            plans = [table.answer.plan for table in self.tables]
+            rows = with_coarser_cells(rows, place, plans, self._rows, self.nestings)
         return self.adjusted[place].beside(rows, self.release) if self.adjusted else rows
 
     def _rows(self, place: int) -> "pa.Table":
@@ -217,6 +221,7 @@ def bought(
         delta=delta,
         dataset=session.dataset,
         catalog_digest=session.catalog.digest,
+        nestings=ready.nestings,
         neighbouring=session.catalog.budget.neighbouring,
         adjusted=tuple(adjusted_tables(answers, ready.offer, ready.nestings, ready.fixed, simulates=simulates))
         if release.adjusted

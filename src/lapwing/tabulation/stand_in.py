@@ -7,11 +7,13 @@ stand-in, too: types, bounds, row limits, noise. Nothing of it is charged to any
 Guarantee:
     No protected row is read. A rehearsal shows errors, from which one learns the data. So on protected data it would be
     a release that nobody paid. Lapwing refuses the files of the data set, those in the folder of its Delta table, and
-    the snapshots that were fetched. It refuses files whose digest the ledger knows from any version. Nothing else can
-    be known without reading protected rows: a copy in another format, a part, or a sample of them is not noticed. The
-    curator must not give one; `lapwing release rehearse` says so.
+    the snapshots that were fetched. It refuses files whose digest the ledger knows from any version, and
+    copies of protected files among other files of a folder. Nothing else can be known without reading protected rows: a
+    copy in another format, a part, or a sample of them is not noticed. The curator must not give one; `lapwing release
+    rehearse` says so. The bytes of protected files are compared with the given ones, which decides a refusal only.
 """
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -74,6 +76,7 @@ def stand_in(session: Session, files: Mapping[str, str | Path]) -> Iterator[Stan
     """
     catalog = _in_place(session.catalog, files)
     _require_other_files(session.catalog, catalog)
+    _require_other_bytes(session, catalog)
     with temporary_folder("lapwing-rehearsal-") as folder:
         catalog = _with_ledger(catalog, folder / "data")
         access = open_access(catalog, registration(catalog))
@@ -134,14 +137,36 @@ def _folder_of(source: str, folder: Path) -> Path | None:
     return None if "://" in place or address.door not in ("delta", "parquet") else folder / place
 
 
+def _require_other_bytes(session: Session, catalog: Catalog) -> None:
+    """Refuse a folder with a copy of a protected file among others: of one of now, or of a version in one file."""
+    given = {file: table.name for table in catalog.tables for file in files_of(Path(table.source)) if file.is_file()}
+    sizes = {file.stat().st_size for file in given}
+    sources = (table for table in session.catalog.tables if not is_address(table.source))
+    now = (file for table in sources for file in files_of(session.catalog.source_path(table)) if file.is_file())
+    known = _known_digests(session) | {_digest(file) for file in now if file.stat().st_size in sizes}
+    for file, name in given.items():
+        if _digest(file) in known:
+            raise _protected(name)
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
 def _require_other_data(session: Session, own: Mapping[str, str]) -> None:
     """Refuse data whose digest is that of any table in any version that the ledger knows."""
-    entries = access_of(session).ledger.entries()
-    versions = (json.loads(entry.body) for entry in entries if entry.kind == "data")
-    known = {digest for version in versions for digest in version["digests"].values()}
+    known = _known_digests(session)
     for name, digest in own.items():
         if digest in known:
             raise _protected(name)
+
+
+def _known_digests(session: Session) -> set[str]:
+    """Return the digests of all tables in all versions. The digest of a table in one file is the hash of the file."""
+    entries = access_of(session).ledger.entries()
+    versions = (json.loads(entry.body) for entry in entries if entry.kind == "data")
+    return {digest for version in versions for digest in version["digests"].values()}
 
 
 def _protected(table: str) -> InvalidParameter:
