@@ -17,7 +17,7 @@ from lapwing.audit.made_data import made_catalog
 from lapwing.audit.neighbours import neighbours
 from lapwing.audit.watching import Call, Watch, fresh_secret
 from lapwing.catalog.model import Catalog
-from lapwing.errors import LapwingError
+from lapwing.errors import EngineFault, LapwingError
 from lapwing.machine.scratch import temporary_folder
 from lapwing.opening import open_session
 from lapwing.query.pricing.calibrate import calibrate
@@ -53,7 +53,7 @@ class Seen:
         refusal: The class of an error and its cause; None for an answer.
         charges: The entries of the ledger: plan, measure, amount, delta and parts.
         calls: The uses of randomness.
-        crashed: Whether the error is none of Lapwing's own.
+        crashed: Whether it is an error that no query may end with, such as a fault of the engine.
         public_facts: The notes of the answer.
         entries: The numbers of the ledger's entries that paid for it.
         quotes: The bought measures with their declared sensitivities.
@@ -99,7 +99,11 @@ class World:
             answer: Answer | None = self.session.sql(query.text, query.parameters, **wanted)
             refusal, crashed = None, False
         except Exception as error:  # whatever an analyst would see is compared, and a crash shows, too
-            answer, refusal, crashed = None, _named(error), not isinstance(error, LapwingError)
+            answer, refusal, crashed = (
+                None,
+                _named(error),
+                not isinstance(error, LapwingError) or isinstance(error, EngineFault),
+            )
         calls, charges = self.watch.taken(), self._charges()
         if answer is None:
             return Seen(refusal=refusal, charges=charges, calls=calls, crashed=crashed)
@@ -115,7 +119,10 @@ class World:
 
     def _again(self, query: MadeQuery, answer: Answer, wanted: Mapping[str, Any]) -> str | None:
         """Ask again: what is stored must be all that the answer is made of, and must cost nothing."""
-        again = self.session.sql(query.text, query.parameters, **wanted)
+        try:
+            again = self.session.sql(query.text, query.parameters, **wanted)
+        except Exception as error:  # as above
+            return f"ended with {_named(error)} when it was asked again"
         if self._charges():
             return "was charged a second time"
         if self.watch.taken():

@@ -26,8 +26,8 @@ from lapwing.catalog.model import Catalog, Link, Table
 from lapwing.catalog.source_address import is_address
 
 Row = Mapping[str, Any]
-UNITS: Final = 6
-"""How many units a made world has."""
+HEAVY: Final = 4
+"""The number of units of a world that have more rows than may be used."""
 MOST_ROWS: Final = 400
 """A unit has one row more than may be used, unless that is more than this."""
 EPSILON: Final = Fraction(10**6)
@@ -127,12 +127,26 @@ class Cast:
     nobody: bool = True
 
 
-def cast_of(world: int) -> Cast:
-    """Return whose rows a world has: the first is at upper bounds, the second at lower ones, the others vary."""
-    if world % 7 == 6:
-        return Cast(flavours={1: HIGH}, heavy=frozenset({1}), nobody=False)  # its neighbour is empty
-    flavours = {number: (HIGH, LOW, PLAIN, ODD)[(number - 1) % 4] for number in range(1, UNITS + 1)}
-    return Cast(flavours=flavours, heavy=frozenset({1, 2, 3, 4}))
+RECIPES: Final[Sequence[tuple[tuple[str, ...], int]]] = (
+    ((HIGH, LOW), 1),
+    ((HIGH, ODD), 2),
+    ((HIGH, LOW, PLAIN, ODD, HIGH, LOW), 2),
+    ((PLAIN, ODD, LOW), 1),
+    ((HIGH, LOW, PLAIN, ODD), 1),
+    ((ODD, HIGH), 1),
+    ((HIGH,), 1),
+    ((LOW,), 1),
+)
+"""How the units of worlds are, in turn, and which of them the neighbour lacks. Where there are few, one of them is all
+that is in some groups, or in all."""
+
+
+def cast_of(world: int) -> tuple[Cast, int]:
+    """Return whose rows a world has, and the number of the unit that its neighbour lacks."""
+    flavours, leaving = RECIPES[world % len(RECIPES)]
+    numbered = dict(enumerate(flavours, 1))
+    heavy = frozenset(number for number in numbered if number <= HEAVY)
+    return Cast(flavours=numbered, heavy=heavy, nobody=len(flavours) > 1), leaving
 
 
 def made_rows(catalog: Catalog, chance: Random, whose: Cast) -> MadeRows:

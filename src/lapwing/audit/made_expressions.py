@@ -31,6 +31,7 @@ def number(reading: MadeReading, chance: Random) -> str:
     loose = [quoted(column.name) for column in reading.of("integer", "decimal", "float", bounded=False)]
     if not columns:
         columns = [f"LEAST(GREATEST({name}, -5), 60)" for name in loose] or ["1"]
+    columns += [f"LEAST(GREATEST(TRY_CAST({quoted(c.name)} AS DOUBLE), 0), 20)" for c in reading.of("string")[:1]]
     one, two = chance.choice(columns), chance.choice(columns)
     pattern = chance.choice([
         "{0}", "{0}", "{0}", "{0} + {1}", "{0} - 2 * {1}", "ABS({0})", "-{0}", "ROUND({0}, 1)", "FLOOR({0})",

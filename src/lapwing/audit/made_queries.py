@@ -13,13 +13,35 @@ from typing import Final
 from lapwing.audit.asking import MadeQuery
 from lapwing.audit.made_expressions import MadeReading, aggregate, condition, number, public_keys
 from lapwing.audit.made_readings import reading_of
-from lapwing.catalog.model import Catalog
+from lapwing.catalog.model import Catalog, Table
 from lapwing.tables import quoted
+
+PLAIN_FORM: Final = "of one column"
+MOST_PLAIN: Final = 12
+"""The most of these queries that each world begins with."""
+
+
+def plain_queries(table: Table) -> Iterator[MadeQuery]:
+    """Yield the simplest queries about every column: what a bound, a listed value or a unit does wrong shows there."""
+    source, unit = quoted(table.name), None if table.unit_is_row else table.privacy_unit
+    texts = [f"SELECT COUNT(*) AS c FROM {source}"]
+    texts += [] if unit is None else [f"SELECT COUNT(DISTINCT {quoted(unit)}) AS c FROM {source}"]
+    for column in table.columns:
+        name = quoted(column.name)
+        if column.numeric and column.bounded:
+            texts += [f"SELECT SUM({name}) AS c FROM {source}", f"SELECT MEDIAN({name}) AS c FROM {source}"]
+        if column.values is not None or (column.type == "string" and column.name != unit):
+            texts.append(f"SELECT {name} AS k, COUNT(*) AS c FROM {source} GROUP BY {name}")
+        if column.type == "string":
+            texts.append(f"SELECT COUNT(*) AS c FROM {source} WHERE TRY_CAST({name} AS DOUBLE) > 1")
+    yield from (MadeQuery(text=text, form=PLAIN_FORM) for text in texts)
 
 
 def made_queries(catalog: Catalog, world: int) -> Iterator[MadeQuery]:
     """Yield queries without end; of the same number, the same."""
     chance = Random(f"lapwing audit queries {world}")  # noqa: S311 - which queries are tried is no secret
+    plain = [query for table in catalog.tables for query in plain_queries(table)]
+    yield from chance.sample(plain, min(len(plain), MOST_PLAIN))
     while catalog.tables:
         name, form = chance.choice(FORMS)
         reading = reading_of(catalog, chance.choice(catalog.tables), chance)

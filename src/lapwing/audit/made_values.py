@@ -52,7 +52,7 @@ def arrow_type(column: Column) -> pa.DataType:
 def made_value(column: Column, flavour: str, chance: Random) -> Any:
     """Return a value of a column, as rows of a flavour have it."""
     if flavour == ODD:
-        return chance.choice(_odd(column))
+        return None if chance.random() < 0.2 else chance.choice(_odd(column))
     if column.values is not None:
         listed = _listed(column)
         return {HIGH: listed[0], LOW: listed[-1]}.get(flavour) if flavour != PLAIN else chance.choice(listed)

@@ -33,11 +33,10 @@ class Neighbours:
 def neighbours(catalog: Catalog, world: int) -> Neighbours:
     """Return the neighbouring worlds of a number; of the same number, the same."""
     chance = Random(f"lapwing audit {world}")  # noqa: S311 - made rows are no secret
-    whose = cast_of(world)
+    whose, leaving = cast_of(world)
     one = made_rows(catalog, chance, whose)
     sorts = sorted({table.units for table in catalog.tables})
     units = sorts[world % len(sorts)]
-    leaving = 1 + world % 4 if len(whose.flavours) > 1 else 1
     how = whose.flavours[leaving]
     if catalog.budget.neighbouring == "replace_one":
         left = _without(one, units, leaving)

@@ -19,7 +19,7 @@ QUICK_BETS: Final = 5.0
 DEFAULT_MINUTES: Final = 4.0
 SHARE: Final = 0.5
 """The part of the time that goes to movements. The rest goes to bets."""
-IN_A_WORLD: Final = 60
+IN_A_WORLD: Final = 30
 """The most queries of the history, and the number of made ones, that each pair of worlds is asked."""
 MOST_FINDINGS: Final = 50
 _REMEDY: Final = (
@@ -44,22 +44,22 @@ def _movements(subject: Subject, seconds: float, tally: TriedQueries) -> AuditCh
     """Ask the history and made queries of neighbouring made worlds, for so long."""
     until, found = time.monotonic() + seconds, list[Violation]()
     history = [MadeQuery(text=text, parameters=parameters, form=HISTORY) for text, parameters in subject.questions]
-    not_tried = list(left_out(subject.catalog))
+    not_tried, stopped = list(left_out(subject.catalog)), list[AuditFinding]()
     world = 0
     try:
-        while not world or time.monotonic() < until:
+        while not world or (time.monotonic() < until and not found):  # one violation is enough
             queries = [*_part(history, world), *islice(made_queries(subject.catalog, world), IN_A_WORLD)]
             found += compare_worlds(subject.catalog, world, queries, lambda: time.monotonic() < until, tally)
             world += 1
-    except LapwingError as error:
-        not_tried.append(f"anything after world {world}, because it does not open: {error}")
+    except LapwingError as error:  # such as a public table whose file is missing
+        stopped.append(_stopped(error))
     return AuditCheck(
         name="movements between neighbours",
         tried=tally.queries.total(),
         what_was_tried=_tried(tally),
         power=_power(tally),
         not_tried="; ".join((*not_tried, "several queries at one price, graphs, learning and synthetic data")) + ".",
-        findings=tuple(map(_finding, _distinct(found))),
+        findings=(*map(_finding, _distinct(found)), *stopped, *_unanswered(tally)),
     )
 
 
@@ -87,6 +87,29 @@ def _power(tally: TriedQueries) -> str:
         f"queries and rows. Of {tally.declared:,} numbers {tally.attained:,} moved by all of their declared "
         "sensitivity, so that one step less would have been found"
     )
+
+
+def _stopped(error: LapwingError) -> AuditFinding:
+    return AuditFinding(
+        code="path_not_tried",
+        severity=Severity.warning,
+        about="made data",
+        what=f"The made data do not open, so that this check ended early: {error}",
+        remedy="Repair this, and audit again.",
+    )
+
+
+def _unanswered(tally: TriedQueries) -> Iterator[AuditFinding]:
+    """Yield that no query was answered, so that nothing was tested."""
+    if not tally.queries and tally.refused:
+        reason, times = tally.reasons.most_common(1)[0]
+        yield AuditFinding(
+            code="path_unanswered",
+            severity=Severity.violated,
+            about="made queries",
+            what=f"On made rows, no query was answered; {times:,} ended with {reason}.",
+            remedy=_REMEDY,
+        )
 
 
 def _distinct(found: Sequence[Violation]) -> list[Violation]:
