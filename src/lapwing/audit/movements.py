@@ -171,14 +171,35 @@ def flow_differs(pair: SeenPair) -> str | None:
         return "was charged differently"
     if one.public_facts != other.public_facts:
         return "says different notes"
-    if list(map(_shape, one.calls)) != list(map(_shape, other.calls)):
+    if [_shape(call) for call, _ in aligned(pair)] != [_shape(call) for _, call in aligned(pair)] or _lengths(pair):
         names = [", ".join(call.name for call in seen.calls) or "none" for seen in (one, other)]
         return f"used other mechanisms, or with other parameters or lengths: {names[0]} here, {names[1]} there"
     return None
 
 
+def aligned(pair: SeenPair) -> list[tuple[Call, Call]]:
+    """Return the calls of both worlds in pairs.
+
+    A selection of private keys draws nothing where nobody holds a key, and shows nothing then: it is left out of both.
+    """
+    mine, theirs = (list(seen.calls) for seen in (pair.one, pair.other))
+    if sum(map(_selects, mine)) != sum(map(_selects, theirs)):
+        mine, theirs = ([call for call in calls if not _selects(call)] for calls in (mine, theirs))
+    return list(zip(mine, theirs, strict=False))
+
+
+def _selects(call: Call) -> bool:
+    return isinstance(call.mechanism, SELECTIONS)
+
+
+def _lengths(pair: SeenPair) -> bool:
+    """Tell whether the worlds used different numbers of mechanisms beside selections of private keys."""
+    mine, theirs = (sum(not _selects(call) for call in seen.calls) for seen in (pair.one, pair.other))
+    return mine != theirs
+
+
 def _shape(call: Call) -> tuple[str, str, int]:
-    private = isinstance(call.mechanism, SELECTIONS)
+    private = _selects(call)
     return call.method, repr(call.mechanism), -1 if private or call.mechanism is None else len(numbers_of(call))
 
 
@@ -201,7 +222,7 @@ def faults(pair: SeenPair, one: World, other: World, kind: str, tally: TriedQuer
 def _movements(pair: SeenPair, tally: TriedQueries) -> list[tuple[str, str]]:
     """Compare movements with the declared sensitivities, number by number."""
     found: list[tuple[str, str]] = []
-    calls = list(zip(pair.one.calls, pair.other.calls, strict=True))
+    calls = aligned(pair)
     found += [(MOVEMENT, f"{mine.name}: {far}") for mine, theirs in calls if (far := is_too_far(mine, theirs))]
     found += [(NO_NOISE, f"{mine.name} drew noise outside of any mechanism") for mine, _ in calls if not mine.mechanism]
     for quote in pair.one.quotes:
@@ -237,7 +258,7 @@ def _must_draw(pair: SeenPair) -> bool:
 def _losses(pair: SeenPair, kind: str) -> list[tuple[str, str]]:
     """Compare what the movements lose together with what was charged."""
     lost = sum(
-        (loss_of(mine, theirs, kind) for mine, theirs in zip(pair.one.calls, pair.other.calls, strict=True)),
+        (loss_of(mine, theirs, kind) for mine, theirs in aligned(pair)),
         Fraction(0),
     )
     charged = pair.one.charged
@@ -248,11 +269,7 @@ def _losses(pair: SeenPair, kind: str) -> list[tuple[str, str]]:
 
 def _released(pair: SeenPair, one: World, other: World) -> list[tuple[str, str]]:
     """Compare how released numbers moved with how what entered their mechanisms did."""
-    calls = [
-        (mine, theirs)
-        for mine, theirs in zip(pair.one.calls, pair.other.calls, strict=True)
-        if not isinstance(mine.mechanism, SELECTIONS)
-    ]
+    calls = [(mine, theirs) for mine, theirs in aligned(pair) if not _selects(mine)]
     if len(pair.one.entries) != 1 or len(pair.one.charges) != 1 or pair.one.entries != pair.other.entries:
         return []
     mine, my_keys = one.released(pair.one.entries[0])
