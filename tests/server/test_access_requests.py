@@ -169,7 +169,12 @@ def test_a_larger_limit_is_asked_for_and_granted(world: World) -> None:
     whole = float(world.session().catalog.budget.epsilon)
     one = asked(world, "alice", epsilon=whole).document
     assert (one["kind"], one["share"]) == ("budget", "1")
-    assert decided(world, one, "approve", share="0.3").status == 200  # less than she wanted
+    for reason in ("", " ", "x" * 501):
+        assert decided(world, one, "approve", share="0.3", reason=reason).status == REFUSED
+    assert decided(world, one, "approve", share="0.3", reason="A pilot.").status == 200  # less than she wanted
+    for who in ("alice", "carol"):
+        assert [(shown["state"], shown["answer"]) for shown in own(world, who)] == [("approved", "A pilot.")]
+    assert "A pilot." not in str(world.ask("GET", "/v1/audit-log", "carol").document)
     grants = world.ask("GET", "/v1/datasets/open/grants", "carol").document
     assert (grants["people"]["alice"], grants["trusted_with_time"]) == ("0.3", ["alice"])
     one = asked(world, "alice").document
@@ -384,7 +389,8 @@ def test_requests_by_command(world: World, run: Run, monkeypatch: pytest.MonkeyP
     assert own(world)[0]["id"] not in do("carol", "list").out
     assert do("alice", "approve", id_).status == do("bob", "approve", "none").status == 2
     assert do("bob", "approve", id_).status == 5
-    assert do("carol", "approve", id_, "--share", "1/10").status == 0
+    assert do("carol", "approve", id_, "--share", "1/10", "--reason", "A pilot first.").status == 0
+    assert ("pilot" in do("bob", "list").out, own(world)[0]["answer"]) == (True, "A pilot first.")
     assert world.ask("GET", "/v1/datasets/open/grants", "carol").document["people"]["bob"] == "0.1"
     more, other = (do("bob", "ask", "open", "--reason", REASON).out.partition(":")[0] for _ in range(2))
     assert other == ""  # one is open

@@ -74,10 +74,23 @@ def _references(part: object) -> set[str]:
 
 def broken(earlier: set[str], now: set[str]) -> set[str]:
     """Return what a program of earlier would stumble over: what went, and what its requests must have in addition."""
-    known = set(map(_owner, earlier))
-    return {fact for fact in earlier - now if " must " not in fact} | {
+    known, wider = set(map(_owner, earlier)), set(_wider(earlier, now))
+    return {fact for fact in earlier - now - wider if " must " not in fact} | {
         fact for fact in now - earlier if " must " in fact and _owner(fact) in known
     }
+
+
+def _wider(earlier: set[str], now: set[str]) -> Iterator[str]:
+    """Return the facts of bodies in whose place there are now others that take all that they took, and need no more."""
+    for fact in earlier - now:
+        start, takes, old = fact.rpartition(" takes application/json ")
+        new = [found.removeprefix(start + takes) for found in now if takes and found.startswith(start + takes)]
+        if len(new) == 1:
+            was, is_ = (
+                {one.removeprefix(f"{name}.") for one in now if one.startswith(f"{name}.")} for name in (old, *new)
+            )
+            if was and was <= is_ and not any(" must " in one for one in is_ - was):
+                yield fact
 
 
 def _owner(fact: str) -> str:
@@ -104,3 +117,8 @@ def test_what_breaks_a_program_is_found() -> None:
     assert broken(earlier, earlier - {"GET /v1/a"}) == {"GET /v1/a"}
     for stricter in ("GET /v1/a must have query week", "Task.day must be given", "Task.new must be given"):
         assert broken(earlier, {*earlier, stricter}) == {stricter}
+    old, new = "POST /v1/a takes application/json Old", "POST /v1/a takes application/json New"
+    kept = {"Old.share", "New.share", "New.reason"}
+    assert broken({old, "Old.share"}, {new, *kept}) == set()
+    assert broken({old, "Old.share"}, {new, *kept, "New.reason must be given"}) == {old}
+    assert broken({old, "Old.share"}, {new, *(kept - {"New.share"})}) == {old}

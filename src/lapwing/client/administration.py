@@ -196,13 +196,17 @@ class RemoteRequests:
         made: AccessRequestDocument = self._connection.post(f"{dataset_path(dataset)}/requests", body)
         return made
 
-    def approve(self, id_: str, share: Fraction | None, *, replace: bool = False) -> AccessRequestDocument:
+    def approve(
+        self, id_: str, share: Fraction | None, *, replace: bool = False, reason: str | None = None
+    ) -> AccessRequestDocument:
         """Approve a request, with its own limit or another one.
 
         Args:
             replace: Whether it may replace a limit that was set after the request.
+            reason: For its person.
         """
         body: dict[str, object] = {} if share is None else {"share": _text(share)}
+        body |= {} if reason is None else {"reason": reason}
         path = f"{self._path(id_)}/approve" + ("?replace=true" if replace else "")
         done: AccessRequestDocument = self._connection.post(path, body)
         return done

@@ -25,9 +25,10 @@ class GivenLimit(TypedDict):
 class AccessRequestDocument(TypedDict):
     """A request of a person for access to a data set, or for a larger limit there.
 
-    `share` is the limit that they want: a share of the budget, or null for no limit. `answer` is the reason
-    of a curator who declined it. `decided_by` is null for everybody but curators. Curators see `now` of open requests.
-    `given` is the limit of an approved one, which may differ from `share`. Older approvals have none.
+    `share` is the limit that they want: a share of the budget, or null for no limit. `answer` is the reason of the
+    curator who decided it; an approval may have none. `decided_by` is null for everybody but curators. Curators see
+    `now` of open requests. `given` is the limit of an approved one, which may differ from `share`. Older approvals
+    have none.
     """
 
     id: str

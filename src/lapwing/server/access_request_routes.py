@@ -47,6 +47,12 @@ class DeclineBody(Body):
     reason: Reason
 
 
+class ApprovalBody(ShareBody):
+    """The limit to give, that of the request if it is left out, and a reason for its person."""
+
+    reason: Reason | None = None
+
+
 class ListingBody(Body):
     """Whether people without access see that a data set exists."""
 
@@ -146,7 +152,7 @@ def approve(
     service: OfService,
     dataset: str,
     request_id: str,
-    body: ShareBody,
+    body: ApprovalBody,
     caller: Caller = CURATOR,
     replace: Annotated[
         bool, Query(description="Whether it may replace a limit that was set after the request.")
@@ -154,7 +160,8 @@ def approve(
 ) -> AccessRequestDocument:
     """Approve a request: its person is granted the data set, with the limit that they want or with a `share`.
 
-    If a limit was set after the request, the approval is refused unless `replace` is true.
+    They see the `reason`, if there is one. If a limit was set after the request, the approval is refused unless
+    `replace` is true.
     """
     served = service.datasets.visible(caller, dataset)
     access = DatasetAccess(served, service.policies, service.default_costs, by=caller.name)
@@ -168,6 +175,7 @@ def approve(
         served.name,
         by=caller.name,
         replace=replace,
+        answer=body.reason,
         share=share_of,
         granting=lambda one: access.approving(one.person, share_of(one), needs_grant=one.kind == "budget"),
     )

@@ -62,7 +62,7 @@ class AccessRequest:
 
     Args:
         share: The limit that the person wants, a share of the budget, written exactly; None for no limit.
-        answer: Why a curator declined it.
+        answer: The reason of the curator who decided it: always of a refusal, of an approval if one was given.
         given: The limit that a curator approved, as `share`, or `NO_LIMIT`; None if no approval wrote it down.
         has_grant: Whether the person has a grant now.
         limit: Of this grant, as `share`.
@@ -168,6 +168,7 @@ class AccessRequests:
         share: Callable[[AccessRequest], Fraction | None],
         granting: Callable[[AccessRequest], Callable[[StoreConnection], None]],
         replace: bool,
+        answer: str | None = None,
     ) -> AccessRequest:
         """Approve an open request.
 
@@ -175,16 +176,18 @@ class AccessRequests:
             share: Returns the limit that the request gets.
             granting: Returns what makes the grant, in the transaction of the decision.
             replace: Whether it may replace a grant that was made after the request.
+            answer: A reason for its person.
 
         Raises:
             NotFound: If the data set has no such open request.
-            InvalidParameter: If it would replace a grant, and may not.
+            InvalidParameter: If it would replace a grant, and may not, or the reason is not allowed.
         """
+        answer = None if answer is None else checked_text(answer, "reason")
         asked = self.open_one(id_, dataset)
         make, limit = granting(asked), share(asked)
         given = NO_LIMIT if limit is None else written(limit)
         with self._store.transaction() as connection:
-            decided = self._decide(connection, id_, dataset, "approved", by, given=given)
+            decided = self._decide(connection, id_, dataset, "approved", by, answer, given=given)
             if decided.overtaken and not replace:
                 raise at_field("replace", InvalidParameter(_overtaken(decided)))
             make(connection)

@@ -63,7 +63,7 @@ def show_requests(
 
 
 def _decision(one: "AccessRequestDocument") -> str:
-    """Say who decided a request and when, the limit that was given, and why it was declined."""
+    """Say who decided a request and when, the limit that was given, and the reason."""
     said = [] if one["decided"] is None or one["state"] == "withdrawn" else [one["decided"][:10]]
     said += [f"by {one['decided_by']}"] if said and one["decided_by"] else []
     if "given" in one:
@@ -93,7 +93,10 @@ def ask(
 
 
 @app.command(
-    epilog=options.examples("lapwing requests approve 3f9a2c41", "lapwing requests approve 3f9a2c41 --share 10%"),
+    epilog=options.examples(
+        "lapwing requests approve 3f9a2c41",
+        "lapwing requests approve 3f9a2c41 --share 10% --reason 'More after the report.'",
+    ),
     short_help="Approve a request.",
 )
 def approve(
@@ -104,10 +107,11 @@ def approve(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a limit that a curator set after the request.")
     ] = False,
+    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; the person reads it.")] = None,
     server: options.Server = None,
 ) -> None:
     """Approve a request. Its person may then query the data set, up to the limit."""
-    done = _opened(server).approve(id_, share, replace=replace)
+    done = _opened(server).approve(id_, share, replace=replace, reason=reason)
     print_text(f"{visible(done['person'])} may query {visible(done['dataset'])}.\n")
 
 

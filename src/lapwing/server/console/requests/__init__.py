@@ -1,6 +1,7 @@
 """Ask for access or a larger limit, see the state of one's requests, and as a curator decide."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -15,6 +16,8 @@ from lapwing.server.problems import Problem
 HERE: Final = "/console/requests"
 ONE: Final = f"{HERE}/{{request}}"
 MOST: Final = 200
+MOST_LIMITS: Final = 30
+"""Data sets whose present limit the form shows: each takes a look into a ledger."""
 _SHARE: Final = re.compile(r"[01](\.[0-9]{1,12})?")
 
 
@@ -35,6 +38,7 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     every = await visit.api.get("requests", limit=MOST)
     name, caller = visit.caller.name, visit.caller
     sets = [one["name"] for one in await visit.api.get("datasets", limit=1000)]
+    more = [one for one in sets if caller.at(one).may("ask") and not caller.at(one).may("admin")]
     return visit.show(
         "requests/page.html",
         refused["status"] if refused else 200,
@@ -42,13 +46,24 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         decided=[one for one in every if one["state"] != "open" and one["person"] != name][:20],
         own=[one for one in every if one["person"] == name],
         listed=await visit.api.get("listed"),
-        more=[one for one in sets if caller.at(one).may("ask") and not caller.at(one).may("admin")],
+        more=more,
+        limits=await _limits(visit.api, name, more),
         curates=any(caller.at(one).may("admin") for one in sets),
         wanted=visit.form.get("dataset") or visit.asked("dataset"),
         enough=typed_share(visit.asked("share")) if _SHARE.fullmatch(visit.asked("share")) else "",
         refused=refused,
-        typed=visit.form if refused and visit.request.url.path == HERE else {},
+        typed=visit.form if refused else {},
+        deciding=visit.request.path_params.get("request") if refused else None,
     )
+
+
+async def _limits(api: Api, person: str, datasets: Sequence[str]) -> dict[str, str | None]:
+    """Return the limit that somebody has now, by data set: a share of the budget, None for none of their own."""
+    limits: dict[str, str | None] = {}
+    for dataset in datasets[:MOST_LIMITS]:
+        held = (await api.get("datasets", dataset, "budget"))["allowances"]
+        limits[dataset] = next((one["share"] for one in held if one["holder"] == person), None)
+    return limits
 
 
 async def ask(visit: PageRequest) -> Response:
@@ -64,13 +79,15 @@ async def ask(visit: PageRequest) -> Response:
 
 
 async def approve(visit: PageRequest) -> Response:
-    """Approve a request, with the limit in the form."""
+    """Approve a request, with the limit and the reason in the form."""
     try:
-        body = {"share": share_of(visit.form.get("share", ""))}
+        body: dict[str, Any] = {"share": share_of(visit.form.get("share", ""))}
     except ApiRefusal as refusal:
         return await show(visit, refusal.document)
-    replace = visit.form.get("replace") == "yes"
-    return await _decide(visit, "approve", body, "Approved the request. The grant holds now.", replace=replace)
+    replace, told = visit.form.get("replace") == "yes", ""
+    if reason := visit.form.get("reason", "").strip():
+        body["reason"], told = reason, " The person sees your reason."
+    return await _decide(visit, "approve", body, f"Approved the request. The grant holds now.{told}", replace=replace)
 
 
 async def decline(visit: PageRequest) -> Response:
