@@ -48,7 +48,7 @@ class DeclineBody(Body):
 
 
 class ApprovalBody(ShareBody):
-    """The limit to give, that of the request if it is left out, and a reason for its person."""
+    """The limit that is given, or else the requested one, and a reason for the person."""
 
     reason: Reason | None = None
 
