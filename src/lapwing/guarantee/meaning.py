@@ -121,3 +121,8 @@ def guess_up(budget: Budget, total: Loss, steps: int = 1) -> Fraction:
             return Fraction(1)
         right = 1 - (1 - float(towards.delta)) / (1 + odds_factor_up(Fraction(towards.epsilon)))
     return min(Fraction(1), Fraction(math.ceil(right * 10_000 + 1e-6), 10_000))
+
+
+def times_of_100(budget: Budget, total: Loss, steps: int = 1) -> int:
+    """Return `guess_up` in whole times out of 100, rounded up."""
+    return math.ceil(100 * guess_up(budget, total, steps))

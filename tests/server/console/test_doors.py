@@ -206,6 +206,8 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ("GET", "/console/register/file"): ("/console/register/file?file=x.csv", {}, {**CURATES, "carol": REFUSED}),
     ("POST", "/console/register/file"): ("/console/register/file", {"file": "x.csv"}, {**CURATES, "carol": REFUSED}),
     ("GET", "/console/register/catalog"): ("/console/register/catalog", {}, CURATES),
+    ("POST", "/console/register/back"): ("/console/register/back", {"file": "x.csv"}, {**CURATES, "carol": REFUSED}),
+    ("POST", "/console/register/missing"): ("/console/register/missing", {"file": "x"}, {**CURATES, "carol": REFUSED}),
     ("POST", "/console/register/check"): ("/console/register/check", {}, {**CURATES, "carol": REFUSED}),
     ("POST", "/console/register"): ("/console/register", {}, {**CURATES, "carol": REFUSED}),
     ("GET", f"{DATA}/ledger"): ("/console/data/open/ledger", {}, AUDITS),

@@ -221,7 +221,7 @@ def test_a_curator_registers_checks_and_asks_first(browser: Browser, tmp_path: P
         carol.types("Maximum of cost", "500")
         carol.types("Values of plan", "a, b")
         carol.types("Name of the data set", "trips")
-        carol.presses("Draft the catalog")
+        carol.presses("Next: review and check")
         carol.presses("Check the data")
         carol.reads("private: only for you")
         carol.reads("97,753,136")

@@ -21,6 +21,7 @@ from lapwing.documents.templates import new_environment
 from lapwing.errors import AllowanceExhausted, BudgetExhausted, charge_in_words
 from lapwing.privacy import figures
 from lapwing.privacy.figures import NOTHING
+from lapwing.server.console.listed import listed
 from lapwing.server.console.query_texts import query_texts
 
 FOLDER: Final = Path(__file__).parent
@@ -52,6 +53,7 @@ class Templates:
             segment=segment,
             moment=moment,
             ratio=ratio,
+            listed=listed,
             groups=groups,
             such_queries=figures.such_queries,
         )

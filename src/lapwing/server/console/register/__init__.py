@@ -1,7 +1,7 @@
 """Registering a data set, step by step: a file, what is said of it in public, the catalog with its check, and done.
 
 What the check shows is exact and private. It stands on the page that answers the form, once: in no address, in no
-field that is sent on, and in nothing that is kept.
+field that is sent on but codes for missing values that the curator ticks, and in nothing that is kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,18 @@ from lapwing.server.console.acting import renamed
 from lapwing.server.console.catalog_words import in_editor
 from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import ApiRefusal
-from lapwing.server.console.register.fields import LABELS, READING, TEXTS, TYPES, draft_of, in_form, proposed
+from lapwing.server.console.register.fields import (
+    LABELS,
+    READING,
+    TEXTS,
+    TYPES,
+    draft_of,
+    fields_of,
+    in_form,
+    proposed,
+    with_missing,
+)
+from lapwing.server.console.register.summary import summary_of
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem, problem
@@ -84,6 +95,31 @@ async def draft(visit: PageRequest) -> Response:
         refused = in_form(form, refusal.document)
         return _columns(visit, folder, file, columns, declared=declared, encoding=encoding, refused=refused)
     return _catalog(visit, made["catalog"], notes=made["notes"])
+
+
+async def back(visit: PageRequest) -> Response:
+    """Step 2 again, with what was typed there."""
+    return await _filled(visit, fields_of(visit.form))
+
+
+async def add_missing(visit: PageRequest) -> Response:
+    """Add the codes that are ticked in the check to the fields of step 2, and draft the catalog anew."""
+    typed = with_missing(visit.form)
+    try:
+        made = (await visit.api.send("POST", "catalogs", "draft", body=draft_of(typed))).document
+    except ApiRefusal as refusal:
+        return await _filled(visit, typed, in_form(typed, refusal.document))
+    return _catalog(visit, made["catalog"], notes=made["notes"], typed=typed, done="missing")
+
+
+async def _filled(visit: PageRequest, typed: Mapping[str, str], refused: Problem | None = None) -> Response:
+    folder, file = typed.get("folder", ""), typed.get("file", "")
+    try:
+        found = await _read(visit, folder, file)
+    except ApiRefusal as refusal:
+        return await show(visit, refusal.document)
+    columns, declared, encoding = found["columns"], found["declared"], found["encoding"]
+    return _columns(visit, folder, file, columns, declared=declared, encoding=encoding, typed=typed, refused=refused)
 
 
 async def check(visit: PageRequest) -> Response:
@@ -162,13 +198,20 @@ def _catalog(
     check: Any = None,
     refused: Problem | None = None,
     folders: Sequence[str] = (),
+    typed: Mapping[str, str] | None = None,
+    done: str = "",
 ) -> Response:
+    typed = fields_of(visit.form) if typed is None else typed
     return with_editor(
         visit,
         "register/catalog.html",
         refused["status"] if refused else 200,
         catalog=catalog,
         folder=visit.form.get("folder", ""),
+        typed={name: value for name, value in typed.items() if name != "folder"},
+        places={value: key.removeprefix("column-") for key, value in typed.items() if key.startswith("column-")},
+        summary=summary_of(catalog, typed) if typed else None,
+        added=done == "missing",
         folders=folders,
         notes=notes,
         check=check,
@@ -183,6 +226,8 @@ PAGES: Final = (
     ConsolePage(method="GET", path=f"{HERE}/file", handle=show_columns, query=("folder", "file")),
     ConsolePage(method="POST", path=f"{HERE}/file", handle=draft),
     ConsolePage(method="GET", path=f"{HERE}/catalog", handle=show_catalog),
+    ConsolePage(method="POST", path=f"{HERE}/back", handle=back),
+    ConsolePage(method="POST", path=f"{HERE}/missing", handle=add_missing),
     ConsolePage(method="POST", path=f"{HERE}/check", handle=check),
     ConsolePage(method="POST", path=HERE, handle=register),
 )

@@ -11,6 +11,8 @@ from lapwing.privacy.decimal_comma import both_readings
 from lapwing.server.console.acting import PLAIN, number_of, renamed
 from lapwing.server.console.catalog_words import without_path
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.listed import listed
+from lapwing.server.datasets import NAME
 from lapwing.server.problems import Problem, problem
 
 READING: Final = ("missing", "recode", "format", "decimal_mark", "thousands_mark", "currency")
@@ -44,6 +46,12 @@ LABELS: Final = {
 SHORT: Final = {key: label.partition(" (")[0].partition(",")[0] for key, label in LABELS.items()}
 GROUPED: Final = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 WHOLE: Final = "Write a whole number in digits, like 100000."
+FORM: Final = re.compile(r"file|folder|unit|rows|epsilon|delta|people|dataset|unreadable|(?!code-)[a-z_]+-[0-9]{1,4}")
+"""The fields of the second step, which the third one sends on."""
+NAME_RULE: Final = (
+    "Name of the data set: use only letters, digits and _ . - without spaces, and begin with a letter or a digit. "
+    "The name becomes part of web addresses."
+)
 TYPES: Final = ("integer", "decimal:0.01", "float", "boolean", "string", "date", "timestamp")
 
 
@@ -53,8 +61,13 @@ def draft_of(form: Mapping[str, str]) -> dict[str, Any]:
     >>> draft_of({"file": "v.csv", "unit": "id", "epsilon": "3", "rows": "5", "column-0": "age", "lower-0": "0",
     ...           "upper-0": "110", "type-0": "integer", "column-1": "plan", "values-1": 'a, b'})["bounds"]
     {'age': ['0', '110']}
+
+    Raises:
+        ApiRefusal: For what the service or a later step would refuse.
     """
     said = {name: value.strip() for name, value in form.items()}
+    if said.get("dataset") and not NAME.fullmatch(said["dataset"]):
+        raise ApiRefusal(problem("invalid_parameter", 422, NAME_RULE, "dataset"))
     body: dict[str, Any] = {
         "folder": form.get("folder") or None,
         "file": form.get("file", ""),
@@ -83,6 +96,30 @@ def draft_of(form: Mapping[str, str]) -> dict[str, Any]:
         "texts": {name: texts for name, place in _columns(form) if (texts := _texts(form, place))},
     }
     return body
+
+
+def fields_of(form: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of the second step that a form of the third one sends on; none of a catalog that was pasted.
+
+    >>> fields_of({"file": "v.csv", "lower-0": "1", "catalog": "x", "code-0": "-99"})
+    {'file': 'v.csv', 'lower-0': '1'}
+    """
+    return {name: value for name, value in form.items() if FORM.fullmatch(name)} if form.get("file") else {}
+
+
+def with_missing(form: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of the second step, with the codes that were ticked among those that mean missing.
+
+    >>> with_missing({"file": "v.csv", "missing-0": "NA", "code-0": "-99, NA"})
+    {'file': 'v.csv', 'missing-0': 'NA, -99'}
+    """
+    typed = fields_of(form)
+    for key, codes in form.items():
+        word, _, place = key.partition("-")
+        if word == "code":
+            said = _listed(form[field]) if form.get(field := f"missing-{place}", "").strip() else []
+            typed[field] = listed([*said, *(code for code in _listed(codes) if code not in said)])
+    return typed
 
 
 def in_form(form: Mapping[str, str], refused: Problem) -> Problem:

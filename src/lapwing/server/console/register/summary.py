@@ -1,0 +1,70 @@
+"""What a catalog says, as a table that a curator can check without reading TOML."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from lapwing.catalog import spelling
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.protection import name_of
+from lapwing.catalog.table import Column
+from lapwing.catalog.toml import loads
+from lapwing.errors import CatalogError
+from lapwing.guarantee.meaning import times_of_100
+
+MOST: Final = 12
+"""Values of a list that the table names."""
+
+
+def summary_of(text: str, form: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return what a catalog with one protected table says; None if it is another one, or cannot be read.
+
+    Args:
+        form: The fields of the second step, which name the columns that are left out.
+    """
+    try:
+        catalog = loads(text, file="catalog", folder=Path.cwd())
+    except CatalogError:
+        return None
+    if len(catalog.tables) != 1 or catalog.public_tables or catalog.views or catalog.graphs:
+        return None
+    (table,) = catalog.tables
+    known = {column.name for column in table.columns}
+    return {
+        "name": catalog.name,
+        "table": table.name,
+        "source": table.source,
+        "person": name_of(table),
+        "rows": table.max_rows_per_unit,
+        "epsilon": spelling.value(catalog.budget.epsilon),
+        "delta": spelling.value(catalog.budget.delta),
+        "presence": catalog.budget.neighbouring == "add_remove",
+        "times": times_of_100(catalog.budget, catalog.budget.loss),
+        "unreadable": table.unreadable == "null",
+        "columns": [_column(catalog, column) for column in table.columns],
+        "left_out": [name for key, name in form.items() if key.startswith("column-") and name not in known],
+    }
+
+
+def _column(catalog: Catalog, column: Column) -> dict[str, Any]:
+    texts = catalog.dictionary.column(catalog.tables[0].name, column.name)
+    reading = column.reading
+    return {
+        "name": column.name,
+        "title": texts.title,
+        "type": column.type,
+        "range": f"{_plain(column.lower)} to {_plain(column.upper)}" if column.bounded else None,
+        "listed": list(_values(column)),
+        "more": max(0, len(column.values or ()) - MOST),
+        "missing": [_plain(code) for code in reading.missing] if reading else [],
+    }
+
+
+def _values(column: Column) -> Iterator[str]:
+    yield from map(_plain, (column.values or ())[:MOST])
+    if column.other is not None:
+        yield f"{column.other} (all others)"
+
+
+def _plain(content: object) -> str:
+    return content if isinstance(content, str) else spelling.value(content)
