@@ -1,4 +1,4 @@
-"""What a catalog says, as a table that a curator can check without reading TOML."""
+"""The contents of a catalog in a table, so that a curator can check them without reading TOML."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
