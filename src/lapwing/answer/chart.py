@@ -17,6 +17,7 @@ from lapwing.answer.key_columns import key_columns
 from lapwing.answer.key_texts import TEXTS, titles_in
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell
+from lapwing.answer.unit_columns import unit_columns
 from lapwing.errors import InvalidParameter
 from lapwing.plots import Plot, PlotLook, bars_with_intervals
 from lapwing.privacy.amounts import Number, exact
@@ -37,6 +38,8 @@ def bars_of(answer: "Answer", column: str | None, confidence: Number) -> Plot:
     numeric = {output.name for output in plan.outputs if output.value.shape in NUMERIC}
     keys = [output.name for output in plan.outputs if shows_key(output.value)]
     said = {} if dictionary is None else {n: dictionary.column(*place) for n, place in key_columns(plan).items()}
+    measured = {} if dictionary is None else {n: dictionary.column(*place) for n, place in unit_columns(plan).items()}
+    units = {name: {"unit": texts.facts["unit"]} for name, texts in measured.items() if "unit" in texts.facts}
     labels = {name: dict[Cell, str](texts.labels) for name, texts in said.items() if texts.labels}
     return bars(
         [{name: labels.get(name, {}).get(value, value) for name, value in row.items()} for row in answer.rows()],
@@ -44,7 +47,7 @@ def bars_of(answer: "Answer", column: str | None, confidence: Number) -> Plot:
         keys=keys,
         column=column,
         confidence=confidence,
-        key_titles=titles_in({name: texts.facts for name, texts in said.items()}),
+        titles=titles_in({**units, **{name: texts.facts for name, texts in said.items()}}),
         facts=answer.describe(),
     )
 
@@ -56,7 +59,7 @@ def bars(
     keys: Sequence[str],
     column: str | None,
     confidence: Number,
-    key_titles: Mapping[str, str] | None = None,
+    titles: Mapping[str, str] | None = None,
     facts: Sequence[ColumnFacts] = (),
     options: ChartOptions = USUAL,
 ) -> Plot:
@@ -67,7 +70,7 @@ def bars(
         intervals: The ends of each noisy column of numbers.
         keys: The columns that are keys.
         confidence: Of the intervals.
-        key_titles: The title beside the values of a key, if it is not the name of the key.
+        titles: Of the axes of keys and numbers, if they are not the names of the columns.
         facts: Of the columns: what adds up is drawn as bars.
         options: The choices of the chart.
 
@@ -82,15 +85,15 @@ def bars(
             f"There is no noisy column {chosen!r} to draw; there are: {', '.join(intervals) or 'none'}."
         )
     share = exact(confidence, "confidence")
-    titles = {key: title for key, title in (key_titles or {}).items() if key in keys}
+    shown = {name: title for name, title in (titles or {}).items() if name in (*keys, chosen)}
 
     @cache
     def drawn() -> Chart:
         ends = {chosen: intervals[chosen]}
-        document = _document(rows, ends, keys, titles, facts)
+        document = _document(rows, ends, keys, shown, facts)
         return lone_chart_of({**document, "confidence": float(share)}, chosen, options)
 
-    specification = _specification(rows, intervals[chosen], chosen, keys, share, titles, options)
+    specification = _specification(rows, intervals[chosen], chosen, keys, share, shown, options)
     return Plot(specification, lambda suffix: file_of(drawn(), suffix))
 
 
@@ -156,7 +159,14 @@ def _specification(
         }
         for place in places_of(rows, name, axes, options)
     ]
-    look = PlotLook(mark=MARKS.get(options.kind, "bar"), log=options.log, line=options.line, title=options.title)
+    look = PlotLook(
+        mark=MARKS.get(options.kind, "bar"),
+        log=options.log,
+        line=options.line,
+        title=options.title,
+        x_title=options.x_title,
+        y_title=options.y_title,
+    )
     return bars_with_intervals(
         records,
         keys=axes,

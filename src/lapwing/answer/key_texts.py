@@ -1,4 +1,4 @@
-"""Texts of the data dictionary about the keys of an answer, by the names that the answer has for these."""
+"""Texts of the data dictionary about the keys of an answer, and units of its numbers, by their names in the answer."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
@@ -29,18 +29,19 @@ class KeyDictionary(Protocol):
         """Return the texts of a column."""
 
 
-def texts_of(declared: Mapping[str, Mapping[str, str]], dataset: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the title, description, unit and labels of declared columns, by the names that an answer has for these.
+def texts_of(document: Mapping[str, Any], dataset: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the texts of keys, and the units of numbers, by their names in an answer.
 
     Args:
-        declared: `key_columns` of an answer.
+        document: Of the answer, for its `key_columns` and `unit_columns`.
         dataset: The document of its data set.
     """
     columns = {table["name"]: table["columns"] for table in dataset["tables"]}
     found = dict[str, dict[str, Any]]()
-    for name, place in declared.items():
+    parts = ((document.get("key_columns") or {}, OF_COLUMN), (document.get("unit_columns") or {}, ("unit",)))
+    for name, place, wanted in ((name, place, wanted) for of, wanted in parts for name, place in of.items()):
         facts = columns.get(place["table"], {}).get(place["column"], {})
-        texts = {key: facts[key] for key in OF_COLUMN if facts.get(key)}
+        texts = {key: facts[key] for key in wanted if facts.get(key)}
         if texts:
             found[name] = texts
     return found

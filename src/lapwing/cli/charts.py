@@ -144,7 +144,7 @@ def chart_of(
         keys=[name for name in answer.columns if name not in ends] if told is None else told.keys,
         column=options.column,
         confidence=confidence,
-        key_titles=None if told is None else told.key_titles,
+        titles=None if told is None else told.titles,
         facts=_facts(answer),
         options=options,
     )
@@ -174,7 +174,8 @@ def draw_chart(
     """
     stream = sys.stdout if sys.stdout.isatty() else sys.stderr
     name, bars = bars_of(answer, confidence, answer.rows() if told is None else told.labelled_rows(), options)
-    keys = [] if told is None else [told.key_titles.get(key, key) for key in axes_of(told.keys, options)]
+    titles = {} if told is None else told.titles
+    keys = [] if told is None else [titles.get(key, key) for key in axes_of(told.keys, options)]
     try:
         BLOCKS.encode(stream.encoding or "utf-8")
         marks = BLOCKS
@@ -191,8 +192,9 @@ def draw_chart(
         key += f"; {name} has no interval"
     else:
         key += f", {marks[0]} and {marks[2]} at the ends of its {level(confidence)} interval"
-    by = text(f" by {visible(' · '.join(keys))}" if keys else "")
-    head = text(visible(options.title) or name, "bold").append_text(by)
+    axis = options.x_title or " · ".join(keys)
+    by = text(f" by {visible(axis)}" if axis else "")
+    head = text(visible(options.title or options.y_title or titles.get(name, name)), "bold").append_text(by)
     page = [text(""), head, *map(text, lines), *(text(line, "dim") for line in (*more, key))]
     stream.write(rendered(stream, *page))
 

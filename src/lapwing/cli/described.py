@@ -1,6 +1,6 @@
 """The texts of the catalog for the keys of an answer, of this machine or of a server, as exports write them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,13 +33,14 @@ def described(
     from lapwing.session import Session
 
     if isinstance(answer, Answer):
-        public = description_document(answer, ())
-        keys: Sequence[str] = public["keys"]
-        declared: Mapping[str, Any] = public["key_columns"]
+        public: Mapping[str, Any] = description_document(answer, ())
     else:
-        keys, declared = answer.keys, answer.key_columns
-    if not declared:
+        declared = {"key_columns": answer.key_columns, "unit_columns": answer.unit_columns}
+        public = {"keys": answer.keys, **declared}
+    if not public["key_columns"] and not public["unit_columns"]:
         return None
     dataset = dataset_document("", session.catalog) if isinstance(session, Session) else session.schema
-    texts = texts_of(declared, dataset)
-    return DescribedAnswer(answer if shown is None else shown, keys, texts, labelled=labels) if texts else None
+    texts = texts_of(public, dataset)
+    return (
+        DescribedAnswer(answer if shown is None else shown, public["keys"], texts, labelled=labels) if texts else None
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, final
 import typer
 
 import lapwing as lw
-from lapwing.answer.charts.chart_options import ChartOptions
+from lapwing.answer.charts.chart_options import NAMES, ChartOptions
 from lapwing.cli import explain, first_contact, options
 from lapwing.cli.answer_formats import BINARY, Format, require_xlsx
 from lapwing.cli.asking import (
@@ -104,7 +104,7 @@ class ResultFormatOptions:
         typer.Option(
             "--chart",
             metavar="NAME=VALUE",
-            help="A choice for --plot: column, kind, x, colour, title, arrange, log or line. Give it once for each.",
+            help=f"A choice for --plot: {', '.join(NAMES[:-1])} or {NAMES[-1]}. Give it once for each.",
             show_default=False,
         ),
     ] = None

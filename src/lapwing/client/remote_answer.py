@@ -37,7 +37,8 @@ class RemoteAnswer:
     """A noisy table that a server keeps: what `Answer` says of itself, and `id`, by which it is opened again.
 
     `delayed` says that the answer left later than it should, by the service's count (`docs/theory/deadlines.md`).
-    `keys` are its columns without noise, and `key_columns` says which declared column each of these is.
+    `keys` are its columns without noise, and `key_columns` says which declared column each of these is,
+    as `unit_columns` does of numbers that have the unit of a declared column.
     `dataset` is the document of its data set, for titles and labels in charts.
     """
 
@@ -61,6 +62,7 @@ class RemoteAnswer:
         self._rows: list[dict[str, Any]] = document["rows"]
         self.keys: tuple[str, ...] = tuple(document.get("keys", ()))
         self.key_columns: Mapping[str, Mapping[str, str]] = document.get("key_columns") or {}
+        self.unit_columns: Mapping[str, Mapping[str, str]] = document.get("unit_columns") or {}
         self._facts: Sequence[Mapping[str, Any]] | None = document.get("facts")
         self._opened = exact(document["confidence"], "confidence")
         self._intervals = {self._opened: self._read(document["intervals"])}
@@ -168,13 +170,12 @@ class RemoteAnswer:
     def plot(self, column: str | None = None, *, confidence: Number = USUAL_CONFIDENCE) -> Plot:
         """Return a bar chart with intervals of one noisy column of numbers, as `Answer.plot` does."""
         intervals = {name: ends for name, ends in self.interval(confidence).items() if self.types[name] in NUMERIC}
-        texts = {} if self._dataset is None else texts_of(self.key_columns, self._dataset)
+        declared = {"key_columns": self.key_columns, "unit_columns": self.unit_columns}
+        texts = {} if self._dataset is None else texts_of(declared, self._dataset)
         told = DescribedAnswer(self, self.keys, texts)
-        rows, titles = told.labelled_rows(), told.key_titles
+        rows, titles = told.labelled_rows(), told.titles
         facts = () if self._facts is None else self.describe()
-        return bars(
-            rows, intervals, keys=self.keys, column=column, confidence=confidence, key_titles=titles, facts=facts
-        )
+        return bars(rows, intervals, keys=self.keys, column=column, confidence=confidence, titles=titles, facts=facts)
 
     def _read(self, intervals: Mapping[str, Mapping[str, Sequence[object]]]) -> dict[str, tuple[EndArray, EndArray]]:
         return {name: _ends(ends, self.types[name]) for name, ends in intervals.items()}

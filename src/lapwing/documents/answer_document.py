@@ -19,6 +19,7 @@ from lapwing.answer.json_values import JsonValue, json_value
 from lapwing.answer.key_columns import key_columns
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell, Note
+from lapwing.answer.unit_columns import unit_columns
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.source_values import shows_key
 
@@ -68,10 +69,14 @@ class KeyColumnDocument(TypedDict):
 
 
 class DescriptionDocument(TypedDict):
-    """What is public about the columns of an answer: the keys, with their declared columns, and the noise of others."""
+    """What is public about the columns of an answer: the keys, with their declared columns, and the noise of others.
+
+    `unit_columns` are the declared columns whose unit numbers of the answer have.
+    """
 
     keys: list[str]
     key_columns: dict[str, KeyColumnDocument]
+    unit_columns: dict[str, KeyColumnDocument]
     facts: list[dict[str, Any]]
 
 
@@ -153,12 +158,16 @@ def notes_in(document: Mapping[str, Any]) -> tuple[str, ...]:
 def description_document(answer: Answer, columns: Sequence[ColumnFacts]) -> DescriptionDocument:
     """Return what is public about the columns of an answer: which are keys, and the noise of the others."""
     keys = [output.name for output in answer.plan.outputs if shows_key(output.value)]
-    declared = key_columns(answer.plan)
     return {
         "keys": keys,
-        "key_columns": {name: {"table": table, "column": column} for name, (table, column) in declared.items()},
+        "key_columns": _columns(key_columns(answer.plan)),
+        "unit_columns": _columns(unit_columns(answer.plan)),
         "facts": [facts_document(column) for column in columns],
     }
+
+
+def _columns(declared: Mapping[str, tuple[str, str]]) -> dict[str, KeyColumnDocument]:
+    return {name: {"table": table, "column": column} for name, (table, column) in declared.items()}
 
 
 def result_document(answer: "Answer | GraphAnswer", confidence: Fraction) -> dict[str, Any]:

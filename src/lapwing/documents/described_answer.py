@@ -38,7 +38,7 @@ class DescribedAnswer:
         self.columns, self.cost, self.stored = answer.columns, answer.cost, answer.stored
         self.notes = (*answer.notes, *notes_on_empty(answer, answer.rows()))
         self.keys: Sequence[str] = keys
-        self.key_titles: Mapping[str, str] = titles_in({key: texts[key] for key in keys if key in texts})
+        self.titles: Mapping[str, str] = titles_in(texts)
 
     @property
     def has_labels(self) -> bool:

@@ -106,12 +106,16 @@ class PlotLook:
         log: Whether the axis of the numbers is logarithmic. It has no place for 0, so bars become points.
         line: A number at which there is a reference line.
         title: Empty: the name of the numbers.
+        x_title: Of the axis of the keys; empty: their titles.
+        y_title: Of the axis of the numbers; empty: their name.
     """
 
     mark: str = "bar"
     log: bool = False
     line: float | None = None
     title: str = ""
+    x_title: str = ""
+    y_title: str = ""
 
 
 USUAL_LOOK: Final = PlotLook()
@@ -149,7 +153,7 @@ def bars_with_intervals(
     data = [{**row, axis: " · ".join(str(row[key]) for key in joined)} for row in rows] if keys else list(rows)
     x: dict[str, Any] = {"field": axis, "type": "nominal", "sort": None} if keys else {"value": 20}
     if keys:
-        x["title"] = " · ".join(titles[key] for key in joined)
+        x["title"] = look.x_title or " · ".join(titles[key] for key in joined)
     encoding: dict[str, Any] = {"x": x}
     scale = {"scale": {"type": "log"}} if look.log else {}
     below = 0
@@ -161,9 +165,10 @@ def bars_with_intervals(
         encoding |= {} if look.mark == "line" else {"xOffset": {"field": colour}}
         if colour != titles[colour]:
             encoding["color"]["title"] = titles[colour]
-    height: dict[str, Any] = {"y": {"field": value, "type": "quantitative", **scale}}
+    numbers = look.y_title or titles.get(value, value)
+    height: dict[str, Any] = {"y": _amount(value, numbers, **scale)}
     bar = {"mark": _mark(look), "encoding": height}
-    ends = {"y": _amount(low, value, **scale), "y2": {"field": high}, "color": {"value": "black"}}
+    ends = {"y": _amount(low, numbers, **scale), "y2": {"field": high}, "color": {"value": "black"}}
     rule = {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": ends}
     layers: list[dict[str, Any]] = [bar, rule]
     if look.line is not None:

@@ -92,7 +92,8 @@ class DatasetStanding(TypedDict):
 class KeptAnswer(AnswerDocument):
     """An answer. `intervals` has low and high ends by column, `types` the type of each; `keys`, `key_columns` and
     `facts`, if it was kept with them, say which columns are keys, which column of a table each is, and the noise of the
-    others. `of` is there if the intervals are of the population, `delayed` if it left later than it should."""  # noqa: D205, D209
+    others. `unit_columns` says which column of a table has the unit of a number. `of` is there if the intervals are of
+    the population, `delayed` if it left later than it should."""  # noqa: D205, D209
 
     id: str
     dataset: str
@@ -100,6 +101,7 @@ class KeptAnswer(AnswerDocument):
     types: dict[str, str]
     keys: NotRequired[list[str]]
     key_columns: NotRequired[dict[str, KeyColumnDocument]]
+    unit_columns: NotRequired[dict[str, KeyColumnDocument]]
     facts: NotRequired[list[dict[str, Any]]]
     of: NotRequired[Literal["population"]]
     delayed: NotRequired[bool]

@@ -53,6 +53,8 @@ class SavedChart(Body):
     arrange: ChartOrder | None = None
     log: StrictBool | None = None
     line: StrictInt | StrictFloat | None = None
+    x_title: ChartTitle | None = None
+    y_title: ChartTitle | None = None
 
 
 class Tile(SavedChart):

@@ -1,6 +1,7 @@
 """Charts and tables of answers: which is chosen, where things are, and that nothing is shown smaller than it is."""
 
 import re
+from dataclasses import replace
 from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any
@@ -16,6 +17,7 @@ from lapwing.answer.charts.chart_options import ChartOptions
 from lapwing.answer.charts.drawings import MOST_BARS
 from lapwing.answer.charts.scales import log_scale_of, scale_of
 from lapwing.answer.charts.svg import svg_of
+from lapwing.answer.charts.wrapping import width_of
 from lapwing.answer.key_texts import labels_in, texts_of
 from lapwing.errors import InvalidParameter
 from lapwing.server.console.budget.spending import by_day, projection
@@ -94,11 +96,85 @@ def test_labels_are_shown_and_codes_stay_beside_them() -> None:
     assert (plain.title, titled.title, titled.column) == ("n", "n by Sex at birth", "n")
 
 
+LONG = "Average cost of a case in all hospitals of the country, without flat rates and without fees (CHF) " + "W" * 16
+DIFFERENT: dict[str, tuple[dict[str, tuple[str, list[Any]]], ChartOptions, tuple[str, str]]] = {
+    "bars": ({"plan": ("text", ["a", "b"])}, ChartOptions(), ("n (CHF)", "Plan of insurance")),
+    "line": ({"day": ("date", ["2026-01-01", "2026-02-01"])}, ChartOptions(), ("day", "n (CHF)")),
+    "histogram": ({"age": ("integer", list(range(20, 90, 10)))}, ChartOptions(), ("age (years)", "n (CHF)")),
+    "points": ({"plan": ("text", ["a", "b"])}, ChartOptions(log=True), ("n (CHF)", "Plan of insurance")),
+    "heat": (
+        {"plan": ("text", ["a", "b"]), "sex": ("text", ["f", "m"])},
+        ChartOptions(),
+        ("sex", "Plan of insurance"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DIFFERENT)
+def test_both_axes_have_titles_that_fit(kind: str) -> None:
+    keys, options, titles = DIFFERENT[kind]
+    shown = document(keys, list(range(10, 10 + len(next(iter(keys.values()))[1]))))
+    texts = {"plan": {"title": "Plan of insurance"}, "age": {"unit": "years"}, "n": {"unit": "CHF"}}
+    noise = {"name": "n", "half_width": 5, "measures": [{"mechanism": "Gaussian"}]}
+    described = {**shown, "texts": texts, "facts": [noise]}
+    chart = chart_of(described, options=options)
+    assert chart is not None
+    assert chart.kind == kind
+    assert (list(chart.across_title), list(chart.up_title)) == ([titles[0]], [titles[1]])
+    turned = kind in ("bars", "points")  # the numbers are across there
+    stated = chart_of(described, options=replace(options, x_title="of keys", y_title="of numbers"))
+    assert stated is not None
+    assert (stated.across_title, stated.up_title) == (
+        (["of numbers"], ["of keys"]) if turned else (["of keys"], ["of numbers"])
+    )
+    long = chart_of(described, options=replace(options, x_title=LONG, y_title=LONG, title=LONG))
+    assert long is not None
+    assert long.narrow is not None
+    for drawn in (long, long.narrow):
+        assert " ".join(drawn.across_title).split() == LONG.split()  # nothing of it is left out
+        assert " ".join(drawn.up_title).split() == LONG.split()
+        assert max(map(width_of, (*drawn.across_title, *drawn.up_title))) <= drawn.width
+        picture = ElementTree.fromstring(svg_of(drawn, alone=True))
+        _, top, width, height = map(float, picture.attrib["viewBox"].split())
+        texts_drawn = picture.findall("{http://www.w3.org/2000/svg}text")
+        assert all(top + 8 <= float(text.attrib["y"]) <= top + height for text in texts_drawn)
+        assert all(0 <= float(text.attrib["x"]) <= width for text in texts_drawn)
+        soft = [text for text in texts_drawn if text.text in (*drawn.across_title, *drawn.up_title)]
+        places = [(text.attrib["x"], text.attrib["y"]) for text in texts_drawn]
+        assert len(soft) >= 4
+        assert len(places) == len(set(places))
+
+
+def test_a_chart_without_titles_of_axes_opens_as_before() -> None:
+    assert ChartOptions.from_texts({"kind": "bars", "title": "Costs"}) == ChartOptions(kind="bars", title="Costs")
+    assert dict(ChartOptions(x_title="Canton").texts) == {"x_title": "Canton"}
+    for wrong in ({"x_title": "a" * 121}, {"y_title": "a\nb"}):
+        with pytest.raises(InvalidParameter):
+            ChartOptions.from_texts(wrong)
+
+
+def test_months_and_small_ranges_of_a_log_scale_have_labels() -> None:
+    """A log scale from 350 to 430 once had no number, and months were the time of their first moment."""
+    months = [f"2025-{month:02}-01T00:00:00" for month in range(1, 13)]
+    chart = chart_of(
+        document({"month": ("timestamp", months)}, [378 + n for n in range(12)], 20), None, ChartOptions(log=True)
+    )
+    assert chart is not None
+    assert chart.narrow is not None
+    assert chart.kind == "line"  # as on a linear scale
+    for drawn in (chart, chart.narrow):
+        assert [tick.text for tick in drawn.across][:1] == ["2025-01"]
+        assert len(drawn.across) >= 3
+        assert len(drawn.up) >= 2
+        assert all(before.at != after.at for before, after in pairwise(drawn.up))
+
+
 def test_labels_go_by_what_the_catalog_says_now() -> None:
     columns = {"sex": {"type": "integer", "labels": {"1": "male"}}, "age": {"type": "integer"}}
     dataset = {"tables": [{"name": "visits", "columns": columns}]}
     of = {name: {"table": "visits", "column": name} for name in ("sex", "age", "gone")}
-    assert labels_in(texts_of({**of, "s": of["sex"], "t": {"table": "none", "column": "sex"}}, dataset)) == {
+    keys = {**of, "s": of["sex"], "t": {"table": "none", "column": "sex"}}
+    assert labels_in(texts_of({"key_columns": keys}, dataset)) == {
         "sex": {"1": "male"},
         "s": {"1": "male"},
     }

@@ -18,6 +18,7 @@ from lapwing.answer.charts.chart_options import ChartOptions, in_order
 from lapwing.answer.charts.drawings import (
     CHARACTER,
     MOST_BINS,
+    RIGHT,
     TIMES,
     Look,
     bars,
@@ -25,6 +26,7 @@ from lapwing.answer.charts.drawings import (
     histogram,
     line,
 )
+from lapwing.answer.charts.wrapping import wrapped
 from lapwing.answer.key_texts import LABELS, TEXTS, label_of, titles_in
 from lapwing.privacy.figures import level, plain
 
@@ -36,6 +38,7 @@ FEWEST_POINTS: Final = 7
 MOST_SERIES: Final = 6
 """Colours that people can distinguish."""
 LEGEND: Final = 18.0
+TITLE_LINE: Final = 16.0
 ADDITIVE: Final = ("Gaussian", "Laplace", "measured together")
 """What the names of mechanisms have by which a number errs by added noise."""
 
@@ -56,11 +59,12 @@ def chart_of(document: Mapping[str, Any], column: str | None = None, options: Ch
     if not points or options.kind == "table":
         return None
     drawing, shown, names = _drawing(name, keys, types, points, adds_up(document, name), options)
-    confidence = document.get("confidence")
+    confidence, titles = document.get("confidence"), _axis_titles(document, name)
 
     def drawn(size: Size) -> Chart:
         chart = replace(drawing(size), title=options.title or heading_of(document, name), column=name)
-        legend, above = _legend(names, size)
+        chart = _titled(chart, titles, options, options.x or keys[-1])
+        legend, above = _legend(names, size, chart.above)
         left_out = chart.left_out + len(points) - len(shown)
         return replace(
             chart, legend=legend, above=above, left_out=left_out, caption=caption_of(chart, confidence, size)
@@ -100,6 +104,30 @@ def heading_of(document: Mapping[str, Any], name: str) -> str:
     return f"{name} by {' · '.join(titles.get(key, key) for key in keys)}" if titles else name
 
 
+def _axis_titles(document: Mapping[str, Any], name: str) -> Mapping[str, str]:
+    """Return what the axes of keys and of a number are called: by the catalog, or as the columns are."""
+    keys = document.get("keys", ())
+    titles = titles_in({column: said for column, said in document.get(TEXTS, {}).items() if column in (*keys, name)})
+    return {column: titles.get(column, column) for column in (*keys, name)}
+
+
+def _titled(chart: Chart, titles: Mapping[str, str], options: ChartOptions, x: str) -> Chart:
+    """Return a chart with the titles of its axes: below the one, and above the upward one, so that none is turned.
+
+    Args:
+        x: The key of a heat map of which `x_title` is the title.
+    """
+
+    def title_of(axis: Sequence[str]) -> str:
+        of_keys = axis == [x] if chart.kind == "heat" else axis != [chart.column]
+        stated = options.x_title if of_keys else options.y_title
+        return stated or " · ".join(titles[name] for name in axis)
+
+    across = wrapped(title_of(chart.axis_across), chart.width - RIGHT)
+    up = wrapped(title_of(chart.axis_up), chart.width - RIGHT)
+    return replace(chart, across_title=across, up_title=up, above=TITLE_LINE * len(up) + 2 if up else 0.0)
+
+
 def _points(document: Mapping[str, Any], name: str) -> Shown:
     """Return the numbers of a column."""
     texts = column_of(document, name, range(len(document["rows"])))
@@ -124,11 +152,11 @@ def _drawing(
     ordered = [key for key in (options.x, *keys) if key is not None and key != options.colour]
     x, *others = dict.fromkeys(ordered) if ordered else keys
     look = Look(points=options.kind == "points" or sums is False, log=options.log, line=options.line)
-    plainly = options.kind == "auto" and options.colour is None and not options.log
-    if plainly and len(keys) == 2 and options.line is None and options.arrange == "released":
+    plainly = options.kind == "auto" and options.colour is None and options.arrange == "released"
+    if plainly and len(keys) == 2 and options.line is None and not options.log:
         return partial(heat, name, (others[0], x) if options.x else keys, shown), shown, ()
-    if plainly and len(keys) == 1 and _along(types[x], shown, x) and options.arrange == "released":
-        if sums and _are_steps(types[x], shown, x):
+    if plainly and len(keys) == 1 and _along(types[x], shown, x):
+        if sums and not options.log and _are_steps(types[x], shown, x):
             return partial(histogram, name, x, shown, look), shown, ()
         return partial(line, name, x, types[x], shown, look), shown, ()
     along = options.kind == "lines" or (options.kind == "auto" and options.colour and types[x] in TIMES)
@@ -157,8 +185,8 @@ def _arranged(rows: Shown, order: str, keys: Sequence[str]) -> Shown:
     return [rows[place] for place in in_order(order, [point.value for point in rows], labels)]
 
 
-def _legend(names: Sequence[str], size: Size) -> tuple[Sequence[LegendEntry], float]:
-    """Return the names of colours in lines above a chart, and the height of these lines."""
+def _legend(names: Sequence[str], size: Size, title: float) -> tuple[Sequence[LegendEntry], float]:
+    """Return the names of colours in lines above the title of the upward axis, and how high both are."""
     x, row, entries = 0.0, 1, []
     for series, name in enumerate(names if len(names) > 1 else ()):
         text = name if len(name) <= size.label else f"{name[: size.label - 1]}…"
@@ -167,7 +195,7 @@ def _legend(names: Sequence[str], size: Size) -> tuple[Sequence[LegendEntry], fl
             x, row = 0.0, row + 1
         entries.append(LegendEntry(x=x, y=row * LEGEND, text=text, series=series))
         x += width
-    height = LEGEND * row + 6 if entries else 0.0
+    height = title + (LEGEND * row + 6 if entries else 0.0)
     return [replace(entry, y=entry.y - height) for entry in entries], height
 
 
@@ -179,6 +207,8 @@ def caption_of(chart: Chart, confidence: float | None, size: Size) -> Sequence[s
     parts = ["The numbers contain noise."] if confidence is not None or ranges else []
     if ranges or (chart.kind == "heat" and parts):
         parts.append(f"{drawn}: {'' if confidence is None else f'{level(confidence)} '}intervals.")
+    if chart.reference:
+        parts.append(f"Dotted line: {chart.reference.text}.")
     if below:
         parts.append(f"{below:,} {'reaches' if below == 1 else 'reach'} below this log scale (arrows).")
     return textwrap.wrap(" ".join(parts), int(min(size.width, chart.width) / 6.6))

@@ -18,7 +18,6 @@ class Size:
         label: Characters of a label that are shown.
         numbers: Most round numbers on the axis of values.
         bins: Most labels below a histogram.
-        times: Most labels below a line over times.
     """
 
     width: float
@@ -26,11 +25,10 @@ class Size:
     label: int
     numbers: int
     bins: int
-    times: int
 
 
-WIDE: Final = Size(width=720.0, bar=440.0, label=24, numbers=6, bins=12, times=6)
-NARROW: Final = Size(width=320.0, bar=0.0, label=12, numbers=3, bins=5, times=2)
+WIDE: Final = Size(width=720.0, bar=440.0, label=24, numbers=6, bins=12)
+NARROW: Final = Size(width=320.0, bar=0.0, label=12, numbers=3, bins=5)
 
 
 @final
@@ -95,7 +93,11 @@ class Chart:
         column: The name of the numbers.
         reference: A reference line: its place on the axis of the numbers, and its number.
         legend: The names of the colours; empty if there is one.
-        above: How much room the legend takes above.
+        above: How much room the legend and the title of the upward axis take above.
+        across_title: The title of the axis below, by lines.
+        up_title: The title of the upward axis, by lines, which stand above it.
+        axis_across: The columns on the axis below.
+        axis_up: The columns on the upward axis.
         caption: Lines below: that the numbers contain noise, and what the intervals are.
     """
 
@@ -115,6 +117,10 @@ class Chart:
     reference: AxisTick | None = None
     legend: Sequence[LegendEntry] = ()
     above: float = 0.0
+    across_title: Sequence[str] = ()
+    up_title: Sequence[str] = ()
+    axis_across: Sequence[str] = ()
+    axis_up: Sequence[str] = ()
     caption: Sequence[str] = ()
 
 

@@ -19,7 +19,7 @@ UNSHOWN: Final = ("Cc", "Cs", "Cn", "Co", "Zl", "Zp")
 """Categories of characters that no picture can have, or that break its lines."""
 TURNING: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that turn the direction of what follows them."""
-NAMES: Final = ("column", "kind", "x", "colour", "title", "arrange", "log", "line")
+NAMES: Final = ("column", "kind", "x", "colour", "title", "arrange", "log", "line", "x_title", "y_title")
 
 
 @final
@@ -36,6 +36,8 @@ class ChartOptions:
         arrange: The order of bars and points, one of `ORDERS`. Lines follow their axis.
         log: Whether the axis of the numbers is logarithmic.
         line: A number at which there is a reference line.
+        x_title: Of the axis of the keys. Empty: their titles in the catalog, or their names.
+        y_title: Of the axis of the numbers, or of the other key of a heat map. Empty: its name and unit.
 
     Raises:
         InvalidParameter: If a value is not allowed.
@@ -49,19 +51,21 @@ class ChartOptions:
     arrange: str = "released"
     log: bool = False
     line: float | None = None
+    x_title: str = ""
+    y_title: str = ""
 
     def __post_init__(self) -> None:
         for name, value, allowed in (("type", self.kind, KINDS), ("order", self.arrange, ORDERS)):
             if value not in allowed:
                 raise InvalidParameter(f"The {name} of a chart is one of {', '.join(allowed)}.")
         for text, longest in (
-            (self.title, LONGEST_TITLE),
+            *((title, LONGEST_TITLE) for title in self._titles),
             *((name, LONGEST_NAME) for name in (self.column, self.x, self.colour) if name is not None),
         ):
             if len(text) > longest:
                 raise InvalidParameter(f"This text of a chart has {len(text):,} characters; at most {longest} fit.")
-        if any(unicodedata.category(sign) in UNSHOWN or sign in TURNING for sign in self.title):
-            raise InvalidParameter("The title of a chart is one line of text, without control characters.")
+        if any(unicodedata.category(sign) in UNSHOWN or sign in TURNING for sign in "".join(self._titles)):
+            raise InvalidParameter("Each title of a chart is one line of text, without control characters.")
         if self.x is not None and self.x == self.colour:
             raise InvalidParameter("A chart has different columns as x and as colour.")
         if self.line is not None and not isfinite(self.line):
@@ -86,7 +90,13 @@ class ChartOptions:
             arrange=texts["arrange"] or "released",
             log=texts["log"] in ("1", "True"),
             line=_number(texts["line"].strip()) if texts["line"].strip() else None,
+            x_title=texts["x_title"].strip(),
+            y_title=texts["y_title"].strip(),
         )
+
+    @property
+    def _titles(self) -> tuple[str, str, str]:
+        return self.title, self.x_title, self.y_title
 
     @property
     def texts(self) -> Mapping[str, str]:
@@ -104,6 +114,8 @@ class ChartOptions:
             "arrange": None if self.arrange == "released" else self.arrange,
             "log": "1" if self.log else None,
             "line": None if self.line is None else f"{self.line:.15g}",
+            "x_title": self.x_title or None,
+            "y_title": self.y_title or None,
         }
         return {name: value for name, value in fields.items() if value is not None}
 

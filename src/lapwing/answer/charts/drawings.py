@@ -8,6 +8,7 @@ from typing import Any, Final, final
 from lapwing.answer.answer_table import NUMERIC
 from lapwing.answer.charts.chart import NARROW, Chart, ChartMark, Point, Shown, Size
 from lapwing.answer.charts.scales import AxisTick, Scale, log_scale_of, scale_of
+from lapwing.answer.charts.wrapping import cut, width_of
 from lapwing.privacy.figures import plain, separated
 
 CHARACTER, GAP, RIGHT = 7.0, 10.0, 16.0
@@ -87,6 +88,8 @@ def bars(name: str, keys: Sequence[str], rows: Shown, look: Look, size: Size) ->
         left_out=len(rows) - len(shown),
         label=size.label,
         reference=look.reference(scale),
+        axis_across=[name],
+        axis_up=list(keys),
     )
 
 
@@ -121,6 +124,8 @@ def histogram(name: str, key: str, rows: Shown, look: Look, size: Size) -> Chart
         left_out=0,
         label=size.label,
         reference=look.reference(values),
+        axis_across=[key],
+        axis_up=[name],
     )
 
 
@@ -144,10 +149,11 @@ def line(name: str, key: str, kind: str, rows: Shown, look: Look, size: Size) ->
         for point in ordered
     ]
     ends = list({mark.x: mark for mark in marks}.values())
-    few = ends[:: max(1, -(-len(ends) // (size.times if kind in TIMES else size.bins)))]
-    labels = [mark.label for mark in few]
+    labels = [mark.label for mark in ends]
     texts = _times(labels) if kind in TIMES else [label[: size.label // 2] for label in labels]
-    across = [AxisTick(at=mark.x, text=text) for mark, text in zip(few, texts, strict=True)]
+    most = int((size.width - RIGHT - LEFT) / (CHARACTER * len(texts[0]) + 24)) if kind in TIMES else size.bins
+    step = max(1, -(-len(ends) // most))
+    across = [AxisTick(at=mark.x, text=text) for mark, text in list(zip(ends, texts, strict=True))[::step]]
     return Chart(
         kind="line",
         title=name,
@@ -161,6 +167,8 @@ def line(name: str, key: str, kind: str, rows: Shown, look: Look, size: Size) ->
         left_out=0,
         label=size.label,
         reference=look.reference(values),
+        axis_across=[key],
+        axis_up=[name],
     )
 
 
@@ -199,6 +207,8 @@ def heat(name: str, keys: Sequence[str], rows: Shown, size: Size) -> Chart:
         zero=0.0,
         left_out=len(rows) - len(marks),
         label=size.label,
+        axis_across=[keys[1]],
+        axis_up=[keys[0]],
     )
 
 
@@ -220,18 +230,22 @@ def _seconds(value: str) -> float:
 
 
 def _times(labels: Sequence[str]) -> list[str]:
-    """Return times as an axis says them: without what all of them have in common.
+    """Return times as an axis says them: months or days if all begin one, and no day that all have in common.
 
     >>> _times(["2026-03-02T01:00:00", "2026-03-02T02:00:00"]), _times(["2026-03-02T01:00:00", "2026-03-03T01:00:00"])
     (['01:00', '02:00'], ['03-02 01:00', '03-03 01:00'])
+    >>> _times(["2026-03-01T00:00:00", "2026-04-01T00:00:00"]), _times(["2026-03-02T00:00:00", "2026-03-09T00:00:00"])
+    (['2026-03', '2026-04'], ['2026-03-02', '2026-03-09'])
     """
     one_year, one_day = (len({label[:n] for label in labels}) == 1 for n in (4, 10))
-    if all(len(label) == 10 for label in labels):
-        return list(labels)
+    if all(label[10:19] in ("", "T00:00:00") for label in labels):
+        months = len(set(labels)) > 1 and all(label[8:10] == "01" for label in labels)
+        return [label[: 7 if months else 10] for label in labels]
     first = 11 if one_day else 5 if one_year else 0
     return [label[first:16].replace("T", " ") for label in labels]
 
 
 def _room(labels: Sequence[str], size: Size) -> float:
     """Return where labels end that begin at the edge."""
-    return GAP + CHARACTER * min(size.label, max(map(len, labels), default=0))
+    most = CHARACTER * size.label
+    return GAP + max((width_of(cut(label, most)) for label in labels), default=0.0)

@@ -46,7 +46,9 @@ class Scale:
     def ticks(self, most: int = 6) -> list[AxisTick]:
         """Return places of round numbers."""
         if self.log:
-            return [AxisTick(at=self.at(number), text=_short(number)) for number in self._powers(most)]
+            powers = self._powers(most)
+            if len(powers) > 1:
+                return [AxisTick(at=self.at(number), text=_short(number)) for number in powers]
         step = _step((self.high - self.low) / most)
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)

@@ -9,7 +9,8 @@ from itertools import groupby
 from typing import Final
 
 from lapwing.answer.charts.chart import Chart, ChartMark
-from lapwing.answer.charts.drawings import AXIS, LEFT, RIGHT
+from lapwing.answer.charts.drawings import AXIS, CHARACTER, LEFT, RIGHT
+from lapwing.answer.charts.wrapping import cut, width_of, wrapped
 from lapwing.privacy.figures import clip
 
 LINE, HEADING, LONGEST_TITLE, LONGEST_KEY = 16, 24, 60, 200
@@ -33,8 +34,9 @@ def svg_of(chart: Chart, *, alone: bool = False, simulated: bool = False) -> str
         alone: Whether it is a file: with a size, a style, a heading, and a white ground.
         simulated: Whether its numbers are made up, before a query is bought.
     """
-    heading = HEADING if alone else 0
-    top, total = -(chart.above + heading), chart.height + chart.above + LINE * len(chart.caption) + heading
+    headings = wrapped(chart.title, chart.width - RIGHT) if alone else ()
+    heading, below = (HEADING + LINE * (len(headings) - 1) if alone else 0), LINE * len(chart.across_title)
+    top, total = -(chart.above + heading), chart.height + chart.above + below + LINE * len(chart.caption) + heading
     size = f' width="{chart.width}" height="{total}"' if alone else ""
     said = escape(clip(chart.title, LONGEST_TITLE))
     label = (
@@ -48,12 +50,17 @@ def svg_of(chart: Chart, *, alone: bool = False, simulated: bool = False) -> str
         lines += [
             f"<style>{_STYLE}</style>",
             f'<rect y="{top}" width="100%" height="100%" fill="#fff"/>',
-            f'<text x="{chart.width / 2}" y="{-chart.above - 6}" text-anchor="middle" font-weight="bold">{said}</text>',
         ]
+    lines += [
+        f'<text x="{chart.width / 2}" y="{-chart.above - 6 - LINE * n}" text-anchor="middle" font-weight="bold">'
+        f"{escape(text)}</text>"
+        for n, text in enumerate(reversed(headings))
+    ]
+    lines += _axis_titles(chart)
     lines += _legend(chart)
     lines += {"line": _line, "histogram": _histogram, "heat": _heat}.get(chart.kind, _bars)(chart)
     lines += [
-        f'<text class="soft" x="8" y="{chart.height + LINE * n - 4}">{escape(text)}</text>'
+        f'<text class="soft" x="8" y="{chart.height + below + LINE * n - 4}">{escape(text)}</text>'
         for n, text in enumerate(chart.caption, 1)
     ]
     return "\n".join([*lines, "</svg>"])
@@ -179,6 +186,16 @@ def _heat(chart: Chart) -> Iterator[str]:
         yield f'<text class="soft" {place} text-anchor="middle">{_cut(tick.text, room)}</text>'
 
 
+def _axis_titles(chart: Chart) -> Iterator[str]:
+    for n, text in enumerate(reversed(chart.up_title)):
+        yield f'<text class="soft" x="8" y="{-4 - LINE * n}">{escape(text)}</text>'
+    widest, room = max(map(width_of, chart.across_title), default=0.0), chart.width - RIGHT - chart.left
+    middle = chart.left + room / 2 if widest <= room else chart.width / 2
+    for n, text in enumerate(chart.across_title, 1):
+        place = f'x="{middle}" y="{chart.height + LINE * n - 6}"'
+        yield f'<text class="soft" {place} text-anchor="middle">{escape(text)}</text>'
+
+
 def _legend(chart: Chart) -> Iterator[str]:
     for entry in chart.legend:
         series = _series(entry.series)
@@ -217,7 +234,7 @@ def _series(place: int) -> str:
 
 
 def _cut(text: str, longest: int) -> str:
-    return escape(text if len(text) <= longest else f"{text[: longest - 1]}…")
+    return escape(cut(text, CHARACTER * longest))
 
 
 def _bottom(chart: Chart) -> float:

@@ -162,6 +162,7 @@ def _result(catalog: Catalog, one: ResultToShow) -> dict[str, Any]:
         **{name: document[name] for name in _SHOWN},
         "facts": _facts(document),
         "labels": _labels(catalog, document),
+        "texts": _axis_texts(catalog, document),
         "column": one.column if one.column in document["intervals"] else None,
         "chart": {name: text for name, text in one.chart.items() if name not in _AXES or text in document["keys"]},
         "noise": _noise(document),
@@ -179,6 +180,16 @@ def _labels(catalog: Catalog, document: Mapping[str, Any]) -> dict[str, Any]:
         if labels:
             found[name] = labels
     return found
+
+
+def _axis_texts(catalog: Catalog, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the titles and units that axes of its chart have, by the names of columns."""
+    found = {}
+    for part, wanted in (("key_columns", ("title", "unit")), ("unit_columns", ("unit",))):
+        for name, place in (document.get(part) or {}).items():
+            facts = catalog.dictionary.column(place["table"], place["column"]).facts
+            found[name] = {key: facts[key] for key in wanted if key in facts}
+    return {name: texts for name, texts in found.items() if texts}
 
 
 def _facts(document: Mapping[str, Any]) -> list[dict[str, Any]]:

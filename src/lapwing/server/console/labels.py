@@ -1,4 +1,4 @@
-"""Texts of the data dictionary about the keys of a result, such as labels of values.
+"""Texts of the data dictionary about the columns of a result, such as labels of values and units.
 
 Pages show the label that the catalog has today, and queries name the value. A kept answer opens byte for byte for ever.
 So it says which declared column each of its keys is, and never a label.
@@ -17,12 +17,11 @@ async def with_labels(visit: PageRequest, document: Mapping[str, Any]) -> dict[s
 
     A reader who may open the answer but not see the data set gets the document without texts.
     """
-    declared = document.get("key_columns") or {}
-    if not declared:
+    if not document.get("key_columns") and not document.get("unit_columns"):
         return dict(document)
     try:
         dataset = await visit.api.get("datasets", document["dataset"])
     except ApiRefusal:
         return dict(document)
-    texts = texts_of(declared, dataset)
+    texts = texts_of(document, dataset)
     return {**document, LABELS: labels_in(texts), TEXTS: texts}
