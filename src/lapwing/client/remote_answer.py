@@ -37,8 +37,8 @@ class RemoteAnswer:
     """A noisy table that a server keeps: what `Answer` says of itself, and `id`, by which it is opened again.
 
     `delayed` says that the answer left later than it should, by the service's count (`docs/theory/deadlines.md`).
-    `keys` are its columns without noise, and `key_columns` says which declared column each of these is,
-    as `unit_columns` does of numbers that have the unit of a declared column.
+    `keys` are its columns without noise. `key_columns` says which declared column each of these is.
+    `unit_columns` says the same of numbers that have the unit of a declared column.
     `dataset` is the document of its data set, for titles and labels in charts.
     """
 
