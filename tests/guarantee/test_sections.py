@@ -151,6 +151,25 @@ def test_the_page_begins_with_words_to_be_read_aloud(tmp_path: Path, budget: str
     assert not set("=<>^·") & set(first)
 
 
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize(("unit", "other"), [("row", "each row about you in {} separately"), ("person", "{} together")])
+def test_numbers_are_about_one_of_several_kinds_of_units(tmp_path: Path, relation: str, unit: str, other: str) -> None:
+    """Somebody with two rows of a table of rows is two units: the number of one is not that of all of them."""
+    with opened(tmp_path, f'{PURE}\nneighbouring = "{relation}"') as session:
+        state, (table, *_) = session._state(), session.catalog.tables
+        own = replace(table, name="labs", privacy_unit=unit, max_rows_per_unit=1 if unit == "row" else 3)
+        both = page_of(replace(session.catalog, tables=(table, own)), state, 0)
+        alone = page_of(session.catalog, state, 0)
+    first, second = (" ".join(page.sections[0].paragraphs) for page in (both, alone))
+    assert f"all rows with your person in {table.name} together and" in first
+    assert other.format("labs") in first
+    assert "your rows" not in first.partition("Anyone can learn")[0]
+    assert "a guess about all of them together may be right more often" in first
+    assert "all rows with your person together" in second
+    assert "two contents your rows have" in second
+    assert "all of them together" not in second
+
+
 @pytest.mark.long
 def test_parts_are_listed_with_what_they_spent(tmp_path: Path) -> None:
     with opened(tmp_path, GDP, part="plan") as session:

@@ -3,15 +3,19 @@
 Somebody tosses a coin to choose between two data sets. Somebody else sees every result of the chosen one, knows all
 other rows, and guesses which it is. `guess_up` bounds how often that guess is right. δ is part of this number, so that
 nothing has to be added to it.
+
+Neighbours differ in one unit of one kind. A person may be several units: of tables that do not protect the same units,
+or of tables in which each row is a unit. So with several kinds of units each number is about one unit, and never about
+all rows of a person.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Final
 
 from lapwing.budget import BudgetView
-from lapwing.catalog.model import Budget, Catalog
+from lapwing.catalog.model import Budget, Catalog, Table
 from lapwing.catalog.protection import name_of
 from lapwing.guarantee.meaning import guess_up
 from lapwing.languages import Figure, JoinedTexts, Phrase, say
@@ -34,23 +38,34 @@ def in_plain_words(catalog: Catalog, view: BudgetView, budget: Budget) -> Iterat
     yield JoinedTexts(_conditions(view), " ")
 
 
-def _your_rows(catalog: Catalog) -> JoinedTexts:
-    """Name what is protected to the person that it is about."""
-    names = dict.fromkeys(name_of(table) for table in catalog.tables)
-    return JoinedTexts(
-        (
-            say("each row about you separately")
-            if name is None
-            else say("all rows with your {name} together", name=name)
-            for name in names
-        ),
-        say(" and "),
-    )
+def _your_rows(catalog: Catalog) -> Phrase | JoinedTexts:
+    """Name the protected rows to the person that they are about: of several kinds of units each with its tables."""
+    if _is_row(catalog):
+        return say("each row about you separately")
+    kinds: dict[str, list[Table]] = {}
+    for table in catalog.tables:
+        kinds.setdefault(table.units, []).append(table)
+    name = name_of(catalog.tables[0])
+    if name is not None and len(kinds) == 1:
+        return say("all rows with your {name} together", name=name)
+    return JoinedTexts((_of_several(name_of(tables[0]), tables) for tables in kinds.values()), say(" and "))
+
+
+def _is_row(catalog: Catalog) -> bool:
+    return all(name_of(table) is None for table in catalog.tables)
+
+
+def _of_several(name: str | None, tables: Sequence[Table]) -> Phrase:
+    """Name the rows of one kind of units among several."""
+    where = JoinedTexts((table.name for table in tables), say(" and "))
+    if name is None:
+        return say("each row about you in {tables} separately", tables=where)
+    return say("all rows with your {name} in {tables} together", name=name, tables=where)
 
 
 def _learned(catalog: Catalog, budget: Budget, view: BudgetView) -> Iterator[Phrase]:
     """Say how often a guess about the person is right: where the rows are present or absent, and what they hold."""
-    by_row = all(name_of(table) is None for table in catalog.tables)
+    presence_guess, contents_guess, several = _guesses(catalog)
     yield say("How much can someone learn about you?")
     yield say("Suppose that they know all other rows, and see every result that this data set can ever give.")
     yield say("They guess between two possibilities that seem equally likely to them.")
@@ -58,17 +73,33 @@ def _learned(catalog: Catalog, budget: Budget, view: BudgetView) -> Iterator[Phr
     contents = guess_up(budget, view.total)
     if catalog.budget.neighbouring == "add_remove":
         presence, contents = contents, guess_up(budget, view.total, steps=2)
-        yield from _guessed(
-            presence,
-            say("a guess whether a row about you is in the data")
-            if by_row
-            else say("a guess whether your rows are in the data"),
+        yield from _guessed(presence, presence_guess)
+    yield from _guessed(contents, contents_guess)
+    if several:
+        yield say("If more than one of these is about you, a guess about all of them together may be right more often.")
+
+
+def _guesses(catalog: Catalog) -> tuple[Phrase, Phrase, bool]:
+    """Name the guess whether rows are there, and the guess what they hold; and say if there are several kinds of units.
+
+    In a table in which each row is a unit, a row is one unit.
+    """
+    if _is_row(catalog):
+        return (
+            say("a guess whether a row about you is in the data"),
+            say("a guess which of two contents a row about you has"),
+            False,
         )
-    yield from _guessed(
-        contents,
-        say("a guess which of two contents a row about you has")
-        if by_row
-        else say("a guess which of two contents your rows have"),
+    if len({table.units for table in catalog.tables}) > 1:
+        return (
+            say("a guess whether one of these is in the data"),
+            say("a guess which of two contents one of these has"),
+            True,
+        )
+    return (
+        say("a guess whether your rows are in the data"),
+        say("a guess which of two contents your rows have"),
+        False,
     )
 
 
