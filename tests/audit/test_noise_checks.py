@@ -9,7 +9,7 @@ import pytest
 
 from lapwing.audit import exact_laws, sampler_laws
 from lapwing.audit.betting import ALARM_AT, PrivacyPromise, Wealth, promises, smallest_violation
-from lapwing.audit.sampler_cases import SamplerCase, choice_cases, noise_case
+from lapwing.audit.sampler_cases import SamplerCase, choice_cases, noise_case, noises_of, small_noises
 from lapwing.mechanisms import DiscreteGaussian, DiscreteLaplace, RoundedGaussian
 
 NOISES = (
@@ -19,6 +19,7 @@ NOISES = (
     RoundedGaussian(sigma=Fraction(4_321)),
     DiscreteGaussian(variance=Fraction(9)),
 )
+SCALED = ((NOISES[0], "scale"), (NOISES[2], "sigma"), (NOISES[4], "variance"))
 DRAWS = 1 << 15
 
 
@@ -68,6 +69,16 @@ def test_noise_that_is_used_again_is_found() -> None:
     assert "two uses" in found
     twice = sampler_laws.differences(replace(honest, draw=lambda size: np.repeat(honest.draw(size // 2), 2)), DRAWS)
     assert any("one use" in what for what in twice)
+
+
+@pytest.mark.parametrize("kind", ["pure", "gdp", "zcdp"])
+def test_an_audit_makes_no_more_tests_than_its_chance_of_a_false_alarm_is_for(kind: str) -> None:
+    """A case is compared by two thresholds, and its pairs by two more; an audit takes so many noises of each law."""
+    used = [replace(noise, **{name: getattr(noise, name) + n}) for noise, name in SCALED for n in range(5)]
+    noises = [case(noise) for noise in (*small_noises(kind), *noises_of(used))]
+    tests = sum(4 if one.independent else 2 for one in (*noises, *choice_cases(kind))) + len(promises(kind))
+    assert 40 < tests <= sampler_laws.MOST_TESTS
+    assert tests * 10_000 * max(sampler_laws.ALARM, exp(-ALARM_AT)) <= 1e-6
 
 
 @pytest.mark.long

@@ -44,8 +44,8 @@ def laws_check(subject: Subject, seen: Collection[Any], *, quick: bool) -> Audit
         tried=len(cases),
         what_was_tried=f"laws, {draws:,} draws of each noise twice, by χ² and by the distance of Kolmogorov and "
         f"Smirnov, and pairs of draws: {', '.join(case.name for case in cases)}",
-        power=f"a scale that is {part:.1%} too small, or noise that is used a second time. One false alarm in the life "
-        "of an installation has a probability of one in a million at most",
+        power=f"a scale that is {part:.1%} too small, or noise that is used a second time. A false alarm in any of "
+        "10,000 audits has a probability of one in a million at most",
         not_tried="Mechanisms of graphs, monitors, learning and the local model. The quality of the operating system's "
         "randomness.",
         findings=tuple(found),
@@ -96,7 +96,7 @@ def _broken(playing: list[Wealth]) -> Iterator[AuditFinding]:
                 "noise_promise",
                 wealth.promise.name,
                 f"A bet against the promise won more than 10^{wealth.most / 2.302585:.0f} times its stake in "
-                f"{wealth.rounds:,} rounds. If the promise held, that would have a probability below 10^-11.",
+                f"{wealth.rounds:,} rounds. If the promise held, that would have a probability of at most 10^-12.",
             )
 
 

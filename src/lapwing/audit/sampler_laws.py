@@ -6,8 +6,8 @@ Both tests have a bound for every number of draws, and no test rests on a limit.
   x of k − 1 or more, P(n·KL ≥ x) ≤ (e·x/(k − 1))^(k − 1)·e^(−x). This is theorem I.2 of Agrawal 2020.
 - For every n and every law, P(sup |F̂ − F| > t) ≤ 2·e^(−2nt²) (Massart 1990; a law on the integers included).
 
-An alarm has a probability of at most `ALARM` in each test. That is 1e-6 over `LIFE` tests, as many as an installation
-makes that audits itself every night for years.
+An alarm has a probability of at most `ALARM` in each test. That is 1e-6 over `LIFE` tests. An audit makes at most
+`MOST_TESTS`, with the bets of `betting`. So an installation may audit itself every night for 27 years.
 
 Three kinds of draws are compared: numbers one by one, pairs of numbers of one use, and pairs of two uses after each
 other. Pairs of independent numbers have the product of their laws. So noise that is used twice is found.
@@ -23,8 +23,10 @@ import numpy as np
 from lapwing.audit.exact_laws import Distribution
 from lapwing.audit.sampler_cases import Draws, SamplerCase
 
-LIFE: Final = 100_000
-"""The most tests of an installation's life: 13 in every night of 20 years."""
+MOST_TESTS: Final = 100
+"""The most tests of one audit: four of a noise, two of a choice, one of a promise. Today these are 55."""
+LIFE: Final = 10_000 * MOST_TESTS
+"""The most tests of an installation in 10,000 audits."""
 ALARM: Final = 1e-6 / LIFE
 _CELLS: Final = 24
 _CLASSES: Final = 4
