@@ -20,6 +20,7 @@ from lapwing import secure
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import written
 from lapwing.secure.device import records_of
+from lapwing.secure.organising import Totals
 from lapwing.secure.relay import Relay
 from lapwing.secure.sealing import Opener, envelope_of, sealed_bytes
 from lapwing.secure.task import Asked, Task, Values, Vector, joint_delta, number_between
@@ -371,6 +372,54 @@ def test_the_page_asks_says_who_could_see_and_sends(tmp_path: Path, browser: Bro
         assert [event for event in page.events("Log.entryAdded") if "ERR_INTERNET" not in json.dumps(event)] == []
         assert page.run("return document.cookie") == ""
     relay.close()
+
+
+def close_level(folder: Path, browser: Browser, level: tuple[Task, str], crowd: list[str], words: list[str]) -> Totals:
+    """Answer a level of words on its page, each person in a profile of their own and a crowd by relay, and close it."""
+    task, key = level
+    with ExitStack() as stack:
+        for name in NAMES:
+            stack.enter_context(serving(folder, task, name))
+        relay = Relay(folder / f"relay-{task.digest[:8]}", task)
+        stack.callback(relay.close)
+        address = stack.enter_context(relaying(relay))
+        for word in words:
+            page = browser.page()
+            page.size(320, 800)
+            page.go(f"{address}/secure/{task.digest}/")
+            page.wait("document.querySelector('#answer')")
+            checked = findings(page)
+            assert (checked["violations"], checked["unsure"]) == ([], [])
+            assert page.run("return document.documentElement.scrollWidth <= innerWidth")
+            assert "A word of at most 3 letters, of abc." in page.run("return document.body.innerText")
+            page.run(f"document.querySelector('#answer').value = '{word}'; document.querySelector('#send').click()")
+            page.wait("document.body.innerText.includes('Sent: a sealed part')")
+            assert page.events("Runtime.exceptionThrown") == []
+        relay.take(b"".join(envelope_of(task, secure.records_of(task, word)) for word in crowd))
+        wait_until(lambda: not any(relay.progress().values()))
+        return secure.close(task, key)
+
+
+@pytest.mark.long
+@needs_chromium
+def test_words_are_found_level_by_level_on_the_page(tmp_path: Path, browser: Browser) -> None:
+    """Two levels: people type the same word at each, axe finds nothing, and the servers count it to its last letter.
+
+    At ε = 1/2 each server's noise has the scale 4. All three add up to 100 or more with a probability below 10⁻⁸.
+    """
+    servers = write_task(tmp_path, ports=free_ports())[0].servers
+    level = secure.new_task(
+        question="Which word?", asked=Words("_abc", 3, ("",), 1), epsilon=Fraction(1, 2), delta=Fraction(0),
+        least_clients=3, certificates=[server.certificate for server in servers], checked=True, grid=True,
+    )  # fmt: skip
+    crowd, words, sure = ["cab"] * 250 + ["b"] * 250, ["cab", "zebra"], 1 - Fraction(1, 10**8)
+    expected = ({"c", "b"}, {"cab", "b__"})
+    for number, labels in enumerate(expected, 1):
+        found = close_level(tmp_path, browser, level, crowd, words)
+        assert (found.clients, found.dropped) == (502, 0)
+        assert {each.label for each in secure.frequent(found, sure)} == labels
+        if number < len(expected):
+            level = secure.next_task(found, confidence=sure)
 
 
 @pytest.mark.long

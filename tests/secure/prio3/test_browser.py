@@ -1,5 +1,6 @@
 """The browser's module of Prio3: its shares are those of the vectors and of Python, and servers verify them."""
 
+import json
 from pathlib import Path
 from secrets import token_bytes
 from typing import Any
@@ -17,9 +18,10 @@ from lapwing.secure.prio3.circuits import (
 )
 from lapwing.secure.prio3.prio3 import Prio3
 from lapwing.secure.prio3.range_checks import Measurement
-from tests.local.test_module import needs_node
+from tests.local.test_module import needs_chromium, needs_node
 from tests.secure.prio3 import FOLDER, circuit_of, vector
-from tests.support.browser.places import in_node
+from tests.support.browser.chromium import shared
+from tests.support.browser.places import in_node, served
 
 MODULE = Path(lapwing.secure.__file__).parent / "browser" / "lapwing-prio3.mjs"
 RUNS = Path(__file__).parent / "runs.mjs"
@@ -83,7 +85,11 @@ CASES: list[tuple[Circuit, Measurement]] = [
 @needs_node
 def test_servers_verify_what_it_draws() -> None:
     """With randomness of its own; no two reports have the same."""
-    found = in_module([asked(circuit, measurement) for circuit, measurement in CASES * 2])
+    verify(in_module([asked(circuit, measurement) for circuit, measurement in CASES * 2]))
+
+
+def verify(found: list[dict[str, Any]]) -> None:
+    """Require that servers accept two reports of each case, and that each total is the measurement."""
     assert len({each["nonce"] for each in found}) == len(found)
     for (circuit, measurement), each in zip(CASES * 2, found, strict=True):
         prio3, key, nonce = Prio3(circuit=circuit, context=b"tests"), token_bytes(32), bytes.fromhex(each["nonce"])
@@ -94,6 +100,32 @@ def test_servers_verify_what_it_draws() -> None:
         message = prio3.verifier_message([share for _, share in begun])
         total = prio3.unshard([prio3.total([prio3.verified(kept, message)]) for kept, _ in begun])
         assert total == circuit.truncate(circuit.encode(measurement))
+
+
+@pytest.mark.long
+@needs_chromium
+@pytest.mark.parametrize("planted", [False, True], ids=["shipped", "planted"])
+def test_chromium_draws_reports_that_servers_verify(planted: bool, tmp_path: Path) -> None:
+    """In a page, with the browser's own randomness; the planted bug: all reports have the same randomness."""
+    source = MODULE.read_text(encoding="utf-8")
+    assert "crypto.getRandomValues(" in source
+    module = source.replace("crypto.getRandomValues(", "((bytes) => bytes.fill(7))(") if planted else source
+    (tmp_path / MODULE.name).write_text(module, encoding="utf-8")
+    (tmp_path / RUNS.name).write_bytes(RUNS.read_bytes())
+    (tmp_path / "page.html").write_text("<!doctype html><title>Prio3</title>")
+    given = json.dumps([asked(circuit, measurement) for circuit, measurement in CASES * 2])
+    with shared() as browser, served(tmp_path) as address:
+        page = browser.page()
+        page.go(f"{address}/page.html")
+        found = page.run(
+            f"const {{ run }} = await import('./{RUNS.name}'); return run(await import('./{MODULE.name}'), {given})"
+        )
+        assert page.events("Runtime.exceptionThrown") == []
+    if planted:
+        with pytest.raises(AssertionError):
+            verify(found)
+    else:
+        verify(found)
 
 
 @needs_node
