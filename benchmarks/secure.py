@@ -1,21 +1,29 @@
 """Closing a task of 10,000 clients and ten values at three servers: unchecked, checked, with liars, with joint noise.
 
-    python benchmarks/secure.py          and last a grid of 100,000 values
-    python benchmarks/secure.py --grid   only that
+    python benchmarks/secure.py           and last a grid of 100,000 values, and Prio3
+    python benchmarks/secure.py --grid    only the grid
+    python benchmarks/secure.py --prio3   only Prio3
 
 The servers are processes on this machine, asked over TLS. The floor is to read what one server holds from its file and
 to add it up: no set to agree on, no test, no charge, no noise, no network. Medians of three runs with new servers each.
+
+Prio3 is measured in reports a second of processor time, with two servers in this process and no network: a client's
+shares in Python and by the browser's module in Node, both servers' work on a report, and one server's addition.
 """
 
+import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
+from secrets import token_bytes
 from statistics import median
 
 import numpy as np
@@ -26,6 +34,9 @@ from lapwing.secure import organising, sending
 from lapwing.secure.device import records_of
 from lapwing.secure.field import on_lines
 from lapwing.secure.identity import make_identity
+from lapwing.secure.prio3 import CountCircuit, HistogramCircuit, Prio3, Prio3Report, SumCircuit, SumVecCircuit
+from lapwing.secure.prio3.circuits import Circuit
+from lapwing.secure.prio3.range_checks import Measurement
 from lapwing.secure.sealing import envelope_bytes
 from lapwing.secure.task import Task, Values
 from lapwing.secure.transport import lines
@@ -36,6 +47,32 @@ VALUES = tuple("abcdefghij")
 CELLS = 100_000
 MOST_BYTES = 5_000
 ROUNDS = 3
+SECONDS = 0.5
+VARIANTS: dict[str, tuple[Circuit, Measurement, str]] = {
+    "Count": (CountCircuit(), 1, "m.count(), 1n"),
+    "Sum, 32 bits": (SumCircuit((1 << 32) - 1), 123_456_789, "m.sum((1n << 32n) - 1n), 123456789n"),
+    "SumVec, 100 × 16 bits": (
+        SumVecCircuit(100, 65_535, 40),
+        [*range(0, 50_000, 500)],
+        "m.sumVec(100, 65535n, 40), Array.from({ length: 100 }, (_, i) => BigInt(500 * i))",
+    ),
+    "Histogram, 1,000": (HistogramCircuit(1000, 32), 617, "m.histogram(1000, 32), 617n"),
+}
+MODULE = Path(sending.__file__).parent / "browser" / "lapwing-prio3.mjs"
+NODE = """
+    import { webcrypto } from "node:crypto";
+    globalThis.crypto ??= webcrypto;
+    const m = await import(MODULE), context = new TextEncoder().encode("benchmark"), found = [];
+    for (const [circuit, measurement] of [CASES]) {
+      m.shard(circuit, context, measurement);
+      const start = process.cpuUsage();
+      const used = () => Object.values(process.cpuUsage(start)).reduce((a, b) => a + b) / 1e6;
+      let turns = 0;
+      do m.shard(circuit, context, measurement), turns++; while (used() < MOST);
+      found.push(turns / used());
+    }
+    console.log(JSON.stringify(found));
+"""
 
 
 def made(folder: Path, *, checked: bool, joint: bool, grid: bool = False) -> tuple[Task, str]:
@@ -121,9 +158,65 @@ def grid() -> None:
     )
 
 
+def a_second(act: Callable[[], object]) -> float:
+    """Return how often a function runs in a second of this process's processor time."""
+    turns, start = 0, time.process_time()
+    while (used := time.process_time() - start) < SECONDS:
+        act()
+        turns += 1
+    return turns / used
+
+
+def in_node() -> list[float | None]:
+    """Return how many reports the browser's module shards in a second, for each variant; None without Node."""
+    program = shutil.which("node") or shutil.which("nodejs")
+    if program is None:
+        return [None] * len(VARIANTS)
+    cases = ", ".join(f"[{in_module}]" for _, _, in_module in VARIANTS.values())
+    script = NODE.replace("MODULE", json.dumps(MODULE.as_uri())).replace("CASES", cases)
+    command = [program, "--input-type=module", "-e", script.replace("MOST", str(SECONDS))]
+    speeds: list[float | None] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    return speeds
+
+
+def prio3() -> None:
+    """Print reports a second of processor time for each variant of Prio3."""
+    print(f"Prio3, reports a second of processor time; load {os.getloadavg()[0]:.0f} on {os.cpu_count()} processors")
+    for (name, (circuit, measurement, _)), module in zip(VARIANTS.items(), in_node(), strict=True):
+        prio = Prio3(circuit=circuit, context=b"benchmark")
+        nonce, key = token_bytes(16), token_bytes(32)
+        report = prio.shard(measurement, nonce, token_bytes(prio.randomness_bytes))
+
+        def prepare(
+            prio: Prio3 = prio, nonce: bytes = nonce, key: bytes = key, report: Prio3Report = report
+        ) -> list[tuple[int, ...]]:
+            begun = [
+                prio.begin_verifying(key, place, nonce, report.public_share, share)
+                for place, share in enumerate(report.input_shares)
+            ]
+            message = prio.verifier_message([share for _, share in begun])
+            return [prio.verified(kept, message) for kept, _ in begun]
+
+        outputs = prepare()
+        if prio.unshard([prio.total([output]) for output in outputs]) != prio.circuit.truncate(
+            prio.circuit.encode(measurement)
+        ):
+            raise SystemExit("The total is wrong.")
+        sharded = a_second(lambda: prio.shard(measurement, nonce, token_bytes(prio.randomness_bytes)))  # noqa: B023
+        added = 100 * a_second(lambda: prio.total([outputs[0]] * 100))  # noqa: B023
+        size = len(report.public_share) * prio.servers + sum(map(len, report.input_shares))
+        print(
+            f"{name:22} shard {sharded:8.1f} (Node {f'{module:.1f}' if module else 'none'})  "
+            f"prepare at both servers {a_second(prepare):8.1f}  aggregate {added:12,.0f}  {size:,} bytes a client"
+        )
+
+
 def main() -> None:
     if "--grid" in sys.argv:
         grid()
+        return
+    if "--prio3" in sys.argv:
+        prio3()
         return
     print(f"{CLIENTS:,} clients, {len(VALUES)} values, three servers")
     before = 0.0
@@ -144,6 +237,7 @@ def main() -> None:
             print(f"{'':22} joint noise: {(closed - before) / len(VALUES):5.3f} s a cell of 0.2 allowed")
         before = closed
     grid()
+    prio3()
 
 
 if __name__ == "__main__":
