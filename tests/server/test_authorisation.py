@@ -107,7 +107,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("GET", "/v1/people/{name}/tokens"): ("/v1/people/dora/tokens", None, curates(OK)),
     ("POST", "/v1/people/{name}/tokens"): ("/v1/people/dora/tokens", {"scopes": ["read"]}, curates(CREATED)),
     ("DELETE", "/v1/people/{name}/tokens/{token}"): ("/v1/people/dora/tokens/TOKEN", None, curates(EMPTY)),
-    ("GET", "/v1/accounts"): ("/v1/accounts", None, curates(OK)),
+    ("GET", "/v1/accounts"): ("/v1/accounts", None, AUDITS),
     ("POST", "/v1/accounts"): ("/v1/accounts", {"name": "nightly", "owner": "carol"}, curates(CREATED)),
     ("GET", "/v1/accounts/{name}"): ("/v1/accounts/nightly", None, curates(OK)),
     ("PATCH", "/v1/accounts/{name}"): ("/v1/accounts/nightly", {"days": 3}, curates(OK)),

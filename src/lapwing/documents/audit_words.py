@@ -46,6 +46,7 @@ DETAILS: Final[Mapping[str, str]] = {
     "most_epsilon": "maximum epsilon per query",
     "least_share": "minimum per query",
     "hash": "seal",
+    "active": "account",
 }
 SHARES: Final = ("share", "least_share", "daily_share")
 DIVISIONS: Final[Mapping[str, str]] = {"share": "not reserved", "split": "reserved"}
@@ -70,7 +71,7 @@ def details_in_words(line: Mapping[str, Any]) -> str:
     >>> details_in_words({"act": "token made", "details": {"label": "ci", "scopes": ["read", "ask"]}})
     'label ci, rights read and ask'
     >>> details_in_words({"act": "person changed", "details": {"active": False, "password": False, "team": None}})
-    'active no'
+    'account disabled'
     >>> details_in_words({"act": "grant made", "details": {"dataset": "visits", "share": "1/5"}})
     'dataset visits, limit 20 %'
     """
@@ -87,6 +88,8 @@ def details_in_words(line: Mapping[str, Any]) -> str:
 def _value(name: str, value: object) -> str:
     if name == "password":
         return "set"
+    if name == "active":
+        return "enabled" if value else "disabled"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):

@@ -1,6 +1,6 @@
 """People, their tokens, who may ask and how much, as JSON: what the service answers, and what its commands show."""
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict  # pydantic describes those of `typing` from Python 3.12 on only
 
@@ -129,11 +129,17 @@ class IssuedToken(TypedDict):
 
 
 class Grants(TypedDict):
-    """The shares of people and of teams, by name, and the people who are trusted with time."""
+    """The shares of people and of teams, by name, and the people who are trusted with time.
+
+    `disabled` names the people with a grant who may not sign in. `roles` names the curators and auditors who may. They
+    need no grant.
+    """
 
     people: dict[str, str | None]
     teams: dict[str, str]
     trusted_with_time: list[str]
+    disabled: NotRequired[list[str]]
+    roles: NotRequired[dict[str, DatasetRole]]
 
 
 class GrantDocument(TypedDict):

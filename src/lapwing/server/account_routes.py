@@ -12,7 +12,7 @@ from lapwing.server.accounts import AccountRole, Accounts, ServiceAccount
 from lapwing.server.bodies import Body, Name
 from lapwing.server.people import LONGEST_DAYS, Caller
 from lapwing.server.problems import may_raise
-from lapwing.server.routing import CURATOR, OfService, new_router
+from lapwing.server.routing import CURATOR, OVERSEER, OfService, new_router
 from lapwing.server.service import Service
 from lapwing.server.teams import Team, Teams
 
@@ -55,7 +55,7 @@ def _teams(service: Service) -> Teams:
 
 
 @router.get("/accounts")
-def list_accounts(service: OfService, caller: Caller = CURATOR) -> list[ServiceAccountDocument]:
+def list_accounts(service: OfService, caller: Caller = OVERSEER) -> list[ServiceAccountDocument]:
     """List the service accounts, by name: names for programs, with tokens and nothing else."""
     return [_account(one) for one in _accounts(service).all()]
 

@@ -23,6 +23,8 @@ from lapwing.privacy.amounts import written
 from lapwing.privacy.figures import share as share_text
 from lapwing.server import audit_log, metrics, refreshing
 from lapwing.server.access import DatasetAccess
+from lapwing.server.access_overview import overview
+from lapwing.server.accounts import Accounts
 from lapwing.server.bodies import Amount, Body, Text, number
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.listing import PageOf, cut
@@ -241,8 +243,10 @@ def _access(service: Service, caller: Caller, dataset: str) -> DatasetAccess:
 
 @router.get("/v1/datasets/{dataset}/grants", tags=["audit"])
 def grants(service: OfService, dataset: str, caller: Caller = OVERSEER) -> Grants:
-    """List who may ask, and the shares of people and teams."""
-    return _access(service, caller, dataset).grants()
+    """List who may query, the limits of people and teams, and who has rights without a grant."""
+    granted = _access(service, caller, dataset).grants()
+    accounts = Accounts(service.store, service.people).all()
+    return overview(granted, service.people.all(), accounts, dataset)
 
 
 @router.put(

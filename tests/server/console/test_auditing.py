@@ -13,6 +13,7 @@ from tests.support.server.queueing import ended, submitted
 from tests.support.server.world import World
 
 HERE = "/console/data/open"
+SIGN_OUT = "/console/sign-out"
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +79,25 @@ def test_an_auditor_reads_who_may_query_and_changes_nothing(settled: World, audr
     assert f"{HERE}/access" in shown.page.links
     assert visitor(settled, "alice").go(f"{HERE}/access").status == 403
     assert f"{HERE}/access" not in visitor(settled, "alice").go(f"{HERE}/budget").page.links
+
+
+def test_an_auditor_reads_who_has_which_role(settled: World, audrey: Visitor) -> None:
+    """Of all data sets on People, of one on its page Access; a disabled account is marked, and has no rights."""
+    people = audrey.go("/console/people")
+    assert all(name in people.text for name in ("carol", "audrey", "alice", "curator", "Service accounts"))
+    assert [form.action for form in people.page.forms if form.method == "post"] == [SIGN_OUT]
+    assert not any(link.startswith("/console/people/") for link in people.page.links)
+    settled.service.people.add("gone", "curator", None, by="carol")
+    settled.service.people.add("left", "analyst", None, by="carol")
+    settled.service.policies.grant("open", "left", None, {}, settled.session().budget().total, by="carol")
+    for name in ("gone", "left"):
+        settled.service.people.change(name, active=False, by="carol")
+    access = settled.ask("GET", "/v1/datasets/open/grants", "audrey").document
+    assert {"carol": "curator", "audrey": "auditor"}.items() <= access["roles"].items()
+    assert not {"gone", "alice", "left"} & access["roles"].keys()
+    assert access["disabled"] == ["left"]
+    assert audrey.go(f"{HERE}/access").content.decode().count("disabled</span>") == 1
+    assert "account disabled" in audrey.go("/console/audit?about=gone").text
 
 
 def test_what_was_refused_in_the_queue_is_shown_to_auditors(settled: World, audrey: Visitor) -> None:

@@ -230,7 +230,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
         )
     },
     ("POST", f"{DATA}/access/listed"): ("/console/data/open/access/listed", {"listed": "no"}, DOES),
-    ("GET", "/console/people"): ("/console/people", {}, CURATES),
+    ("GET", "/console/people"): ("/console/people", {}, AUDITS),
     ("POST", "/console/people"): ("/console/people", {"name": "emil", "role": "analyst"}, DOES),
     ("GET", "/console/people/{name}"): ("/console/people/dora", {}, CURATES),
     ("POST", "/console/people/{name}"): ("/console/people/dora", {"team": "nurses"}, DOES),

@@ -5,20 +5,24 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.server.console.acting import act
+from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.rights import RightsForms, days_of, names_of_datasets
 from lapwing.server.console.searching import SEARCH, part_of
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest
-from lapwing.server.problems import Problem
+from lapwing.server.problems import Problem, problem
 
 HERE: Final = "/console/accounts"
 ACCOUNT: Final = f"{HERE}/{{name}}"
 DAYS: Final = "90"
 MOST: Final = 50
+ONLY_CURATORS: Final = "Only curators can open this page. Auditors see the service accounts on the page People."
 
 
 async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
-    """List the accounts."""
+    """List the accounts, with forms that are for curators; auditors read the same list on People."""
+    if not visit.caller.may("admin"):
+        raise ApiRefusal(problem("not_authorised", 403, ONLY_CURATORS))
     found = part_of(visit, await visit.api.get("accounts"), _texts, MOST)
     status = refused["status"] if refused else 200
     facts = {"accounts": found.items, "found": found, "refused": refused, "typed": visit.form}

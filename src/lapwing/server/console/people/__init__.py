@@ -1,4 +1,4 @@
-"""People, for curators: who there is, their roles and teams, and their tokens, of which each is shown once."""
+"""People: who there is, their roles and teams, to read for auditors; and for curators the forms, and tokens."""
 
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -22,6 +22,8 @@ LISTED: Final = 50
 
 async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
     """List everybody."""
+    if not visit.caller.may("admin"):
+        return await _show_audited(visit, refused)
     found = await listed(visit, "people", texts=_texts, most=LISTED, key="name")
     teams = [team["name"] for team in await visit.api.get("teams")]
     return visit.show(
@@ -34,6 +36,15 @@ async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
         teams=teams,
         sets=await names_of_datasets(visit),
     )
+
+
+async def _show_audited(visit: PageRequest, refused: Problem | None) -> Response:
+    """List everybody, and the service accounts, without a form: who has which role."""
+    if refused:  # a form that this page does not have
+        raise ApiRefusal(refused)
+    found = await listed(visit, "people", texts=_texts, most=LISTED, key="name")
+    accounts = await visit.api.get("accounts")
+    return visit.show("people/audited.html", people=found.items, found=found, accounts=accounts)
 
 
 def _texts(person: Any) -> tuple[object, ...]:
