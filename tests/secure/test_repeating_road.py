@@ -1,8 +1,6 @@
 """A task that repeats, over TLS: devices answer, days are closed although a server was missing, anybody reads."""
 
 import json
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -11,14 +9,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-import uvicorn
 
 from lapwing import secure
 from lapwing.cli.demo import secure_sums as demo
 from lapwing.errors import NotAuthorised, NotFound, ServiceFault
 from lapwing.secure.adding import budget_of
 from lapwing.secure.device import records_of
-from lapwing.secure.identity import CERTIFICATE, KEY
 from lapwing.secure.organising import close_key
 from lapwing.secure.repeating_device import waiting_days
 from lapwing.secure.repeating_organiser import close_day, due_days, released_days
@@ -29,7 +25,7 @@ from lapwing.secure.sending import send_all
 from lapwing.secure.task import Task
 from lapwing.secure.transport import TaskServerConnection
 from tests.secure.conftest import NAMES, write_task
-from tests.secure.test_road import free_ports
+from tests.secure.test_road import free_ports, listening
 from tests.support.cli.command import Run, run
 from tests.support.refusals import refused_as
 
@@ -43,20 +39,10 @@ REPEATS = TaskDays(first=TODAY - timedelta(days=2), days=10, most_days=3)
 def serving(folder: Path, task: Task, name: str) -> Iterator[None]:
     """Serve from a thread."""
     server = RepeatingServer(folder / name, task, budget_of("pure", Fraction(1), Fraction(0)))
-    config = uvicorn.Config(
-        application(server, task.server(name).close_key), host="127.0.0.1", port=task.server(name).port,
-        lifespan="off", log_config=None, ssl_certfile=folder / name / CERTIFICATE, ssl_keyfile=folder / name / KEY,
-    )  # fmt: skip
-    listener = uvicorn.Server(config)
-    thread = threading.Thread(target=listener.run)
-    thread.start()
-    while not listener.started:
-        time.sleep(0.005)
     try:
-        yield
+        with listening(application(server, task.server(name).close_key), folder / name, task.server(name).port):
+            yield
     finally:
-        listener.should_exit = True
-        thread.join()
         server.close()
 
 

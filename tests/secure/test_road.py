@@ -14,6 +14,7 @@ from typing import Final
 
 import pytest
 import uvicorn
+from starlette.applications import Starlette
 
 from lapwing import secure
 from lapwing.cli.demo import secure_sums
@@ -41,9 +42,19 @@ Starter = Callable[[str], ExitStack]
 def serving(folder: Path, task: Task, name: str) -> Iterator[AddingServer]:
     """Serve from a thread; a process of its own is what the demo has."""
     server = AddingServer(folder / name, task, budget_of("pure", Fraction(1), Fraction(0)))
+    try:
+        with listening(application(server, task.server(name).close_key), folder / name, task.server(name).port):
+            yield server
+    finally:
+        server.close()
+
+
+@contextmanager
+def listening(routes: Starlette, folder: Path, port: int) -> Iterator[None]:
+    """Serve routes from a thread, with the certificate and the key of a folder."""
     config = uvicorn.Config(
-        application(server, task.server(name).close_key), host="127.0.0.1", port=task.server(name).port,
-        lifespan="off", log_config=None, ssl_certfile=folder / name / CERTIFICATE, ssl_keyfile=folder / name / KEY,
+        routes, host="127.0.0.1", port=port,
+        lifespan="off", log_config=None, ssl_certfile=folder / CERTIFICATE, ssl_keyfile=folder / KEY,
     )  # fmt: skip
     listener = uvicorn.Server(config)
     thread = threading.Thread(target=listener.run)
@@ -51,11 +62,10 @@ def serving(folder: Path, task: Task, name: str) -> Iterator[AddingServer]:
     while not listener.started:
         time.sleep(0.005)
     try:
-        yield server
+        yield
     finally:
         listener.should_exit = True
         thread.join()
-        server.close()
 
 
 def free_ports() -> tuple[int, ...]:

@@ -25,7 +25,7 @@ The method is testing by betting (Waudby-Smith and Ramdas 2024). González et al
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, final
@@ -220,30 +220,29 @@ def _laws(noise: object, factor: float, steps: int) -> tuple[Distribution, Distr
 def _flipped() -> PrivacyPromise:
     """Return the promise of permute-and-flip at ε = 1: with the first score one lower its choice is e^ε less likely."""
     flip = PermuteAndFlip.for_loss(PureDP(1), ScoreSensitivity(bound=Fraction(1), monotonic=True))
-    scores = {True: (1, 1), False: (1, 0)}
-    return PrivacyPromise(
-        name="permute-and-flip at ε = 1",
-        draw=lambda side, size: _each(lambda: flip.release(scores[side]), size),
-        bets=Bet.all_of(1, _UP, 0.0),
-        batch=SLOW,
-        changed=lambda factor: _tables(
-            *(exact_laws.permute_and_flip(scores[s], factor * float(flip.scale)) for s in SIDES)
-        ),
-    )
+    return _selected("permute-and-flip", flip, exact_laws.permute_and_flip, {True: (1, 1), False: (1, 0)})
 
 
 def _chosen() -> PrivacyPromise:
     """Return the promise of the exponential mechanism at ε = 1: between many candidates, one score moves by 1."""
     choice = ExponentialMechanism.for_loss(PureDP(1), ScoreSensitivity(bound=Fraction(1), monotonic=True))
     scores = {True: (*(0,) * 20, 1), False: (0,) * 21}
+    return _selected("exponential mechanism", choice, exact_laws.exponential, scores)
+
+
+def _selected(
+    name: str,
+    mechanism: PermuteAndFlip | ExponentialMechanism,
+    law: Callable[[Sequence[int], float], Sequence[float]],
+    scores: Mapping[bool, Sequence[int]],
+) -> PrivacyPromise:
+    """Return the promise of a choice at ε = 1, with a bet on the last candidate, whose score moves."""
     return PrivacyPromise(
-        name="exponential mechanism at ε = 1",
-        draw=lambda side, size: _each(lambda: choice.release(scores[side]), size),
-        bets=Bet.all_of(20, _UP, 0.0),
+        name=f"{name} at ε = 1",
+        draw=lambda side, size: _each(lambda: mechanism.release(scores[side]), size),
+        bets=Bet.all_of(len(scores[True]) - 1, _UP, 0.0),
         batch=SLOW,
-        changed=lambda factor: _tables(
-            *(exact_laws.exponential(scores[s], factor * float(choice.scale)) for s in SIDES)
-        ),
+        changed=lambda factor: _tables(*(law(scores[side], factor * float(mechanism.scale)) for side in SIDES)),
     )
 
 

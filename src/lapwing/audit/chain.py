@@ -24,8 +24,8 @@ def checks(subject: Subject, effort: AuditEffort) -> Iterator[AuditCheck]:
     """Yield the check of the chain."""
     left_out = (
         "An older ledger that somebody put back together with its older mark. Compare the newest seal with a seal "
+        "that you keep elsewhere."
     )
-    left_out += "that you keep elsewhere."
     yield of_entries(subject.entries, (*subject.unreadable, *_behind(subject)), left_out)
 
 

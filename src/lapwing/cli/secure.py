@@ -262,7 +262,7 @@ def serve(
         place = host or mine[0].host, mine[0].port
         if isinstance(server, RepeatingServer):
             note("spent", f"{spent} of {budget}")
-            run(repeating_service.configured(server, folder, mine[0].name, *place))
+            run(service.served(repeating_service.application(server, mine[0].close_key), folder, *place))
         else:
             delta, kept = server.delta_spent()
             note("spent", f"{spent} of {budget}" + (f", and delta {short(delta)} of {short(kept)}" if kept else ""))

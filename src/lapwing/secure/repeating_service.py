@@ -1,9 +1,7 @@
 """One server of a task that repeats, over HTTPS: each day has the routes of a task of its own."""
 
 import json
-from pathlib import Path
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -13,7 +11,7 @@ from starlette.routing import Route
 from lapwing.errors import NotFound
 from lapwing.secure.repeating_server import RepeatingServer
 from lapwing.secure.replies import Handler, body_of, json_reply, require_key, told
-from lapwing.secure.service import MOST_BODY, served
+from lapwing.secure.service import MOST_BODY
 from lapwing.secure.wire import ID_BYTES
 
 
@@ -74,16 +72,6 @@ def application(server: RepeatingServer, close_key: str) -> Starlette:
             Route("/{path:path}", _told(no_such_task), methods=["GET", "POST"]),
         ]
     )
-
-
-def configured(server: RepeatingServer, folder: Path, name: str, host: str, port: int) -> uvicorn.Config:
-    """Return how a server is served.
-
-    Args:
-        folder: The server's own, with its key.
-        name: Of the server, in the task.
-    """
-    return served(application(server, server.task.server(name).close_key), folder, host, port)
 
 
 def _told(handler: Handler) -> Handler:
