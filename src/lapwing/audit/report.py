@@ -1,6 +1,7 @@
 """The report of an audit: its checks and their findings."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,9 +70,19 @@ class AuditReport:
 
     @classmethod
     def from_record(cls, record: Any) -> Self:
-        """Read what `to_record` wrote."""
-        if record["form"] != FORM:
-            raise ValueError(record["form"])
+        """Read what `to_record` wrote.
+
+        Raises:
+            InvalidParameter: If a later release wrote it.
+        """
+        form = str(record["form"])
+        if form != FORM and re.fullmatch(r"lapwing audit [0-9]{1,9}", form):
+            raise InvalidParameter(
+                f"The report has the form '{form}', and this Lapwing knows '{FORM}'. Use the release that wrote it, "
+                f"or a newer one."
+            )
+        if form != FORM:
+            raise ValueError("the form of a report")
         texts = {name: str(record[name]) for name in ("dataset", "catalog", "time", "version")}
         ledger = record["ledger"]
         return cls(

@@ -13,6 +13,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from lapwing.errors import InvalidParameter
 
 ENDING: Final = ".sig"
+FORMAT: Final = 1
+"""Of a manifest. One that says none has the first format."""
 MAKE_ONE: Final = "`openssl genpkey -algorithm ed25519 -out release.key` makes one"
 
 
@@ -87,6 +89,11 @@ def _content_of(manifest: Path) -> tuple[bytes, list[tuple[str, str]]]:
     try:
         content = manifest.read_bytes()
         document = json.loads(content)
+        later = document.get("format", FORMAT)
+        if isinstance(later, int) and later > FORMAT:
+            raise InvalidParameter(
+                f"{manifest} has format {later}, and this Lapwing knows format {FORMAT}. Use a newer release."
+            )
         parts = [*document["tables"], {"files": document.get("files", [])}]
         return content, [(Path(entry["file"]).name, entry["sha256"]) for part in parts for entry in part["files"]]
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
