@@ -267,6 +267,14 @@ def test_the_form_of_a_tile_changes_its_chart_for_free(place: World, alice: Visi
     assert wide.content.count(b'class="reference"') > page.content.count(b'class="reference"')
     for wrong in ({"kind": "zigzag"}, {"line": "high", "arrange": ""}, {"line": "-1", "log": "1", "arrange": ""}):
         assert changed(alice, here, what="set", place="0", **wrong).status == 422
+    typed = {**form.fields, "title": "Mine", "x_title": "Plans", "line": "-1", "log": "1", "what": "set"}
+    refused = alice.post(form.action, typed)
+    (kept,) = [form for form in refused.page.forms if form.fields.get("x_title")]
+    assert {name: kept.fields[name] for name in ("title", "x_title", "line")} == {
+        "title": "Mine", "x_title": "Plans", "line": "-1",
+    }  # fmt: skip
+    assert refused.content.count(b'<details open="">') == 1  # the form with the error, and no other
+    assert b'aria-invalid="true"' in refused.content
     assert place.charges() == charges
 
 

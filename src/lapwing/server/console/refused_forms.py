@@ -29,7 +29,8 @@ def with_error(page: str, action: str, field: str, text: str, typed: Mapping[str
     forms = _Forms(action)
     forms.feed(page)
     forms.close()
-    writer = _RefusedForm(forms.sent(field, typed), field, text, typed)
+    sent = forms.sent(field, typed)
+    writer = _RefusedForm(sent, field, text, typed, forms.around.get(sent, ()))
     writer.feed(page)
     writer.close()
     return "".join(writer.parts) if writer.shown else None
@@ -45,10 +46,17 @@ class _Forms(HTMLParser):
         self._needed: dict[int, set[str]] = {}
         self._possible: dict[int, set[str]] = {}
         self._hidden: dict[int, set[tuple[str, str]]] = {}
+        self._details, self._open = 0, list[int]()
+        self.around: dict[int | None, tuple[int, ...]] = {}
+        """The numbers of the `<details>` that a form is in."""
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         named = {name: value or "" for name, value in attributes}
+        if tag == "details":
+            self._open.append(self._details)
+            self._details += 1
         if tag == "form":
+            self.around[self._forms] = tuple(self._open)
             number, self._forms = self._forms, self._forms + 1
             self._inside = named.get("action") == self._action and named.get("method") == "post"
             if self._inside:
@@ -64,6 +72,8 @@ class _Forms(HTMLParser):
             self._hidden[number].add((name, named.get("value", "")))
 
     def handle_endtag(self, tag: str) -> None:
+        if tag == "details" and self._open:
+            self._open.pop()
         if tag == "form":
             self._inside = False
 
@@ -83,8 +93,11 @@ class _Forms(HTMLParser):
 class _RefusedForm(HTMLParser):
     """Copies a page, but for the form that was refused."""
 
-    def __init__(self, sent: int | None, field: str, text: str, typed: Mapping[str, str]) -> None:
+    def __init__(
+        self, sent: int | None, field: str, text: str, typed: Mapping[str, str], around: tuple[int, ...]
+    ) -> None:
         super().__init__(convert_charrefs=False)
+        self._details, self._around = 0, around
         self._sent, self._field, self._typed = sent, field, typed
         self._forms = 0
         self._text = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
@@ -99,6 +112,11 @@ class _RefusedForm(HTMLParser):
         if tag == "form":
             self._inside = self._forms == self._sent
             self._forms += 1
+        if tag == "details":
+            opened = {"open": ""} if self._details in self._around else {}
+            self._details += 1
+            self._copy(_written(tag, {**named, **opened}))
+            return
         if not self._inside or (tag not in FIELDS and tag != "option"):
             self._copy(self.get_starttag_text() or "")
             return

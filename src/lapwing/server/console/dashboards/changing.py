@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, final
 
-from lapwing.answer.charts.chart_options import NAMES
+from lapwing.answer.charts.chart_options import NAMES, ChartOptions
+from lapwing.errors import InvalidParameter
 from lapwing.server.console.acting import decimal_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.toasts import named
@@ -53,6 +54,12 @@ def _parts(form: Mapping[str, str], names: Sequence[str]) -> dict[str, Any]:
             tile["line"] = float(decimal_of(tile["line"], "line"))
         except ValueError:
             raise ApiRefusal(problem("invalid_parameter", 422, "A reference line is at a number.", "line")) from None
+    try:
+        ChartOptions.from_texts(tile)
+    except InvalidParameter as wrong:
+        same = "x" in tile and tile["x"] == tile.get("colour")
+        field = "colour" if same else "line" if "line" in tile else None
+        raise ApiRefusal(problem("invalid_parameter", 422, str(wrong), field)) from None
     return tile
 
 
