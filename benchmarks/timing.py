@@ -20,6 +20,10 @@ before the charge; these and the control are not part of the sum. Against a vers
 A million rows take hours for all families: `--only NAME` attacks one of them, and `--loops 2` keeps two processors busy
 beside it. What is printed of statuses says how many trials were faults.
 
+A late answer is counted and public. Several of them double the deadlines of their data set for ten minutes, and that
+tells it from the other, whoever is in them. So they are printed, and so is what the classifier says of the trials that
+began while nothing was doubled.
+
 With `--wire`, the question and the small one are sent as a PostgreSQL client sends them, and all that is beside them
 over HTTP. Batches are left out, because that protocol has none.
 
@@ -43,6 +47,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from math import sqrt
 from multiprocessing import get_context
 from pathlib import Path
@@ -53,6 +58,8 @@ import numpy as np
 from numpy.typing import NDArray
 from serving import PASSWORD, asked, complete, connected, listening, request_bytes, told, told_port
 from wire import EVENT, simple, wire_complete, wire_connected, wire_error
+
+from lapwing.server.deadline.admission import doublings
 
 CATALOG: Final = """
 [dataset]
@@ -330,6 +337,8 @@ class Trial:
     within: bool
     status: str
     seen: tuple[float, ...]
+    began: float = 0.0
+    """When it began, in seconds of the clock (`time.time`)."""
 
 
 @dataclass(slots=True)
@@ -438,7 +447,7 @@ class Attacker:
 
     def trial(self, family: Family, within: bool, number: int) -> Trial:
         """Ask a question, and watch the service until it and the small question are answered."""
-        dataset = DATASETS[within]
+        dataset, began = DATASETS[within], time.time()
         asking, small = self.asking[dataset], self.small[dataset]
         beside = {kind: Beside() for kind in KINDS}
         ended: dict[str, tuple[float, int]] = {}
@@ -475,7 +484,7 @@ class Attacker:
         seen = (*ended["question"], *ended["small"], *(one for kind in KINDS for one in beside[kind].seen))
         status = ended["question"][1]
         said = f"{status}" if status == 200 else f"{status} {asking.code}"
-        return Trial(family=family.name, within=within, status=said, seen=seen)
+        return Trial(family=family.name, within=within, status=said, seen=seen, began=began)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -635,6 +644,30 @@ def faults(trials: Sequence[Trial], again: Counter[str]) -> str:
     return f"faults: {count:,} of {len(trials):,}; the data set was found stopped {stopped:,} times"
 
 
+LEAST_KEPT: Final = 20
+
+
+def late_answers(log: Path) -> dict[str, list[str]]:
+    """Return the ticks of late answers of each data set."""
+    lines = (json.loads(text) for text in log.read_text().splitlines() if text.endswith("}"))
+    late = [line for line in lines if line["event"] == "answers late"]
+    return {name: [line["tick"] for line in late if line["dataset"] == name] for name in DATASETS}
+
+
+def undoubled(trials: Sequence[Trial], late: Mapping[str, Sequence[str]]) -> list[Trial]:
+    """Return the trials that began while late answers had doubled the deadlines of neither data set.
+
+    Each late answer is counted, and public. Doubled deadlines of one data set tell it from the other for ten minutes.
+    """
+    whens = [(trial, datetime.fromtimestamp(trial.began, UTC)) for trial in trials]
+    return [trial for trial, when in whens if not any(doublings(before(ticks, when), when) for ticks in late.values())]
+
+
+def before(ticks: Sequence[str], when: datetime) -> list[str]:
+    """Return the ticks up to a moment."""
+    return [tick for tick in ticks if tick <= when.isoformat(timespec="milliseconds")]
+
+
 def report(trials: Sequence[Trial], families: Sequence[Family]) -> None:
     """Print how often the classifier was right: for each family, and for all together that were charged."""
     generator = np.random.default_rng()
@@ -706,12 +739,19 @@ def main() -> None:
         ]
         pool = stack.enter_context(ProcessPoolExecutor(streams, get_context("spawn")))
         came = list(pool.map(attack, tasks))
+        late = late_answers(folder / "log")
     found = [trial for own, _ in came for trial in own]
     again = sum((times for _, times in came), Counter[str]())
     print(f"{len(found):,} trials by {streams} attackers in {time.perf_counter() - began:.0f} seconds")
     print(f"asked again: {', '.join(f'{status} {times}' for status, times in again.items()) or 'none'}")
     print(faults(found, again))
+    print(f"late answers: {', '.join(f'{name} {len(ticks)}' for name, ticks in late.items())}")
     report(found, families)
+    kept = undoubled(found, late)
+    families = [family for family in families if sum(trial.family == family.name for trial in kept) > LEAST_KEPT]
+    if families and len(kept) < len(found):
+        print(f"the {len(kept):,} trials that began while no deadline was doubled:")
+        report(kept, families)
     if arguments.save:
         arguments.save.write_text(json.dumps([[t.family, t.within, t.status, t.seen] for t in found]))
 

@@ -1,9 +1,11 @@
 """The attack on the clock: its classifier finds what is there and nothing else, and its questions are answered."""
 
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -104,6 +106,19 @@ def test_what_counts_is_answered_to_people_who_are_not_trusted(analyst: Any, fam
             analyst.explain(asked["sql"], **asked_with)
     else:
         analyst.explain(asked["sql"], **asked_with)
+
+
+def test_trials_in_the_ten_minutes_after_two_late_answers_are_told_apart(tmp_path: Path) -> None:
+    """One late answer doubles nothing. Two do, from the second on, until one of them is ten minutes old."""
+    log, second = tmp_path / "log", datetime(2026, 11, 2, 12, 1, tzinfo=UTC).timestamp()
+    ticks = ["2026-11-02T12:00:00.000+00:00", "2026-11-02T12:01:00.000+00:00"]
+    lines = [{"event": "answers late", "dataset": "within", "tick": tick, "person": "analyst0"} for tick in ticks]
+    log.write_text("".join(json.dumps(line) + "\n" for line in [{"event": "listening"}, *lines]))
+    late = timing.late_answers(log)
+    assert late == {"absent": [], "within": ticks}
+    begins = [second - 30, second + 30, second + 539, second + 541]
+    trials = [timing.Trial(family="f", within=False, status="200", seen=(), began=began) for began in begins]
+    assert [trial.began for trial in timing.undoubled(trials, late)] == [begins[0], begins[3]]
 
 
 @pytest.mark.long
