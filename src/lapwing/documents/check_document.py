@@ -74,7 +74,7 @@ def findings(check: "TableCheck") -> Iterator[tuple[str, str]]:
     for key, values in check.repeated:
         said = f"in several rows, so it is not clear whose the rows are that link to them: {counted(values, 'value')}"
         yield ", ".join(key), said
-    yield from ((check.table.name, said) for said in _codes(check))
+    yield from ((check.table.name, said) for said in code_findings(check))
     units = check.units
     if units is not None and units.without:
         parent = None if check.table.link is None else check.table.link.parent.name
@@ -113,7 +113,7 @@ def _noun(declared: "Column") -> str:
     return NOUNS.get(declared.type, declared.type)
 
 
-def _codes(check: "TableCheck") -> Iterator[str]:
+def code_findings(check: "TableCheck") -> Iterator[str]:
     """Yield values that look like codes for missing ones, with the columns that have them, the same codes together."""
     alike: dict[tuple[str, ...], list[ColumnCheck]] = {}
     for column in check.columns:

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from lapwing.budget import raised_reading
 from lapwing.catalog.model import Budget, Catalog
-from lapwing.guarantee.meaning import Towards, odds_change_up, odds_factor_up, towards_group
+from lapwing.guarantee.meaning import Towards, odds_change_up, odds_factor_up, times_of_100, towards_group
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.raising import raised_to, require_expected, require_raise
 from lapwing.ledger.registration import Registration
@@ -29,6 +29,7 @@ class Promise:
 
     Args:
         odds: e^epsilon.
+        times: Out of 100, how often a guess whether a unit is in the data is right at most.
         raised: What holds for certain if the budget was raised, whatever it was raised for.
     """
 
@@ -38,6 +39,7 @@ class Promise:
     odds: float
     family: Towards
     raised: Reading | None
+    times: int = 100
 
     @property
     def change(self) -> tuple[float, Fraction]:
@@ -130,6 +132,7 @@ def _promise(budget: Budget, first: Registration, now: Registration) -> Promise:
         odds=odds_factor_up(now.epsilon),
         family=towards_group(stated, now.budget, FAMILY),
         raised=None if now.budget == first.budget else raised_reading(first, now),
+        times=times_of_100(stated, now.budget),
     )
 
 
@@ -151,7 +154,8 @@ class RaisedDocument(TypedDict):
 class PromiseDocument(TypedDict):
     """What a budget promises; `odds` is e^ε, none beyond what a float holds.
 
-    Results change odds by a factor of `odds_at_most`, but for a chance below `odds_exception`.
+    A guess whether one unit is in the data is right in at most `times_of_100`. Results change odds by a factor of
+    `odds_at_most`, but for a chance below `odds_exception`.
     """
 
     epsilon: str
@@ -160,6 +164,7 @@ class PromiseDocument(TypedDict):
     odds: float | None
     odds_at_most: float | None
     odds_exception: str
+    times_of_100: int
     four_together: TogetherDocument | None
     raised: RaisedDocument | None
 
@@ -193,6 +198,7 @@ def _promise_document(promise: Promise) -> PromiseDocument:
         "odds": promise.odds if math.isfinite(promise.odds) else None,
         "odds_at_most": most if math.isfinite(most) else None,
         "odds_exception": written(exception),
+        "times_of_100": promise.times,
         "four_together": None
         if family.epsilon is None
         else {"epsilon": family.epsilon, "delta": None if family.delta is None else written(family.delta)},
@@ -213,6 +219,7 @@ def _promise_of(document: Mapping[str, Any]) -> Promise:
         raised=None
         if raised is None
         else Reading(epsilon=raised["epsilon"], delta=read(raised["delta"], "delta"), holds=raised["holds"]),
+        times=document.get("times_of_100", 100),  # services of earlier versions do not say it
     )
 
 

@@ -22,7 +22,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.source_names import DATA, ending, holds_no_types, is_text
 from lapwing.catalog.text_files import TextFormat, seems_encoded
 from lapwing.catalog.toml import dumps
-from lapwing.documents.check_document import as_document, findings
+from lapwing.documents.check_document import as_document, code_findings, findings
 from lapwing.documents.preparation_document import (
     CatalogDraft,
     CheckDocument,
@@ -215,7 +215,10 @@ def _checked(catalog: Catalog) -> CheckDocument:
         "tables": [
             {
                 **as_document(check),
-                "findings": [{"of": name, "said": said} for name, said in findings(check)],
+                "findings": [
+                    {"of": name, "said": said, **({"codes": True} if said in code_findings(check) else {})}
+                    for name, said in findings(check)
+                ],
             }
             for check in checks
         ],

@@ -1,4 +1,4 @@
-"""Lists of values as the fields of forms take them."""
+"""Lists of values, written in fields of forms."""
 
 from collections.abc import Iterable
 

@@ -24,8 +24,10 @@ async def show(visit: PageRequest, refused: Problem | None = None, seen: Any = N
     typed = visit.form if refused or seen else {}
     status = refused["status"] if refused else 200
     standing = await state_at(visit.api, visit.caller, dataset, budget)
+    described = await visit.api.get("datasets", dataset)
+    neighbouring = described["budget"]["neighbouring"]
     facts = {"dataset": dataset, "budget": budget, "standing": standing, "refused": refused}
-    return visit.show("cap/page.html", status, typed=typed, seen=seen, **facts)
+    return visit.show("cap/page.html", status, typed=typed, seen=seen, neighbouring=neighbouring, **facts)
 
 
 async def preview(visit: PageRequest) -> Response:

@@ -24,7 +24,7 @@ from lapwing.server.console.register.fields import (
     proposed,
     with_missing,
 )
-from lapwing.server.console.register.summary import summary_of
+from lapwing.server.console.register.summary import examples, summary_of
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.problems import Problem, problem
@@ -182,6 +182,7 @@ def _columns(
         encoding=encoding,
         types=TYPES,
         labels=LABELS,
+        examples=examples(),
         stored=("other", "unreadable", *TEXTS, *READING),
         typed=visit.form if typed is None else typed,
         refused=refused,

@@ -1,19 +1,33 @@
 """The contents of a catalog in a table, so that a curator can check them without reading TOML."""
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from lapwing.catalog import spelling
-from lapwing.catalog.model import Catalog
+from lapwing.catalog.model import Budget, Catalog
 from lapwing.catalog.protection import name_of
 from lapwing.catalog.table import Column
 from lapwing.catalog.toml import loads
 from lapwing.errors import CatalogError
 from lapwing.guarantee.meaning import times_of_100
 
+PRESENCE: Final = "add_remove"
+"""Neighbours that differ by whether a person is in the data."""
 MOST: Final = 12
 """Values of a list that the table names."""
+
+
+@cache
+def examples() -> tuple[tuple[str, int], ...]:
+    """Return of some ε, with the δ that the form proposes, how often out of 100 a guess about a person is right."""
+    budgets = [
+        Budget(epsilon=epsilon, delta=Fraction(1, 10**6), delta_keys=Fraction(0), measure="gdp", neighbouring=PRESENCE)
+        for epsilon in map(Fraction, ("1", "3", "5", "10"))
+    ]
+    return tuple((spelling.value(budget.epsilon), times_of_100(budget, budget.loss)) for budget in budgets)
 
 
 def summary_of(text: str, form: Mapping[str, str]) -> dict[str, Any] | None:
@@ -38,7 +52,7 @@ def summary_of(text: str, form: Mapping[str, str]) -> dict[str, Any] | None:
         "rows": table.max_rows_per_unit,
         "epsilon": spelling.value(catalog.budget.epsilon),
         "delta": spelling.value(catalog.budget.delta),
-        "presence": catalog.budget.neighbouring == "add_remove",
+        "presence": catalog.budget.neighbouring == PRESENCE,
         "times": times_of_100(catalog.budget, catalog.budget.loss),
         "unreadable": table.unreadable == "null",
         "columns": [_column(catalog, column) for column in table.columns],
