@@ -1,6 +1,7 @@
 """Draws that anybody may look at: honest ones are called uneven as rarely as said, and chosen ones are noticed."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -93,17 +94,23 @@ def test_p_values_are_upper_bounds() -> None:
     assert (planted <= 0.02).mean() > 0.02 + 4 * np.sqrt(0.02 / 2000)
 
 
-def test_forged_reports_in_two_groups_are_noticed() -> None:
+def passes(mechanism: Any, reports: Any) -> list[DrawCheck]:
+    """The planted bug: a check that finds every draw even."""
+    return [replace(check, p_value=1.0, crowded=()) for check in checks(mechanism, reports)]
+
+
+@pytest.mark.parametrize(("checking", "noticed"), [(checks, True), (passes, False)], ids=["shipped", "planted"])
+def test_forged_reports_in_two_groups_are_noticed(checking: Callable[..., list[DrawCheck]], *, noticed: bool) -> None:
     """2 % forged, all of the groups that measure: their words win .4 of the shares, and the groups are named."""
     reports = honest(PREFIXES, 20_000, "groups")
     last = len(PREFIXES.sizes) - 1
     forged = reports[:400].copy()
     forged[:, 0] = np.where(np.arange(400) % 2 == 0, last, last - 1)
-    found = checks(PREFIXES, np.concatenate([reports[400:], forged]))
+    found = checking(PREFIXES, np.concatenate([reports[400:], forged]))
     group = next(check for check in found if check.name == "group")
-    assert group.uneven
-    assert (group.crowded[0].first, group.crowded[0].last) == (last - 1, last)
-    assert not any(check.uneven for check in checks(PREFIXES, reports))
+    assert group.uneven == noticed
+    assert [(one.first, one.last) for one in group.crowded[:1]] == [(last - 1, last)] * noticed
+    assert not any(check.uneven for check in checking(PREFIXES, reports))
 
 
 def chosen(name: str) -> tuple[Any, Any, str]:

@@ -1,26 +1,31 @@
 """Frequent words, level by level: cells of words, what a level follows, what servers and devices charge."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 from math import exp, inf, tanh
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.entropy import SYSTEM
+from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.secure.adding import AddingServer, budget_of
 from lapwing.secure.device import answer_on_device, read_device, records_of
-from lapwing.secure.field import joined
+from lapwing.secure.field import joined, numbers_in
+from lapwing.secure.grid import GRID_MODULUS, POINT_BYTES
 from lapwing.secure.heavy_hitters import first_level, followed_after, frequent, next_task
 from lapwing.secure.organising import Totals
 from lapwing.secure.task import Server, Task, Values
+from lapwing.secure.wire import ID_BYTES
 from lapwing.secure.words import OTHER, Words
 from tests.secure.conftest import NAMES, write_task
+from tests.support.fixed_entropy import StreamEntropy
 
 CROWD = ["lapwing"] * 400 + ["lark"] * 300 + ["owl"] * 250 + ["rarebird"] + ["Ünknown"] * 40
 ALPHABET = "_abcdefghijklmnopqrstuvwxyz"
@@ -192,6 +197,39 @@ def test_each_level_is_charged_by_servers_and_devices(tmp_path: Path) -> None:
     with pytest.raises(BudgetExhausted):
         server.require_affordable()
     server.close()
+
+
+def drawn_anew(device: Path, task: Task, again: Entropy) -> Mapping[str, bytes]:
+    return answer_on_device(device, task, "lark")
+
+
+def drawn_once(device: Path, task: Task, again: Entropy) -> Mapping[str, bytes]:
+    """The planted bug: a device that uses its id and its lines of the level before."""
+    return answer_on_device(device, task, "lark", entropy=again)
+
+
+def linked(one: bytes, other: bytes, place: int) -> bool:
+    """Tell whether parts of two levels are of the same seed or the same lines, as the server at a place can see."""
+    if place == 0:
+        return one == other
+    size = min(len(one), len(other))
+    points, further = (numbers_in(part[:size], POINT_BYTES).astype(np.int64) for part in (one, other))
+    # Points of one line differ by a multiple of what the two answers differ by, which is 0 or 1.
+    small = [times % GRID_MODULUS for times in (-place, 0, place)]
+    return bool(np.isin((points - further) % GRID_MODULUS, small).mean() > 0.5)
+
+
+@pytest.mark.parametrize(("drawn", "reused"), [(drawn_anew, False), (drawn_once, True)], ids=["shipped", "planted"])
+def test_no_part_is_used_again_at_the_next_level(drawn: Callable[..., Any], tmp_path: Path, *, reused: bool) -> None:
+    """A device answers three levels. No server finds the id, the seed, or points of the line of another level."""
+    asked, parts = first_level(ALPHABET, 12), []
+    for _ in range(3):
+        parts.append(drawn(tmp_path / "device.json", words_task(asked), StreamEntropy("reused")))
+        asked = followed_after(released(asked, ["lark"] * 400), confidence=Fraction(999_999, 1_000_000))
+    for place, name in enumerate(NAMES):
+        for one, other in combinations(parts, 2):
+            assert (one[name][:ID_BYTES] == other[name][:ID_BYTES]) == reused
+            assert linked(one[name][ID_BYTES:], other[name][ID_BYTES:], place) == reused
 
 
 def test_the_next_task_is_for_the_same_servers(tmp_path: Path) -> None:
