@@ -58,6 +58,12 @@ def test_a_file_is_a_value() -> None:
             ('by = [[], ["plan"], ["plan", "size"]]', 'by = ["plan"]', "tables.visits.by: has 'plan'"),
             ('by = [[], ["plan"], ["plan", "size"]]', "by = []", "tables.visits.by: is empty"),
             ('from = "visits"', "", "tables.visits.from: missing"),
+            ('by = [[], ["plan"], ["plan", "size"]]', "all_margins_of = 3", "tables.visits.all_margins_of: 3 is"),
+            (
+                'by = [[], ["plan"], ["plan", "size"]]',
+                f"all_margins_of = [{[f'key_{place}' for place in range(40)]}]",
+                "tables.visits.all_margins_of: key_0, key_1",
+            ),
             ("[tables.size]", "[tables.size", "not TOML"),
             ("importance = 2", "importance = 1e-55", "tables.visits: importance must be at least"),
             ('query = "SELECT', 'by = []\nquery = "SELECT', 'tables.size: unknown "by"'),
@@ -71,6 +77,20 @@ def test_errors_name_the_key(before: str, after: str, said: str) -> None:
     with pytest.raises(CatalogError) as refused:
         TableRelease.from_text(FILE.replace(before, after))
     assert said in str(refused.value)
+
+
+def test_all_margins_are_the_lists_that_somebody_would_write() -> None:
+    """Several lists share margins; levels of one hierarchy, named or not, stand in no list together."""
+    levels = '[hierarchies.place]\ntable = "places"\nlevels = ["region", "district", "town"]\n'
+    short = 'all_margins_of = [["plan", "place"], ["size", "town", "region"]]\nby = [["plan"], ["plan", "size"]]'
+    of_place, of_two = [[], ["region"], ["district"], ["town"]], [[], ["town"], ["region"]]
+    lists = [plan + place for plan in ([], ["plan"]) for place in of_place]
+    lists += [["size", *place] for place in of_two] + [["plan", "size"]]
+    given = 'by = [[], ["plan"], ["plan", "size"]]'
+    texts = [FILE.replace(given, keys) + levels for keys in (short, f"by = {lists}")]
+    one, other = map(TableRelease.from_text, texts)
+    assert one == other
+    assert len(one.tables) == 12 + 1
 
 
 def test_errors_name_the_file(tmp_path: Path) -> None:

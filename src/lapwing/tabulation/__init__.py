@@ -18,7 +18,7 @@ from lapwing.tabulation.budget_plan import (
 )
 from lapwing.tabulation.cell_errors import CellErrors
 from lapwing.tabulation.declaration import FileFormat, Objective, ReleaseTable, TableRelease, UnreliableCells
-from lapwing.tabulation.hierarchy import Hierarchy
+from lapwing.tabulation.hierarchy import Hierarchy, all_margins_of
 from lapwing.tabulation.method_report import method_report
 from lapwing.tabulation.period_comparison import (
     CellChange,
@@ -64,6 +64,7 @@ __all__ = [
     "TableSaving",
     "UnreliableCells",
     "UnreliableTable",
+    "all_margins_of",
     "changes_between",
     "combined_promise",
     "entries_from_file",

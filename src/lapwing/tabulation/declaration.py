@@ -24,7 +24,7 @@ from lapwing.catalog.place import refuse, within
 from lapwing.catalog.section import TomlSection
 from lapwing.errors import CatalogError, InvalidParameter
 from lapwing.privacy.amounts import Number, positive
-from lapwing.tabulation.hierarchy import Hierarchy, with_levels
+from lapwing.tabulation.hierarchy import Hierarchy, all_margins_of, with_levels
 from lapwing.tabulation.public_totals import PublicTotal, total_from
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -247,7 +247,7 @@ class TableRelease:
         if not sections.content:
             refuse("tables", "missing; add a section such as [tables.visits]")
         hierarchies = _hierarchies_in(document)
-        lists = _lists_by_source(sections)
+        lists = _lists_by_source(sections, hierarchies)
         tables = [
             table for name in sections.content for table in _tables_in(name, sections.section(name), hierarchies, lists)
         ]
@@ -304,13 +304,13 @@ def _totals_in(document: TomlSection) -> Iterator[dict[str, object]]:
         yield item
 
 
-def _lists_by_source(sections: TomlSection) -> dict[str, list[list[str]]]:
+def _lists_by_source(sections: TomlSection, hierarchies: Sequence[Hierarchy]) -> dict[str, list[list[str]]]:
     """Return the lists of keys of all sections, by what stands in FROM."""
     lists: dict[str, list[list[str]]] = {}
     for name in sections.content:
         section = sections.section(name)
-        if section.has("by") and section.has("from"):
-            lists.setdefault(section.text("from", example="visits"), []).extend(_lists_in(section, "by"))
+        if section.has("from") and not section.has("query"):
+            lists.setdefault(section.text("from", example="visits"), []).extend(_keys_in(section, hierarchies))
     return lists
 
 
@@ -325,7 +325,7 @@ def _tables_in(
             section.allow("query", *weights)
             yield ReleaseTable(name=name, query=section.text("query", example="SELECT …"), **given)
             return
-        section.allow("select", "from", "where", "by", *weights)
+        section.allow("select", "from", "where", "by", "all_margins_of", *weights)
         source = section.text("from", example="visits")
         yield from ReleaseTable.margins(
             name,
@@ -334,11 +334,22 @@ def _tables_in(
             hierarchies=hierarchies,
             beside=lists.get(source, ()),
             where=section.text("where", example="age >= 18") if section.has("where") else None,
-            by=_lists_in(section, "by"),
+            by=_keys_in(section, hierarchies),
             **given,
         )
     except InvalidParameter as refused:
         refuse(section.path, str(refused))
+
+
+def _keys_in(section: TomlSection, hierarchies: Sequence[Hierarchy]) -> list[list[str]]:
+    """Return the keys of each table of a section."""
+    if not section.has("all_margins_of"):
+        return _lists_in(section, "by")
+    try:
+        margins = all_margins_of(_lists_in(section, "all_margins_of"), hierarchies)
+    except InvalidParameter as refused:
+        refuse(section.place("all_margins_of"), str(refused))
+    return margins + [keys for keys in (_lists_in(section, "by") if section.has("by") else ()) if keys not in margins]
 
 
 def _lists_in(section: TomlSection, key: str) -> list[list[str]]:

@@ -15,12 +15,16 @@ Nothing here is private.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, product
+from math import prod
 from typing import Final, final
 
 from lapwing.errors import InvalidParameter
 
 OF_DATES: Final = ("year", "quarter", "month", "day")
 """Levels of a date, from the coarsest to the finest."""
+MOST_MARGINS: Final = 1_000
+"""Of one list of keys."""
 _NAME: Final = re.compile(r"[^\W\d]\w*")
 
 
@@ -90,6 +94,35 @@ class Hierarchy:
     def _renamed(self, level: str) -> str:
         """Return a name that no column of the protected table is likely to have."""
         return f"{self.name}_{level}"
+
+
+def all_margins_of(lists: Sequence[Sequence[str]], hierarchies: Sequence[Hierarchy] = ()) -> list[list[str]]:
+    """Return every list of keys that leaves out some of the given ones, the shortest first; each once.
+
+    Args:
+        lists: Of keys. The name of a hierarchy stands for each of its levels, of which a list has one or none.
+
+    >>> place = Hierarchy(name="place", levels=("region", "town"), table="places")
+    >>> all_margins_of([["place", "sex"]], [place])
+    [[], ['sex'], ['region'], ['region', 'sex'], ['town'], ['town', 'sex']]
+
+    Raises:
+        InvalidParameter: If there are too many.
+    """
+    margins: dict[tuple[str, ...], None] = {}
+    for keys in lists:
+        choices: dict[str, list[tuple[str, ...]]] = {}
+        for key in dict.fromkeys(keys):
+            one = next((each for each in hierarchies if key == each.name or key in each.levels), None)
+            levels = one.levels if one is not None and key == one.name else (key,)
+            choices.setdefault(one.name if one else f"column {key}", [()]).extend((level,) for level in levels)
+        if (count := prod(map(len, choices.values()))) > MOST_MARGINS:
+            raise InvalidParameter(
+                f"{', '.join(keys)} have {count:,} margins. At most {MOST_MARGINS:,} are allowed. Write fewer keys, or "
+                "list the tables in by."
+            )
+        margins.update({tuple(chain(*parts)): None for parts in product(*choices.values())})
+    return [list(keys) for keys in margins]
 
 
 def with_levels(
