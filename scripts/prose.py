@@ -367,27 +367,34 @@ def internals() -> Iterator[Sentence]:
 def docs() -> Iterator[Sentence]:
     """Yield the pages of the documentation, without code; each cell of a table and each item of a list by itself."""
     for path in [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]:
-        name = str(path.relative_to(ROOT))
-        text = re.sub(
-            r"(?ms)^( *)(```|~~~).*?^\1\2", lambda code: "\n" * code.group().count("\n"), path.read_text("utf-8")
-        )
-        text = re.sub(r"`[^`\n]+`", "x", re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text))
-        text = re.sub(r"(?s)<!--.*?-->|\$\$.*?\$\$|<[^>\n]+>", lambda left: "\n" * left.group().count("\n"), text)
-        begin, paragraph = 1, ""
-        for number, line in enumerate([*text.splitlines(), ""], start=1):
-            bare = line.strip()
-            starts = not bare or bare[0] in "#|" or re.match(r"(?:[-*+]|\d+\.) |!!!|\?\?\?", bare)
-            if starts:
-                yield from split(f"{name}:{begin}", paragraph)
-                begin, paragraph = number, ""
-            if bare.startswith("#"):
-                yield from split(f"{name}:{number}", bare.lstrip("# "), heading=True)
-            elif bare.startswith("|"):
-                for cell in bare.strip("|").split("|"):
-                    yield from split(f"{name}:{number}", cell)
-            else:
-                paragraph += " " + re.sub(r"^(?:[-*+]|\d+\.|!!! \w+|\?\?\? \w+) ", "", bare)
-        yield from split(f"{name}:{begin}", paragraph)
+        yield from sentences_of_page(path)
+
+
+def sentences_of_page(path: Path) -> Iterator[Sentence]:
+    """Yield what people read on a page: no code, and nothing of what stands before its heading for the site."""
+    name = str(path.relative_to(ROOT))
+    text = re.sub(
+        r"(?ms)\A---\n.*?^---\n|^( *)(```|~~~).*?^\1\2",
+        lambda code: "\n" * code.group().count("\n"),
+        path.read_text("utf-8"),
+    )
+    text = re.sub(r"`[^`\n]+`", "x", re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text))
+    text = re.sub(r"(?s)<!--.*?-->|\$\$.*?\$\$|<[^>\n]+>", lambda left: "\n" * left.group().count("\n"), text)
+    begin, paragraph = 1, ""
+    for number, line in enumerate([*text.splitlines(), ""], start=1):
+        bare = line.strip()
+        starts = not bare or bare[0] in "#|" or re.match(r"(?:[-*+]|\d+\.) |!!!|\?\?\?", bare)
+        if starts:
+            yield from split(f"{name}:{begin}", paragraph)
+            begin, paragraph = number, ""
+        if bare.startswith("#"):
+            yield from split(f"{name}:{number}", bare.lstrip("# "), heading=True)
+        elif bare.startswith("|"):
+            for cell in bare.strip("|").split("|"):
+                yield from split(f"{name}:{number}", cell)
+        else:
+            paragraph += " " + re.sub(r"^(?:[-*+]|\d+\.|!!! \w+|\?\?\? \w+) ", "", bare)
+    yield from split(f"{name}:{begin}", paragraph)
 
 
 SOURCES: Final[Mapping[str, Callable[[], Iterator[Sentence]]]] = {
