@@ -13,7 +13,7 @@ import numpy as np
 from lapwing.answer.column_facts import ColumnFacts, facts
 from lapwing.answer.frames import pandas_frame, polars_frame
 from lapwing.answer.interval_ends import intervals_of, margins_of
-from lapwing.answer.presentation import EndArray, caption, cost_in_words, html_table
+from lapwing.answer.presentation import EndArray, caption, cost_in_words, html_table, rows_to_read
 from lapwing.answer.python_values import Cell, cells
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, integer_array
@@ -160,7 +160,7 @@ class Answer:
     def __str__(self) -> str:
         from lapwing.answer.text_table import text_table
 
-        return text_table(self.columns, self.rows(), self.interval(), caption=caption(self, delta=self.delta))
+        return text_table(self.columns, rows_to_read(self), self.interval(), caption=caption(self, delta=self.delta))
 
     def __iter__(self) -> Iterator[dict[str, Cell]]:
         return iter(self.rows())
@@ -254,7 +254,7 @@ class Answer:
         return bars_of(self, column, confidence)
 
     def _repr_html_(self) -> str:
-        return html_table(self.columns, self.rows(), self.interval(), caption=caption(self, delta=self.delta))
+        return html_table(self.columns, rows_to_read(self), self.interval(), caption=caption(self, delta=self.delta))
 
 
 # ---- the cells, and which of them are shown in what order ------------------------------------------------------------

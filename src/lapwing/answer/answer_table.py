@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from lapwing.answer.key_texts import label_of
+from lapwing.answer.truncated_times import TRUNCATED, short_text
 from lapwing.privacy.figures import NOTHING, noisy, places_of, plain, reach_of, separated
 
 NUMERIC: Final = ("integer", "decimal", "real")
@@ -62,7 +63,8 @@ def column_of(
     ends, kind = document["intervals"].get(name), document["types"].get(name)
     if ends is None:
         if kind not in NUMERIC or name in document.get("keys", ()):
-            return [_key(value, label_of(document, name, value)) for value in values]
+            unit = document.get(TRUNCATED, {}).get(name)
+            return [_key(short_text(value, unit), label_of(document, name, value)) for value in values]
         fine = None if released is None or kind == "integer" else _places_in(released, name)
         numbers = [_number(value, kind) for value in values]
         return [CellText(text=NOTHING if n is None else separated(n, fine), margin="") for n in numbers]
@@ -79,8 +81,7 @@ def column_of(
     return [CellText(text=text, margin=margin) for text, margin in shown]
 
 
-def _key(value: Any, label: str | None) -> CellText:
-    text = _plain(value)
+def _key(text: str, label: str | None) -> CellText:
     return CellText(text=text, margin="") if label is None else CellText(text=label, margin="", code=text)
 
 

@@ -83,10 +83,14 @@ class ConsistentAnswer:
 
     def _repr_html_(self) -> str:
         from lapwing.answer.presentation import show  # here: few views are shown
-        from lapwing.privacy.figures import plain
+        from lapwing.answer.truncated_times import short_text, truncated_keys
 
         noisy = [output.name for output in self.plan.outputs if measures_of(output.value)]
-        rows = [[(show if name in noisy else plain)(value) for name, value in row.items()] for row in self.rows()]
+        units = truncated_keys(self.plan)
+        rows = [
+            [show(value) if name in noisy else short_text(value, units.get(name)) for name, value in row.items()]
+            for row in self.rows()
+        ]
         caption = f"adjusted to add up; changed: {', '.join(self.changed) or 'nothing'}"
         return figures.html_table(self.columns, rows, caption=caption, numbers=noisy)
 

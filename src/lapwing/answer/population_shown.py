@@ -8,6 +8,7 @@ from lapwing.answer.notes import NO_POPULATION_INTERVAL, OF_POPULATION
 from lapwing.answer.population import POISSON, Sampling
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell, Note
+from lapwing.answer.truncated_times import truncated_in
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.measures import Loss
@@ -51,6 +52,7 @@ class PopulationShown:
         self._answer, self._sampling = answer, sampling
         self.columns, self.cost, self.stored = answer.columns, answer.cost, answer.stored
         self.notes = (*answer.notes, *self._said())
+        self.truncated: Mapping[str, str] = truncated_in(answer)
 
     def rows(self) -> list[dict[str, Cell]]:
         """Return a list of dicts."""

@@ -16,6 +16,7 @@ from lapwing.answer.key_texts import texts_of
 from lapwing.answer.presentation import EndArray, caption, cost_in_words, ends_shown, html_table
 from lapwing.answer.python_values import Cell
 from lapwing.answer.text_table import text_table
+from lapwing.answer.truncated_times import TRUNCATED, with_short_times
 from lapwing.client.transport import ServerConnection, error_of
 from lapwing.documents.answer_document import facts_of, notes_in, value_of
 from lapwing.documents.described_answer import DescribedAnswer
@@ -39,6 +40,7 @@ class RemoteAnswer:
     `delayed` says that the answer left later than it should, by the service's count (`docs/theory/deadlines.md`).
     `keys` are its columns without noise. `key_columns` says which declared column each of these is.
     `unit_columns` says the same of numbers that have the unit of a declared column.
+    `truncated` has the unit of each key that is the beginning of one, such as a month.
     `dataset` is the document of its data set, for titles and labels in charts.
     """
 
@@ -63,6 +65,7 @@ class RemoteAnswer:
         self.keys: tuple[str, ...] = tuple(document.get("keys", ()))
         self.key_columns: Mapping[str, Mapping[str, str]] = document.get("key_columns") or {}
         self.unit_columns: Mapping[str, Mapping[str, str]] = document.get("unit_columns") or {}
+        self.truncated: Mapping[str, str] = document.get(TRUNCATED) or {}
         self._facts: Sequence[Mapping[str, Any]] | None = document.get("facts")
         self._opened = exact(document["confidence"], "confidence")
         self._intervals = {self._opened: self._read(document["intervals"])}
@@ -76,7 +79,8 @@ class RemoteAnswer:
 
     def __str__(self) -> str:
         level = self._opened
-        return text_table(self.columns, self.rows(), self.interval(level), caption=caption(self, level, self._delta))
+        rows = with_short_times(self.rows(), self.truncated)
+        return text_table(self.columns, rows, self.interval(level), caption=caption(self, level, self._delta))
 
     def __iter__(self) -> Iterator[dict[str, Cell]]:
         return iter(self.rows())
@@ -182,7 +186,8 @@ class RemoteAnswer:
 
     def _repr_html_(self) -> str:
         ends = self._intervals[self._opened]
-        return html_table(self.columns, self.rows(), ends, caption=caption(self, self._opened, self._delta))
+        rows = with_short_times(self.rows(), self.truncated)
+        return html_table(self.columns, rows, ends, caption=caption(self, self._opened, self._delta))
 
 
 @final

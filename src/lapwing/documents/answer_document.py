@@ -19,6 +19,7 @@ from lapwing.answer.json_values import JsonValue, json_value
 from lapwing.answer.key_columns import key_columns
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell, Note
+from lapwing.answer.truncated_times import TRUNCATED, truncated_keys
 from lapwing.answer.unit_columns import unit_columns
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.source_values import shows_key
@@ -175,6 +176,8 @@ def result_document(answer: "Answer | GraphAnswer", confidence: Fraction) -> dic
     columns = answer.describe()
     if isinstance(answer, Answer):
         more: Mapping[str, Any] = description_document(answer, columns)
+        if units := truncated_keys(answer.plan):
+            more = {**more, TRUNCATED: units}
     else:
         more = {"keys": list(answer.keys), "facts": [facts_document(column) for column in columns]}
     return {**answer_document(answer, confidence, columns), "types": answer.types, **more}

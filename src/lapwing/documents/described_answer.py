@@ -8,6 +8,7 @@ from lapwing.answer.json_values import json_value
 from lapwing.answer.key_texts import LABELS, TEXTS, label_of, labels_in, titles_in
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell
+from lapwing.answer.truncated_times import truncated_in
 from lapwing.documents.answer_document import AnswerShown, notes_on_empty
 from lapwing.documents.tables_with_texts import with_labels_for_codes, with_texts
 
@@ -39,6 +40,7 @@ class DescribedAnswer:
         self.notes = (*answer.notes, *notes_on_empty(answer, answer.rows()))
         self.keys: Sequence[str] = keys
         self.titles: Mapping[str, str] = titles_in(texts)
+        self.truncated: Mapping[str, str] = truncated_in(answer)
 
     @property
     def has_labels(self) -> bool:

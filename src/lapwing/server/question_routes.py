@@ -105,6 +105,7 @@ class KeptAnswer(AnswerDocument):
     facts: NotRequired[list[dict[str, Any]]]
     of: NotRequired[Literal["population"]]
     delayed: NotRequired[bool]
+    truncated: NotRequired[dict[str, str]]
 
 
 class KeptConsistentAnswer(ConsistentDocument):

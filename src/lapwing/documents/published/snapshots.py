@@ -19,6 +19,7 @@ from fractions import Fraction
 from itertools import count
 from typing import Any, Final, final
 
+from lapwing.answer.truncated_times import TRUNCATED
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.protection import bound_of, noun_of, units_of
 from lapwing.errors import InvalidParameter
@@ -169,6 +170,7 @@ def _result(catalog: Catalog, one: ResultToShow) -> dict[str, Any]:
         "meaning": meaning(catalog, from_record(one.cost), 1),
         "query": one.query,
         **({"about": one.about} if one.about else {}),
+        **({TRUNCATED: document[TRUNCATED]} if TRUNCATED in document else {}),
     }
 
 

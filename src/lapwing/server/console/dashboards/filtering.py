@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, final
 
 from lapwing.answer.key_texts import label_of
+from lapwing.answer.truncated_times import TRUNCATED, short_text
 from lapwing.documents.over_time import TIME
 from lapwing.privacy.figures import plain
 
@@ -53,7 +54,11 @@ def wanted_in(fields: Mapping[str, str]) -> dict[str, str]:
 def choices_of(document: Mapping[str, Any]) -> Choices:
     """Return the values of the keys of an answer."""
     return {
-        key: {plain(row[key]): label_of(document, key, row[key]) or plain(row[key]) for row in document["rows"]}
+        key: {
+            plain(row[key]): label_of(document, key, row[key])
+            or short_text(row[key], document.get(TRUNCATED, {}).get(key))
+            for row in document["rows"]
+        }
         for key in document.get("keys", ())
         if key != TIME
     }

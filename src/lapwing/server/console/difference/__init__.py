@@ -14,6 +14,7 @@ from starlette.responses import Response
 from lapwing.answer.answer_table import NUMERIC, CellText, cells_of
 from lapwing.answer.charts.answer_chart import chart_of
 from lapwing.answer.key_texts import LABELS
+from lapwing.answer.truncated_times import TRUNCATED
 from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.labels import with_labels
@@ -114,8 +115,10 @@ def subtracted(one: Document, other: Document) -> dict[str, Any]:
             ends[name]["low"].append(_less(second["low"][b], first["high"][a]))
             ends[name]["high"].append(_less(second["high"][b], first["low"][a]))
     labels = {name: one[LABELS][name] for name in keys if name in one.get(LABELS, {}) and _same_key(name, one, other)}
+    units = {name: unit for name, unit in one.get(TRUNCATED, {}).items() if other.get(TRUNCATED, {}).get(name) == unit}
     return {
         "columns": [*keys, *numbers], "rows": rows, "types": types, "keys": keys, "intervals": ends, LABELS: labels,
+        TRUNCATED: units,
     }  # fmt: skip
 
 

@@ -44,6 +44,7 @@ from lapwing.answer.answer_table import NUMERIC
 from lapwing.answer.charts.answer_chart import adds_up
 from lapwing.answer.key_texts import LABELS, label_of
 from lapwing.answer.notes import CHOSEN_KEYS
+from lapwing.answer.truncated_times import TRUNCATED, short_text
 
 CHANCE: Final = 0.05
 """That the sum is outside of its interval, at most."""
@@ -110,7 +111,8 @@ def rearranged(document: Document, wanted: Arrangement, sql: str) -> dict[str, A
 
 def _holds(document: Document, wanted: Arrangement, value: object) -> bool:
     """Tell whether a key's value, or its label, has the text that is looked for."""
-    texts = (str(value), label_of(document, wanted.key or "", value) or "")
+    unit = document.get(TRUNCATED, {}).get(wanted.key or "")
+    texts = (str(value), short_text(value, unit), label_of(document, wanted.key or "", value) or "")
     return any(wanted.holds.casefold() in text.casefold() for text in texts)
 
 
@@ -169,6 +171,7 @@ def _together(document: Document, places: Sequence[int], wanted: Arrangement, sq
         "rows": made,
         "types": {name: types[name] for name in (*wanted.kept, *summed)},
         "keys": list(wanted.kept),
+        TRUNCATED: {name: unit for name, unit in document.get(TRUNCATED, {}).items() if name in wanted.kept},
         LABELS: {name: labels for name, labels in document.get(LABELS, {}).items() if name in wanted.kept},
         "facts": [one for one in document.get("facts", ()) if one["name"] in summed],
         "intervals": {name: ends for name, ends in intervals.items() if ends is not None},
