@@ -4,10 +4,15 @@ No request here is of somebody: no token or cookie is read, none is set, and no 
 snapshot of one row of the store. An address that was never there and one that was withdrawn are answered alike.
 
 `frame-ancestors` names the origins that the curator of the data set allows, for these pages only. Browsers ignore
-`X-Frame-Options` where a policy has `frame-ancestors`.
+`X-Frame-Options` where a policy has `frame-ancestors`. Every site may frame the sentence that there is no such page: a
+frame of a withdrawn page then says so. It is the same for every address, so it tells nothing, and nothing in it can be
+clicked. Which sites a withdrawn page was for is deleted with its address.
+
+A browser asks for a page each time that it shows it (`no-cache`). It gets the bytes only if they have changed.
 """
 
 from collections.abc import MutableMapping
+from hashlib import sha256
 from typing import Any, Final, final
 
 from starlette.concurrency import run_in_threadpool
@@ -22,17 +27,10 @@ from lapwing.server.published_pages import PublishedPages, ReadablePage
 from lapwing.server.service import Service
 
 PREFIX: Final = "/published"
-SECONDS: Final = 60
-"""For how long a browser may keep a page."""
 TIMES: Final = 10
 """Pages that an address may read, for each attempt to sign in: reading costs no hash."""
 LONGEST: Final = 200
-MISSING: Final = (
-    '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
-    '<meta name="viewport" content="width=device-width, initial-scale=1"><title>No such page</title></head>'
-    "<body><main><h1>No such page</h1><p>This address is unknown, or the page was withdrawn.</p></main></body></html>"
-)
-NO_FRAME: Final = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+FOR_ANYONE: Final = {"Cross-Origin-Resource-Policy": "cross-origin"}
 
 
 @final
@@ -60,7 +58,9 @@ class PublicPages:
             self._readers.take(network_of(address_of(request)))
             last = request.path_params["address"]
             page = await run_in_threadpool(self._published.readable, last) if len(last) <= LONGEST else None
-            return _missing() if page is None else await run_in_threadpool(_shown, page)
+            if page is None:
+                return _missing()
+            return await run_in_threadpool(_shown, page, request.headers.get("if-none-match", ""))
         except TooManyRequests as error:
             return problems.response(problems.problem_of(error), {"Retry-After": "1"})
         except LapwingError as error:
@@ -74,20 +74,36 @@ _NAMED: Final = Route(f"{PREFIX}/{{address}}", lambda request: _missing())
 
 
 def _missing() -> Response:
-    return HTMLResponse(MISSING, 404, {"Content-Security-Policy": NO_FRAME})
+    from lapwing.documents.published.missing import missing_page  # here: few services publish
+    from lapwing.documents.published.page import policy
+
+    return HTMLResponse(
+        missing_page(), 404, {"Content-Security-Policy": f"{policy()}; frame-ancestors *", **FOR_ANYONE}
+    )
 
 
-def _shown(page: ReadablePage) -> Response:
+def _shown(page: ReadablePage, held: str) -> Response:
+    """Return a page, or that what a browser holds is still it.
+
+    Args:
+        held: The `If-None-Match` of the request.
+    """
     from lapwing.documents.published.page import page_of, policy_of  # here: few services publish
 
+    shown = page_of(page.content)
     ancestors = " ".join(page.origins) or "'none'"
+    rules = f"{policy_of(page.content)}; frame-ancestors {ancestors}"
+    tag = f'W/"{sha256(f"{rules}{shown}".encode()).hexdigest()[:32]}"'
     headers = {
-        "Content-Security-Policy": f"{policy_of(page.content)}; frame-ancestors {ancestors}",
-        "Cache-Control": f"{'public' if page.listed else 'private'}, max-age={SECONDS}",
+        "Content-Security-Policy": rules,
+        "Cache-Control": f"{'public' if page.listed else 'private'}, no-cache",
+        "ETag": tag,
         "Referrer-Policy": "no-referrer",
     }
     if page.origins:
-        headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+        headers |= FOR_ANYONE
     if not page.listed:
         headers["X-Robots-Tag"] = "noindex, nofollow"
-    return HTMLResponse(page_of(page.content), headers=headers)
+    if tag in (one.strip() for one in held.split(",")):
+        return Response(status_code=304, headers=headers)
+    return HTMLResponse(shown, headers=headers)

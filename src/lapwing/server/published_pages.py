@@ -39,10 +39,13 @@ MOST_ORIGINS: Final = 20
 NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,58})[a-z0-9]")
 """A public name. A token has an underscore, so it is no name."""
 ORIGIN: Final = re.compile(
-    r"https://(?=[^:]{1,253}(?::|$))"
-    r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*(?::[1-9][0-9]{0,4})?"
+    r"(?:http://(?:localhost|127\.0\.0\.1)|https://(?=[^:]{1,253}(?::|$))"
+    r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*)(?::[1-9][0-9]{0,4})?"
 )
-"""An origin as a browser writes it: no path, no wildcard, and nothing that could end a policy."""
+"""An origin as a browser writes it: no path, no wildcard, and nothing that could end a policy.
+
+A page of this machine needs no TLS: browsers trust it as they trust HTTPS, since nobody is between it and them.
+"""
 _PAGES: Final = "SELECT page FROM published_datasets WHERE dataset = ?"
 _COLUMNS: Final = "id, dataset, person, title, name, created, withdrawn, withdrawn_by"
 
@@ -246,17 +249,20 @@ def checked_origins(origins: Sequence[str]) -> tuple[str, ...]:
     """Return origins without repetition, as browsers write them.
 
     Raises:
-        InvalidParameter: If one is not an origin of HTTPS, or there are too many.
+        InvalidParameter: If one is an origin neither of HTTPS nor of this machine, or there are too many.
 
-    >>> checked_origins(["https://Example.org", "https://example.org", "https://a.example:8443"])
-    ('https://example.org', 'https://a.example:8443')
+    >>> checked_origins(["https://Example.org", "https://example.org", "http://localhost:8443"])
+    ('https://example.org', 'http://localhost:8443')
     """
     if len(origins) > MOST_ORIGINS:
-        raise at_field("origins", InvalidParameter(f"At most {MOST_ORIGINS} origins are allowed."))
+        raise at_field("origins", InvalidParameter(f"At most {MOST_ORIGINS} sites are allowed."))
     checked = dict.fromkeys(origin.strip().lower() for origin in origins)
     for origin in checked:
         if not ORIGIN.fullmatch(origin):
-            text = "An origin looks like https://www.example.org: https, a host, and perhaps a port. No path and no *."
+            text = (
+                "Write each site as https, a host, and perhaps a port, like https://www.example.org. A site on the "
+                "machine of a reader may be http://localhost:8000. No path and no *."
+            )
             raise at_field("origins", InvalidParameter(text))
     return tuple(checked)
 
