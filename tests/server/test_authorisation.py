@@ -28,6 +28,7 @@ def curates(status: int) -> dict[str, int]:
     return {"nobody": UNKNOWN, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": FORBIDDEN, "carol": status}
 
 
+NO_CATALOG = {**AUDITS, "audrey": MISSING, "carol": MISSING}
 OWNED = {**NONE, "alice": OK}
 SAVED = {"title": "by plan", "question": {"sql": QUESTION["sql"], "epsilon": 0.5}}
 BATCH = {"questions": [{"sql": QUESTION["sql"]}], "epsilon": 0.5}
@@ -265,7 +266,12 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
         for end in ("preview", "check")
     },
     ("GET", "/v1/datasets/{dataset}/versions"): ("/v1/datasets/open/versions", None, AUDITS),
-    ("GET", "/v1/datasets/{dataset}/versions/{number}"): ("/v1/datasets/open/versions/1", None, curates(MISSING)),
+    ("GET", "/v1/datasets/{dataset}/versions/{number}"): ("/v1/datasets/open/versions/1", None, NO_CATALOG),
+    ("GET", "/v1/datasets/{dataset}/versions/{number}/changes"): (
+        "/v1/datasets/open/versions/1/changes",
+        None,
+        NO_CATALOG,
+    ),
     ("POST", "/v1/datasets/{dataset}/versions/next"): ("/v1/datasets/open/versions/next", None, curates(OK)),
     ("GET", "/v1/files"): ("/v1/files", None, curates(OK)),
     ("GET", "/v1/uploads"): ("/v1/uploads", None, curates(OK)),

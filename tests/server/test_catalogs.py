@@ -102,7 +102,22 @@ def test_versions_have_what_was_in_force_and_who_changed_it(world: World, file: 
     assert listed["data"][-1]["by_service"]  # nobody registered it: it was there when the service started
     assert world.ask("GET", "/v1/datasets/open/versions/1", "carol").content.decode() == first
     assert world.ask("GET", "/v1/datasets/open/versions/9", "carol").status == 404
-    assert world.ask("GET", "/v1/datasets/open/versions/1", "audrey").status == 403
+    assert world.ask("GET", "/v1/datasets/open/versions/1", "audrey").content.decode() == first
+    assert world.ask("GET", "/v1/datasets/open/versions/1", "alice").status == 403
+
+
+@pytest.mark.long
+def test_an_auditor_reads_what_changed_with_old_and_new_values(world: World, file: Path) -> None:
+    """By the route, and in the line of the audit log; raises of the budget have a list of their own."""
+    changed(world, ("upper = 8", "upper = 4"))
+    place = "tables.visits.columns.cost.upper"
+    (one,) = world.ask("GET", "/v1/datasets/open/versions/2/changes", "audrey").document["changes"]
+    assert one == {"place": place, "was": "8", "now": "4", "refusal": None}
+    first = world.ask("GET", "/v1/datasets/open/versions/1/changes", "audrey").document
+    assert first == {"number": 1, "earlier": None, "changes": []}
+    log = [json.loads(line) for line in world.ask("GET", "/v1/audit", "audrey").content.splitlines()]
+    assert log[-1]["details"]["changes"] == [f"{place}: 8 → 4"]
+    assert world.ask("GET", "/v1/datasets/open/versions", "audrey").document["raises"] == []
 
 
 @pytest.mark.long

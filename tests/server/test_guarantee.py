@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import lapwing as lw
+from lapwing.documents.audit_words import details_in_words
 from lapwing.guarantee import rendering, sections
 from lapwing.ledger import exporting
 from lapwing.server import responses
@@ -214,6 +215,9 @@ def test_a_raise_is_shown_first_and_done_when_it_is_confirmed(world: World) -> N
     assert world.connect("alice").budget().raised is not None
     log = world.ask("GET", "/v1/audit", "carol").content.decode()
     assert '"act": "budget raised"' in log
+    assert details_in_words(json.loads(log.splitlines()[-1])) == "delta 0.001, epsilon 100 → 120"
+    (told,) = world.ask("GET", "/v1/datasets/open/versions", "audrey").document["raises"]
+    assert (told["was"]["epsilon"], told["now"]["epsilon"], told["person"]) == ("100", "120", "carol")
     assert [entry.contents()["principal"] for entry in world.session().ledger_entries() if entry.kind == "raise"] == [
         "carol"
     ]

@@ -48,6 +48,8 @@ DETAILS: Final[Mapping[str, str]] = {
     "hash": "seal",
     "active": "account",
 }
+EARLIER: Final = "was_"
+"""How the name of an earlier value begins: it is shown beside the value of today."""
 SHARES: Final = ("share", "least_share", "daily_share")
 DIVISIONS: Final[Mapping[str, str]] = {"share": "not reserved", "split": "reserved"}
 CONSOLE: Final = "console"
@@ -74,15 +76,24 @@ def details_in_words(line: Mapping[str, Any]) -> str:
     'account disabled'
     >>> details_in_words({"act": "grant made", "details": {"dataset": "visits", "share": "1/5"}})
     'dataset visits, limit 20 %'
+    >>> details_in_words({"act": "budget raised", "details": {"epsilon": "5", "delta": "0", "was_epsilon": "3"}})
+    'epsilon 3 → 5, delta 0'
     """
     details: Mapping[str, Any] = line["details"]
     unsaid: dict[str, Any] = {"password": False}  # of every change
     if act_in_words(line) == "signed in":
         unsaid |= {"label": CONSOLE, "scopes": details.get("scopes"), "token": details.get("token")}
+    unsaid |= {name: value for name, value in details.items() if name.startswith(EARLIER)}
     said = {name: value for name, value in details.items() if value not in (None, "", []) and unsaid.get(name) != value}
     return ", ".join(
-        f"{DETAILS.get(name, name.replace('_', ' '))} {_value(name, value)}" for name, value in said.items()
+        f"{DETAILS.get(name, name.replace('_', ' '))} {_changed(name, value, details.get(EARLIER + name))}"
+        for name, value in said.items()
     )
+
+
+def _changed(name: str, value: object, earlier: object) -> str:
+    shown = _value(name, value)
+    return shown if earlier in (None, value) else f"{_value(name, earlier)} → {shown}"
 
 
 def _value(name: str, value: object) -> str:
@@ -93,7 +104,7 @@ def _value(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return " and ".join(map(str, value))
+        return ("; " if name == "changes" else " and ").join(map(str, value))
     if isinstance(value, dict):
         return " and ".join(f"{key} {one}" for key, one in value.items())
     if name in SHARES:

@@ -4,6 +4,8 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from lapwing.documents.budget_document import GuaranteeDocument
+
 
 class CatalogDocument(TypedDict):
     """A catalog as text. `state` tells it from any other, for who changes it; `number` is 0 if it was never changed."""
@@ -104,10 +106,33 @@ class CatalogVersionDocument(TypedDict):
     digest: str
 
 
+class CatalogChangesDocument(TypedDict):
+    """The entries that a catalog changed, compared with the one before it.
+
+    `earlier` is the number of that one, null for the first. `changes` is null if this version of Lapwing cannot read
+    one of the two.
+    """
+
+    number: int
+    earlier: int | None
+    changes: list[ChangeDocument] | None
+
+
+class BudgetRaiseDocument(TypedDict):
+    """An entry of the ledger that made the budget larger: by whom, when, and both budgets."""
+
+    sequence: int
+    time: str
+    person: str
+    was: GuaranteeDocument
+    now: GuaranteeDocument
+
+
 class VersionsDocument(TypedDict):
     """The versions of the data and the catalogs of a data set, the newest first, and which are in force.
 
     `catalog` is the digest of the one in force; if it is not `newest_in_force`, the operator wrote it into its file.
+    The digest is of what the tables mean. So a larger budget leaves it, and `raises` lists these.
     """
 
     data: list[DataVersionDocument]
@@ -116,6 +141,7 @@ class VersionsDocument(TypedDict):
     number: int
     catalog: str
     newest_in_force: bool
+    raises: list[BudgetRaiseDocument]
 
 
 class NextVersionDocument(TypedDict):

@@ -27,7 +27,7 @@ Figures of a check are exact and private, as before a registration: for curators
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, final
@@ -38,6 +38,7 @@ from lapwing.catalog.model import Catalog, PublicTable, Table
 from lapwing.catalog.place import refuse
 from lapwing.catalog.source_names import DATA
 from lapwing.catalog.toml import dumps, loads
+from lapwing.catalog_changes import Change
 from lapwing.engines import digests, open_engine
 from lapwing.errors import CatalogError, CatalogMismatch, DataFault, InvalidParameter
 from lapwing.machine.drafts import draft_of, sync_folder
@@ -46,10 +47,14 @@ from lapwing.server.catalog_json import text_of
 from lapwing.server.catalog_versions import CatalogVersions, state_of
 from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.deadline.cost import require_counted
+from lapwing.server.people import missing
 from lapwing.server.registration import DatasetRegistry, path_inside, require_apart
 from lapwing.server.store import ServiceStore
 
 _HERE: Final = "the catalog that was sent"
+MOST_CHANGES: Final = 20
+LONGEST: Final = 300
+"""Changes in one line of the audit log, and characters of each: `catalogs` in the store has all of it."""
 Sent = Mapping[str, object] | str
 
 
@@ -168,7 +173,8 @@ class CatalogEditor:
                     f"file"
                 ) from None
             was_and_now = (served.session.catalog.digest, before), (catalog.digest, text)
-            number = self._versions.add(served.name, *was_and_now, by=by, file=file.name)
+            changed = _in_the_log(catalog_changes.changes(loads(before, file=_HERE, folder=catalog.folder), catalog))
+            number = self._versions.add(served.name, *was_and_now, by=by, file=file.name, changes=changed)
             self._datasets.replace(served, session, number)
         return number, unaccepted
 
@@ -190,6 +196,26 @@ class CatalogEditor:
             engine.close()
             public.close()
         return {name: state.digests.get(name) == digest for name, digest in found.items()}, refusal
+
+    def changed_by(self, served: ServedDataset, number: int) -> tuple[int | None, Sequence[Change] | None]:
+        """Say what a catalog that was in force has otherwise than the one before it.
+
+        Returns:
+            The number of the one before, None for the first, and the changes: None if this version of Lapwing cannot
+            read one of the two.
+        """
+        versions = {version.number: version for version in self._versions.all(served.name)}
+        if number not in versions:
+            raise missing("catalog")
+        earlier = max((one for one in versions if one < number), default=None)
+        if earlier is None:
+            return None, ()
+        folder = served.session.catalog.folder
+        try:
+            before, after = (loads(versions[one].content, file=_HERE, folder=folder) for one in (earlier, number))
+        except CatalogError:
+            return earlier, None
+        return earlier, [replace(change, refusal=None) for change in catalog_changes.changes(before, after)]
 
     def _earlier(self, served: ServedDataset) -> Iterator[Catalog]:
         for version in self._versions.all(served.name):
@@ -223,6 +249,15 @@ class CatalogEditor:
             path = path_inside(place, table.source, catalog.folder, self._registry.folders, endings=DATA)
             if not path.is_file():
                 refuse(place, f"there is no file {spelling.text(table.source)} in the folder of the data")
+
+
+def _in_the_log(changes: Sequence[Change]) -> list[str]:
+    """Return changes as the line of the audit log has them: the first so many, each with its old and its new value."""
+    said = [f"{one.place}: {one.was or 'nothing'} → {one.now or 'nothing'}" for one in changes[:MOST_CHANGES]]
+    more = len(changes) - len(said)
+    return [text if len(text) <= LONGEST else f"{text[:LONGEST]}…" for text in said] + (
+        [f"{more} more"] if more else []
+    )
 
 
 def _text_on_file(catalog: Catalog) -> str | None:

@@ -8,16 +8,20 @@ from pydantic import Field
 
 from lapwing import catalog_changes
 from lapwing.documents.catalog_document import (
+    BudgetRaiseDocument,
     CatalogChangedDocument,
+    CatalogChangesDocument,
     CatalogDocument,
     CatalogPreviewDocument,
     CatalogVersionDocument,
+    ChangeDocument,
     DataVersionDocument,
     NextVersionDocument,
     VersionsDocument,
 )
 from lapwing.documents.preparation_document import CheckDocument
 from lapwing.errors import CatalogError, CatalogMismatch, DataFault, InvalidParameter, TooManyRequests
+from lapwing.ledger.entries import Entry
 from lapwing.monitors.monitor import monitored_tables
 from lapwing.server import audit_log
 from lapwing.server.bodies import MOST_SQL, Body, Text
@@ -81,10 +85,7 @@ def preview(service: OfService, dataset: str, body: PreviewBody, caller: Caller 
     document: CatalogPreviewDocument = {
         "allowed": True,
         "refusal": None,
-        "changes": [
-            {"place": change.place, "was": change.was, "now": change.now, "refusal": change.refusal}
-            for change in catalog_changes.changes(before, catalog)
-        ],
+        "changes": [change_document(change) for change in catalog_changes.changes(before, catalog)],
         "consequences": [
             {"kind": consequence.kind, "about": consequence.about, "said": consequence.said}
             for consequence in catalog_changes.consequences(before, catalog, monitored_tables(before))
@@ -127,6 +128,7 @@ def list_versions(service: OfService, dataset: str, caller: Caller = AUDITOR) ->
     """List the versions of the data, with their digests, and the catalogs; as secret as the ledger."""
     served = service.datasets.visible(caller, dataset)
     data: list[DataVersionDocument] = []
+    raises: list[BudgetRaiseDocument] = []
     for entry in served.session.ledger_entries():
         if entry.kind == "data":
             body, person = entry.contents(), None
@@ -141,6 +143,8 @@ def list_versions(service: OfService, dataset: str, caller: Caller = AUDITOR) ->
                     "digests": dict(body["digests"]),
                 }
             )
+        elif entry.kind == "raise":
+            raises.append(_raise_document(entry))
     kept: list[CatalogVersionDocument] = [
         {"number": one.number, "created": one.created, "person": one.person, "digest": one.digest}
         for one in service.catalog_versions.all(dataset)
@@ -153,18 +157,49 @@ def list_versions(service: OfService, dataset: str, caller: Caller = AUDITOR) ->
         "number": served.number,
         "catalog": served.session.catalog.digest,
         "newest_in_force": newest is None or newest.digest == served.session.catalog.digest,
+        "raises": raises[::-1],
     }
     return json_response(document)
 
 
-@router.get("/versions/{number}", tags=["admin"], response_class=Response, responses={200: {"content": {TOML: {}}}})
-def text_of_version(service: OfService, dataset: str, number: int, caller: Caller = CURATOR) -> Response:
+def _raise_document(entry: Entry) -> BudgetRaiseDocument:
+    body = entry.contents()
+    was, now = ({"epsilon": body[one]["epsilon"], "delta": body[one]["delta"]} for one in ("was", "now"))
+    return {
+        "sequence": entry.sequence,
+        "time": entry.time,
+        "person": body["principal"],
+        "was": was,
+        "now": now,
+    }
+
+
+@router.get("/versions/{number}", tags=["audit"], response_class=Response, responses={200: {"content": {TOML: {}}}})
+def text_of_version(service: OfService, dataset: str, number: int, caller: Caller = AUDITOR) -> Response:
     """Return the text of a catalog that was in force."""
     served = service.datasets.visible(caller, dataset)
     for one in service.catalog_versions.all(served.name):
         if one.number == number:
             return PlainTextResponse(one.content, media_type=TOML)
     raise missing("catalog")
+
+
+@router.get("/versions/{number}/changes", tags=["audit"], responses=described_by(CatalogChangesDocument))
+def changes_of_version(service: OfService, dataset: str, number: int, caller: Caller = AUDITOR) -> Response:
+    """Say what a catalog that was in force has otherwise than the one before it, with old and new values."""
+    served = service.datasets.visible(caller, dataset)
+    earlier, changes = service.catalogs.changed_by(served, number)
+    document: CatalogChangesDocument = {
+        "number": number,
+        "earlier": earlier,
+        "changes": None if changes is None else [change_document(change) for change in changes],
+    }
+    return json_response(document)
+
+
+def change_document(change: catalog_changes.Change) -> ChangeDocument:
+    """Return one entry that a catalog has otherwise."""
+    return {"place": change.place, "was": change.was, "now": change.now, "refusal": change.refusal}
 
 
 @router.post("/versions/next", responses=described_by(NextVersionDocument), openapi_extra=may_raise(DataFault))

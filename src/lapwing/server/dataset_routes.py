@@ -198,9 +198,10 @@ def raise_cap(service: OfService, dataset: str, body: CapBody, caller: Caller = 
     before_and_after = raise_document(session.raised(was=was, epsilon=epsilon, delta=delta))
     if not body.confirmed:
         return json_response({**before_and_after, "raised": False})
-    _note_begun(
-        service.store, caller, "budget raise begun", served.name, epsilon=written(epsilon), delta=written(delta)
-    )
+    figures = {"epsilon": written(epsilon), "delta": written(delta)}
+    if not before_and_after["done"]:
+        figures |= {"was_epsilon": written(was[0]), "was_delta": written(was[1])}
+    _note_begun(service.store, caller, "budget raise begun", served.name, **figures)
     # The catalogs of two raises are written in their order, whichever processes they come to.
     with service.registry.exclusive(), service.datasets.changing:
         session = service.datasets.current(served).session.acting_for(caller.name)
@@ -208,7 +209,6 @@ def raise_cap(service: OfService, dataset: str, body: CapBody, caller: Caller = 
         served.settle()
         written_or_not = _write_catalog(session)
     with service.store.transaction() as connection:
-        figures = {"epsilon": written(epsilon), "delta": written(delta)}
         audit_log.note(connection, caller.name, "budget raised", served.name, **figures)
     return json_response({**before_and_after, "raised": True, "catalog": written_or_not})
 

@@ -81,6 +81,12 @@ def test_an_auditor_reads_who_may_query_and_changes_nothing(settled: World, audr
     assert f"{HERE}/access" not in visitor(settled, "alice").go(f"{HERE}/budget").page.links
 
 
+def test_an_auditor_is_told_that_raises_of_the_budget_have_a_list_of_their_own(audrey: Visitor) -> None:
+    shown = audrey.go(f"{HERE}/versions").text
+    assert "Nobody has changed tables, columns or bounds here." in shown
+    assert "Nobody has raised the budget." in shown
+
+
 def test_an_auditor_reads_who_has_which_role(settled: World, audrey: Visitor) -> None:
     """Of all data sets on People, of one on its page Access; a disabled account is marked, and has no rights."""
     people = audrey.go("/console/people")

@@ -55,6 +55,9 @@ def test_look_check_save_and_go_back(place: World, file: Path) -> None:
     assert "from the start" in versions.text
     second = carol.go("/console/data/open/versions/2")
     assert "# narrower" in second.text
+    read = visitor(place, "audrey").go("/console/data/open/versions/2").text
+    assert "Table visits, column cost, upper" in read
+    assert "Restore" not in read
     back = carol.go(f"{CATALOG}?from=1")
     assert "You can save this catalog" in back.text
     assert carol.post(f"{CATALOG}/save", back.form(f"{CATALOG}/save").fields).status == 200

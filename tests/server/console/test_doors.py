@@ -200,7 +200,11 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ("GET", f"{DATA}/versions"): ("/console/data/open/versions", {}, AUDITS),
     ("POST", f"{DATA}/versions/next"): ("/console/data/open/versions/next", {}, CURATES),
     ("POST", f"{DATA}/versions/accept"): ("/console/data/open/versions/accept", {}, DOES),
-    ("GET", f"{DATA}/versions/{{number}}"): ("/console/data/open/versions/1", {}, {**CURATES, "carol": MISSING}),
+    ("GET", f"{DATA}/versions/{{number}}"): (
+        "/console/data/open/versions/1",
+        {},
+        {**AUDITS, "audrey": MISSING, "carol": MISSING},
+    ),
     ("GET", "/console/register"): ("/console/register", {}, CURATES),
     ("POST", "/console/register/upload"): ("/console/register/upload", {}, {**CURATES, "carol": REFUSED}),
     ("GET", "/console/register/file"): ("/console/register/file?file=x.csv", {}, {**CURATES, "carol": REFUSED}),

@@ -61,11 +61,20 @@ def worded(detail: str) -> str:
     place = _PLACE.match(detail)
     if place is None:
         return detail
-    parts = iter(_PART.findall(place[1]))
+    return f"{place_in_words(place[1])}: {detail[place.end() :]}"
+
+
+def place_in_words(place: str) -> str:
+    """Return where an entry stands in a catalog, in words.
+
+    >>> place_in_words("tables.visits.columns.age.upper"), place_in_words("budget.epsilon")
+    ('Table visits, column age, upper', 'Budget, epsilon')
+    """
+    parts = iter(_PART.findall(place))
     said = []
     for part in parts:
         kind, name = _SECTIONS.get(part), part.strip('"')
         named = next(parts, None) if kind else None
         said.append(name if named is None else f"{kind} {named.strip(chr(34))}")
     words = ", ".join(said)
-    return f"{words[:1].upper()}{words[1:]}: {detail[place.end() :]}"
+    return f"{words[:1].upper()}{words[1:]}"

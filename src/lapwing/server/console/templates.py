@@ -21,6 +21,7 @@ from lapwing.documents.templates import new_environment
 from lapwing.errors import AllowanceExhausted, BudgetExhausted, charge_in_words
 from lapwing.privacy import figures
 from lapwing.privacy.figures import NOTHING
+from lapwing.server.console.catalog_words import place_in_words
 from lapwing.server.console.listed import listed
 from lapwing.server.console.query_texts import query_texts
 
@@ -40,6 +41,7 @@ class Templates:
         self._environment = new_environment(FOLDER)
         self._environment.filters.update(
             query_texts=query_texts,
+            place_in_words=place_in_words,
             charge_in_words=charge_in_words,
             epsilon=epsilon,
             delta=delta,

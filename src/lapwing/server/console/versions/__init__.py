@@ -45,7 +45,7 @@ async def accept(visit: PageRequest) -> Response:
 
 
 async def show_text(visit: PageRequest) -> Response:
-    """Show a catalog that was in force, and what is otherwise in the one that came after it."""
+    """Show a catalog that was in force, and what is otherwise in it than in the one before."""
     dataset, number = visit.part("dataset"), visit.part("number")
     text = (await visit.api.send("GET", "datasets", dataset, "versions", number)).content.decode()
     versions = await visit.api.get("datasets", dataset, "versions")
@@ -53,8 +53,10 @@ async def show_text(visit: PageRequest) -> Response:
     before = None
     if earlier:
         before = (await visit.api.send("GET", "datasets", dataset, "versions", str(earlier[0]))).content.decode()
+    changes = await visit.api.get("datasets", dataset, "versions", number, "changes")
     return visit.show(
         "versions/text.html",
+        changes=changes,
         dataset=dataset,
         text=text,
         one=next(one for one in versions["catalogs"] if one["number"] == int(number)),
