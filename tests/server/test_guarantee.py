@@ -128,6 +128,11 @@ def _unveiled(world: World, made: Any) -> Any:
 
 def test_who_may_ask_is_named_to_auditors_alone(world: World) -> None:
     assert "alice." in page(world, "audrey").content.decode()
+    published = world.ask("GET", "/v1/datasets/open/guarantee?seal=false", "audrey").content.decode()
+    assert "gave access to 1 account" in published
+    ledger = world.session().catalog.ledger_path.name
+    assert not [name for name in ("alice", "carol", ledger) if name in published]
+    assert ledger in page(world, "audrey").content.decode()
     world.service.policies.grant("open", "bob", None, {}, world.session().budget().total, by="carol")
     assert "alice" not in page(world, "bob").content.decode()
 

@@ -67,10 +67,10 @@ class PageSection:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Where the ledger stands: its name, its newest entry, and that entry's hash for those who may see the ledger."""
+    """Where the ledger stands: its newest entry; and its name and that entry's hash, for who may see the ledger."""
 
-    ledger: str
     sequence: int
+    ledger: str | None = None
     hash: str | None = None
 
 
@@ -97,7 +97,9 @@ def page_of(
             itself.
     """
     view = budget_view(state, ())
-    head = Head(ledger=catalog.ledger_path.name, sequence=state.sequence, hash=state.hash if sealed else None)
+    head = Head(sequence=state.sequence)
+    if sealed:
+        head = replace(head, ledger=catalog.ledger_path.name, hash=state.hash)
     budget = replace(catalog.budget, epsilon=view.epsilon, delta=view.delta)  # as the ledger has it
     said, about = catalog.dictionary, paragraphs_of(catalog.dictionary.dataset)
     sections = (
@@ -169,12 +171,16 @@ def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
         unit=units_of(catalog.tables),
         neighbours=_neighbours(catalog),
     )
+    symbols = say(
+        "ε (epsilon) limits how much all results together can tell about one {noun}: the smaller, the less.",
+        noun=noun_of(catalog.tables),
+    )
     parts = () if view.by_part is None else (_in_parts(catalog, view),)
     closed = (say("The data set is closed. Lapwing answers no more queries."),) if view.closed else ()
     warnings = delta_warnings(view.delta, [table.people for table in catalog.tables])
     shown = (say("Warning: {warning}", warning=warning.sentence) for warning in warnings)
     return PageSection(
-        title=say("The promise"), paragraphs=(text, *shown, *parts, *_raised(view), *closed), table=tuple(rows)
+        title=say("The promise"), paragraphs=(symbols, text, *shown, *parts, *_raised(view), *closed), table=tuple(rows)
     )
 
 
@@ -247,7 +253,8 @@ def _meaning_of(catalog: Catalog, budget: Budget, total: Loss) -> PageSection:
         changed,
         say(
             "That is true for any knowledge that they already have. The promise does not hide facts that hold for "
-            "everybody, or that follow from other people's rows."
+            "everybody, or that follow from other people's rows. The section in plain words counts right guesses, "
+            "where both cases were equally likely. Guesses and odds are two readings of one promise, and both hold."
         ),
     )
     rows: list[Row] = [(say("false alarms"), say("found, at most"))]
@@ -521,7 +528,7 @@ def _left_out(catalog: Catalog) -> Iterator[str]:
 def _record(view: BudgetView, head: Head) -> PageSection:
     rows: list[Row] = [
         (say("what"), say("value")),
-        (say("ledger"), head.ledger),
+        *([] if head.ledger is None else [(say("ledger"), head.ledger)]),
         (say("entries"), Figure(f"{head.sequence:,}")),
         (say("version of the data"), str(view.version)),
     ]

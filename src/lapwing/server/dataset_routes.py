@@ -17,7 +17,7 @@ from lapwing.errors import CatalogError, CatalogMismatch, DataFault, DataStopped
 from lapwing.guarantee import as_document, as_html
 from lapwing.guarantee.raise_preview import RaiseDocument, raise_document
 from lapwing.guarantee.rendering import PageDocument
-from lapwing.languages import Figure, Phrase, say
+from lapwing.languages import Figure, Phrase, say, say_count
 from lapwing.ledger import exporting
 from lapwing.privacy.amounts import written
 from lapwing.privacy.figures import share as share_text
@@ -175,7 +175,7 @@ def guarantee(
     inside = caller.may("audit")
     shown = HTML in request.headers.get("accept", "")
     wanted = request.headers.get("accept-language") if shown and language is None else language
-    askers = _askers(served, service.policies, inside=inside)
+    askers = _askers(served, service.policies, inside=inside, named=seal)
     page = served.session.guarantee(askers, sealed=inside and seal, language=wanted)
     headers = {"Vary": "Accept, Accept-Language"}
     if shown:
@@ -374,16 +374,25 @@ def _note_begun(store: ServiceStore, caller: Caller, act: str, dataset: str, **d
         audit_log.note(connection, caller.name, act, dataset, **details)
 
 
-def _askers(served: ServedDataset, policies: Policies, *, inside: bool) -> list[Phrase]:
-    """Say who may ask; by name to those who may see that."""
+def _askers(served: ServedDataset, policies: Policies, *, inside: bool, named: bool) -> list[Phrase]:
+    """Say who may ask: to those who may see that, by name, or on the page to publish by how many they are."""
     sentences = [
         say(
             "By this service: everybody to whom the curator gives access, with a token of their own. On the server's "
             "machine: everybody who can read the files of data and catalog. This one promise covers all together."
         )
     ]
-    if inside:
-        for grant in policies.grants(served.name):
+    grants = policies.grants(served.name) if inside else ()
+    if grants and not named:
+        sentences.append(
+            say_count(
+                len(grants),
+                "The curator gave access to {count} account.",
+                "The curator gave access to {count} accounts.",
+            )
+        )
+    elif grants:
+        for grant in grants:
             if grant.share is None:
                 sentences.append(say("{person}.", person=grant.person))
             else:
