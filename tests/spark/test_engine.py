@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from traceback import format_exception
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -384,6 +385,18 @@ def test_settings_that_change_what_sql_means_are_refused() -> None:
     )
     assert "spark.sql.optimizer.maxIterations" in found.stdout
     assert found.stderr == ""
+
+
+@pytest.mark.long
+def test_a_driver_forgets_the_plans_of_past_queries(cluster: Cluster) -> None:
+    """Spark keeps those of 1,000 for its pages, which are closed. Of long queries they fill a gigabyte."""
+
+    def kept(session: Any) -> int:
+        return int(session._jsparkSession.sharedState().statusStore().executionsCount())
+
+    for number in range(20):
+        cluster.rows(f"SELECT SUM(id + {number}) FROM range(50)")
+    assert cluster._run(kept) < 10
 
 
 MANY_JOINS = """

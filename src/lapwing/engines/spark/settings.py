@@ -32,7 +32,7 @@ SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
 """What the printed SQL rests on, beside Spark's defaults."""
 _OPERATORS: Final = ("spark.sql.adaptive.", "spark.sql.shuffle.partitions", "spark.sql.files.maxPartitionBytes",
                      "spark.sql.autoBroadcastJoinThreshold", "spark.sql.warehouse.dir",
-                     "spark.sql.catalogImplementation", "spark.sql.artifact.")  # fmt: skip
+                     "spark.sql.catalogImplementation", "spark.sql.artifact.", "spark.sql.ui.")  # fmt: skip
 _NO_LOGS: Final = "org.slf4j.helpers.NOP_FallbackServiceProvider"
 CLOSED: Final[Mapping[str, str]] = {
     "spark.app.name": "lapwing",
@@ -50,6 +50,12 @@ LEAN: Final[Mapping[str, str]] = {
     # Each side of a join that is sent to all takes a page of the driver's memory, however few rows it has, until the
     # next collection of garbage. Questions join dozens, and by default a page is up to 64 MB.
     "spark.buffer.pageSize": "1m",
+    # For its pages, which are closed, a driver keeps the plans and metrics of the last 1,000 executions and the stages
+    # of the last 1,000 jobs. Of the plans of queries that is more than a gigabyte.
+    "spark.sql.ui.retainedExecutions": "4",
+    "spark.ui.retainedJobs": "4",
+    "spark.ui.retainedStages": "4",
+    "spark.ui.retainedTasks": "1000",
 }
 """What an application needs less memory with, unless its own settings say otherwise."""
 _LOGGERS: Final = ("SQLQueryContextLogger", "pyspark.sql.connect.logging")
