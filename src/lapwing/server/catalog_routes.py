@@ -1,5 +1,6 @@
 """Routes of curators for the catalog of a data set that is served, and its versions."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 from fastapi import Response
@@ -7,6 +8,7 @@ from fastapi.responses import PlainTextResponse
 from pydantic import Field
 
 from lapwing import catalog_changes
+from lapwing.documents.budget_document import GuaranteeDocument
 from lapwing.documents.catalog_document import (
     BudgetRaiseDocument,
     CatalogChangedDocument,
@@ -164,14 +166,17 @@ def list_versions(service: OfService, dataset: str, caller: Caller = AUDITOR) ->
 
 def _raise_document(entry: Entry) -> BudgetRaiseDocument:
     body = entry.contents()
-    was, now = ({"epsilon": body[one]["epsilon"], "delta": body[one]["delta"]} for one in ("was", "now"))
     return {
         "sequence": entry.sequence,
         "time": entry.time,
         "person": body["principal"],
-        "was": was,
-        "now": now,
+        "was": _budget_document(body["was"]),
+        "now": _budget_document(body["now"]),
     }
+
+
+def _budget_document(budget: Mapping[str, str]) -> GuaranteeDocument:
+    return {"epsilon": budget["epsilon"], "delta": budget["delta"]}
 
 
 @router.get("/versions/{number}", tags=["audit"], response_class=Response, responses={200: {"content": {TOML: {}}}})
