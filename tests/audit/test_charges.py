@@ -6,21 +6,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pytest
 
+import lapwing as lw
 from lapwing.audit import AuditEffort, Subject, charges, totals
 from lapwing.audit.charged_questions import ChargedQuestions, opened
-from lapwing.audit.loss_formulas import LargestMovement, bounded_range, least_amount
+from lapwing.audit.loss_formulas import TOGETHER, LargestMovement, bounded_range, least_amount
 from lapwing.audit.subject import body_of
 from lapwing.ledger.entries import Charge, Entry
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.generalised import GeneralisedExponential
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
+from lapwing.mechanisms.quantiles_of_counts import QuantilesOfCounts
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.calibration import loss_for
+from lapwing.privacy.measures import PRIVACY_MEASURES
 from tests.support.audit import codes, resealed, rewrite
 
 Edit = Callable[[dict[str, Any]], None]
@@ -87,6 +90,24 @@ def test_a_charge_is_compared_by_one_step_without_its_text(catalog: Path) -> Non
     assert found(catalog) == ["charge_below_loss"]
 
 
+def test_tables_that_are_measured_together_are_paid_by_their_batch(catalog: Path) -> None:
+    """One of three charges may be small, if the sum covers the sharpest cell."""
+    keys = ("plan", "FLOOR(cost / 100)", "plan, FLOOR(cost / 100)")
+    with lw.connect(catalog) as session:
+        session.batch([f"SELECT {by}, SUM(cost) AS n FROM visits GROUP BY {by}" for by in keys], epsilon=0.3)
+    subject = Subject.from_file(catalog)
+    stored = [body_of(entry) or {} for entry in subject.entries if entry.kind == "answer"][-3:]
+    assert all(json.loads(body["payload"])["mechanisms"][0][0] == TOGETHER for body in stored)
+    charged = [entry.sequence for entry in subject.entries if entry.kind == "charge"][-3:]
+    (check,) = charges.checks(subject, AuditEffort())
+    assert (check.findings, check.tried, check.not_tried) == ((), 6, "")
+    edited(catalog, charged[0], a_smaller_charge(Fraction(1, 2)))
+    assert found(catalog) == []
+    for sequence in charged:
+        edited(catalog, sequence, a_smaller_charge(Fraction(1, 4)))
+    assert found(catalog) == ["charge_below_loss"] * 3
+
+
 @pytest.mark.parametrize("kind", ["pure", "gdp", "zcdp"])
 @pytest.mark.parametrize(("scale", "moved"), [("1/3", 1), ("7/2", 1), ("7/2", 3), ("100", 20), ("3", 500)])
 def test_formulas_of_noise_agree_with_the_mechanisms(kind: str, scale: str, moved: int) -> None:
@@ -116,6 +137,34 @@ def test_the_formula_of_a_quantile_agrees(kind: str, quantile: Fraction) -> None
     least = least_amount([mechanism.name, *mechanism.record()], MOVED_IN_A_TREE, kind)
     assert least is not None
     assert Fraction(99, 100) * stated <= least <= stated
+
+
+@pytest.mark.parametrize("kind", ["pure", "gdp", "zcdp"])
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize(
+    ("way", "quantiles"),
+    [
+        ("halves", "1/10 1/4 1/2 3/4 9/10"),
+        ("halves", "0 1/3 1"),
+        ("halves", "0 1/100 2/100 3/100 1/2 1"),
+        ("halves", "9/10"),
+        ("apart", "0 1/4 3/4"),
+    ],
+)
+def test_the_formula_of_several_quantiles_agrees(
+    way: Literal["halves", "apart"], quantiles: str, kind: str, counted: bool
+) -> None:
+    shares = tuple(map(Fraction, quantiles.split()))
+    moved, loss = Sensitivity(l1=3, l2_squared=9), PRIVACY_MEASURES[kind].from_amount(Fraction(2))
+    mechanism = QuantilesOfCounts.for_loss(loss, moved, quantiles=shares, points=64, way=way, counted=counted)
+    stated = mechanism.loss(moved, kind).amount
+    least = least_amount([mechanism.name, *mechanism.record()], MOVED_IN_A_TREE, kind)
+    assert least is not None
+    assert Fraction(999, 1000) * stated <= least <= stated
+    sharper = replace(mechanism, scale=mechanism.scale * Fraction(9, 10))
+    planted = least_amount([sharper.name, *sharper.record()], MOVED_IN_A_TREE, kind)
+    assert planted is not None
+    assert planted > stated
 
 
 # ---- totals ----------------------------------------------------------------------------------------------------------

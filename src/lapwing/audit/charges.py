@@ -6,8 +6,9 @@ loss is a violation: then the ledger says that less was spent than was.
 
 Each charge is compared with a lower bound on the loss. Several numbers of the same rows may lose less than their sum.
 There the bound is the loss of the dearest number, and of a count of the same rows if that was released, too. Both can
-move together. Losses of other numbers add up. Where the query cannot be bound again, the bound is the loss of
-numbers that a unit moves by one step.
+move together. Losses of other numbers add up. Marginals that were measured together are paid by all charges of their
+batch, so these charges are compared with the loss of the sharpest cell. Where the query cannot be bound again, the
+bound is the loss of numbers that a unit moves by one step.
 """
 
 import json
@@ -16,12 +17,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import groupby
 from typing import Final, final
 
 from lapwing.audit.charged_questions import ChargedQuestions, opened
 from lapwing.audit.findings import AuditCheck, AuditFinding, Severity
 from lapwing.audit.largest_movements import ONE_STEP, is_sum_of_rows, movements
-from lapwing.audit.loss_formulas import WRAPPED, chosen_measure, least_amount, selection_amount
+from lapwing.audit.loss_formulas import TOGETHER, WRAPPED, chosen_measure, least_amount, selection_amount
 from lapwing.audit.subject import AuditEffort, Subject, body_of
 from lapwing.errors import LapwingError
 from lapwing.ledger.entries import Charge, Entry
@@ -113,7 +115,8 @@ def _check(found: ChargeComparison) -> AuditCheck:
         f"query, {found.by_one_step:,} with a sensitivity of one step",
         power="With the sensitivity of the query: a charge that is smaller than the loss by one part in a billion, if "
         "it bought one number. Of several numbers of the same rows: a charge below the loss of the dearest of them, "
-        "with a count of these rows. With a sensitivity of one step: a charge below the loss of a count.",
+        "with a count of these rows. Of tables that were measured together: a batch of charges below the loss of one "
+        "cell of the sharpest table. With a sensitivity of one step: a charge below the loss of a count.",
         not_tried="; ".join(left_out),
         findings=tuple(found.findings),
     )
@@ -126,22 +129,24 @@ class PricedResult:
 
     Args:
         paid: The sum of the charges for this query and version of the data, up to this one.
+        batch: The sum of the charges that were made with this one, None if one of them cannot be read.
     """
 
     entry: Entry
     charge: Charge
     result: StoredResult
     paid: Fraction
+    batch: Fraction | None
 
 
 def _priced(entries: Sequence[Entry], found: ChargeComparison) -> Iterator[PricedResult]:
     """Yield the charges whose results are stored in a form that names mechanisms."""
     answers = {entry.subject: body_of(entry) for entry in entries if entry.kind == "answer"}
     paid: dict[tuple[str, int], Fraction] = {}
+    batches = _batches(entries)
     for entry in (one for one in entries if one.kind == "charge"):
-        try:
-            charge = Charge.from_record(body_of(entry) or {})
-        except (LapwingError, KeyError, TypeError, ValueError):
+        charge = _charge(entry)
+        if charge is None:
             found.skipped["charges that cannot be read"] += 1
             continue
         body = answers.get(str(entry.sequence))
@@ -154,28 +159,56 @@ def _priced(entries: Sequence[Entry], found: ChargeComparison) -> Iterator[Price
         if result is None:
             found.skipped["charges for models, graphs, monitors, synthetic rows or sums outside Lapwing"] += 1
             continue
-        yield PricedResult(entry=entry, charge=charge, result=result, paid=paid[name])
+        batch = batches[entry.sequence]
+        yield PricedResult(entry=entry, charge=charge, result=result, paid=paid[name], batch=batch)
+
+
+def _charge(entry: Entry) -> Charge | None:
+    try:
+        return Charge.from_record(body_of(entry) or {})
+    except (LapwingError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _batches(entries: Sequence[Entry]) -> dict[int, Fraction | None]:
+    """Return the sum of the charges of each charge's batch: one transaction writes them, so they are neighbours.
+
+    Two batches may be neighbours, too. Their sum is larger, so that no honest charge is a finding.
+    """
+    sums: dict[int, Fraction | None] = {}
+    for kind, run in groupby(entries, lambda entry: entry.kind):
+        if kind == "charge":
+            listed = {entry.sequence: _charge(entry) for entry in run}
+            known = [charge.loss.amount for charge in listed.values() if charge is not None]
+            total = sum(known, Fraction(0)) if len(known) == len(listed) else None
+            sums |= dict.fromkeys(listed, total)
+    return sums
 
 
 def _compare(priced: PricedResult, question: Question | None, found: ChargeComparison, *, replaced: bool) -> None:
     charge, result, kind = priced.charge, priced.result, priced.charge.loss.kind
     of_measure = {} if question is None else {str(measure): measure for measure in question.measures}
     amounts: list[tuple[Measure | None, Fraction]] = []
+    together = Fraction(0)
     for text, law in zip(result.measures, result.laws, strict=False):
         measure = of_measure.get(text)
         amount = _amount(law, question, measure, kind, replaced=replaced)
         if amount is None:
             found.skipped[f"numbers by {law[0]}, of which the audit has no formula"] += 1
+        elif law[0] == TOGETHER:
+            together = max(together, amount)
         else:
             amounts.append((measure, amount))
     least, delta = _besides(result, kind)
     least += _jointly(amounts, replaced=replaced)
-    if amounts or least:
+    if amounts or least or together:
         found.exactly += question is not None
         found.by_one_step += question is None
     paid = priced.paid if any(_bare(law)[0] == MERGED for law in result.laws) else charge.loss.amount
     if paid + GRID < least:
         found.findings.append(_too_small(priced, paid, least, kind))
+    if priced.batch is not None and priced.batch + GRID < together:
+        found.findings.append(_too_small(priced, priced.batch, together, kind))
     if charge.delta + GRID < delta:
         found.findings.append(_too_small(priced, charge.delta, delta, "delta"))
 

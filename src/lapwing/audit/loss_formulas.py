@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import zip_longest
 from statistics import NormalDist
 from typing import Final, final
 
@@ -22,6 +23,8 @@ ORDERS: Final = (1.000001, 1.5, 2.0, 3.0, 5.0, 8.0)
 PLACES: Final = 64
 """Thresholds that are tried in a gdp ledger."""
 WRAPPED: Final = "noise above a threshold"
+TOGETHER: Final = "reconstructed Gaussian"
+"""The noise of tables that were measured together: all charges of their batch pay for it."""
 _NORMAL: Final = NormalDist()
 
 
@@ -60,6 +63,16 @@ def _gaussian(parameters: Sequence[str], movement: LargestMovement, kind: str) -
     square = Fraction(parameters[0]) ** 2
     mu_squared = Fraction(movement.l2_squared) / square
     return {"gdp": mu_squared, "zcdp": mu_squared / 2}.get(kind, Fraction(10) ** 100)
+
+
+def _reconstructed(parameters: Sequence[str], movement: LargestMovement, kind: str) -> Fraction | None:
+    """Return the loss of one cell of a table that several measurements were put together to.
+
+    The cell is N(0, σ²) from its value, and a function of all measurements. So these lose at least what it does, where
+    one unit moves this cell by as much as it can.
+    """
+    moved = movement.l1 // movement.cells
+    return _gaussian(parameters, LargestMovement(l1=moved, l2_squared=moved**2), kind)
 
 
 def _laplace(parameters: Sequence[str], movement: LargestMovement, kind: str) -> Fraction | None:
@@ -144,6 +157,42 @@ def _quantile(parameters: Sequence[str], movement: LargestMovement, kind: str) -
     return bounded_range((movement.l1 // movement.cells) * width / Fraction(scale), kind)
 
 
+def _quantiles(parameters: Sequence[str], movement: LargestMovement, kind: str) -> Fraction | None:
+    """Return the loss of several quantiles, level after level, and of the noisy numbers of rows if there are any."""
+    listed, _, way, noise, ratio, scale = parameters
+    shares, rows = [Fraction(one) for one in listed.split()], movement.l1 // movement.cells
+    widths = [_width(share) for share in shares] if way == "apart" else _widths_by_halves([0, *shares, 1])
+    total = sum((bounded_range(rows * width / Fraction(scale), kind) for width in widths), Fraction(0))
+    formula = {"": None, "laplace": _laplace, "gaussian": _gaussian}[noise]
+    if formula is None:
+        return total
+    counted = formula([str(Fraction(ratio) * Fraction(scale))], LargestMovement(l1=rows, l2_squared=rows**2), kind)
+    return None if counted is None else total + counted
+
+
+def _width(share: Fraction) -> Fraction:
+    """Return how far a row moves distances from a rank; from an end of several, it is up or down by 1."""
+    return 2 * max(share, 1 - share) if 0 < share < 1 else Fraction(2)
+
+
+def _widths_by_halves(ends: Sequence[Fraction | int]) -> list[Fraction]:
+    """Return the largest width of each level: the rank nearest to the middle of a part cuts it in two.
+
+    Choices of one level are of different rows, so only the widest counts.
+
+    Args:
+        ends: The first rank of a part, the ranks to choose in it, and the last.
+    """
+    first, *inside, last = ends
+    if not inside:
+        return []
+    middle = (first + last) / Fraction(2)
+    place = min(range(len(inside)), key=lambda one: (abs(inside[one] - middle), one)) + 1
+    own = _width((ends[place] - first) / Fraction(last - first))
+    parts = zip_longest(_widths_by_halves(ends[: place + 1]), _widths_by_halves(ends[place:]), fillvalue=Fraction(0))
+    return [own, *map(max, parts)]
+
+
 def _largest(parameters: Sequence[str], movement: LargestMovement, kind: str) -> Fraction | None:
     """Return the loss of choosing the largest cells, one after another: each choice moves by one cell's distance."""
     law, count, _, _, scale = parameters
@@ -195,7 +244,9 @@ _FORMULAS: Final[Mapping[str, Callable[[Sequence[str], LargestMovement, str], Fr
     "rounded Gaussian": _gaussian,
     "merged Gaussians": _gaussian,
     "discrete Laplace": _laplace,
+    TOGETHER: _reconstructed,
     "exponential mechanism for a quantile": _quantile,
+    "exponential mechanism for quantiles": _quantiles,
     "choice of the largest": _largest,
     "sparse vector": _sparse,
     WRAPPED: _wrapped,
