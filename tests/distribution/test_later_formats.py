@@ -10,7 +10,8 @@ import pytest
 
 import lapwing as lw
 from lapwing.audit.report import FORM, AuditReport
-from lapwing.errors import InvalidParameter, LapwingError, LedgerFault
+from lapwing.documents.published.page import page_of
+from lapwing.errors import Fault, InvalidParameter, LapwingError, LedgerFault
 from lapwing.server.sqlite_store import SqliteStore
 from lapwing.tabulation.signing import faults_of
 
@@ -50,6 +51,12 @@ def report(folder: Path) -> tuple[Path, Callable[[], object]]:
     return file, lambda: AuditReport.from_file(file)
 
 
+def published_page(folder: Path) -> tuple[Path, Callable[[], object]]:
+    file = folder / "page.json"
+    file.write_text(json.dumps({"format": LATER, "results": [], "datasets": []}))
+    return file, lambda: page_of(file.read_text())
+
+
 def numbered(file: Path) -> None:
     with closing(sqlite3.connect(file)) as connection:
         connection.execute(f"PRAGMA user_version = {LATER}")
@@ -58,7 +65,13 @@ def numbered(file: Path) -> None:
 
 @pytest.mark.parametrize(
     ("make", "error"),
-    [(ledger, LedgerFault), (people, InvalidParameter), (manifest, InvalidParameter), (report, InvalidParameter)],
+    [
+        (ledger, LedgerFault),
+        (people, InvalidParameter),
+        (manifest, InvalidParameter),
+        (report, InvalidParameter),
+        (published_page, Fault),
+    ],
 )
 def test_a_later_format_is_refused_by_its_number_and_stays_as_it_is(
     make: Callable[[Path], tuple[Path, Callable[[], object]]], error: type[LapwingError], tmp_path: Path

@@ -3,7 +3,8 @@
 Both tests have a bound for every number of draws, and no test rests on a limit.
 
 - G = 2n·KL(p̂ ‖ p) over k cells has about the law of χ² with k − 1 degrees of freedom. For every n, and every
-  x of k − 1 or more, P(n·KL ≥ x) ≤ (e·x/(k − 1))^(k − 1)·e^(−x). This is theorem I.2 of Agrawal 2020.
+  x of k − 1 or more, P(n·KL ≥ x) ≤ (e·x/(k − 1))^(k − 1)·e^(−x). Agrawal 2020 (arXiv 1904.02291) proves that
+  E e^(t·n·KL) ≤ (1 − t)^(1 − k) for t in [0, 1). Chernoff's bound at t = 1 − (k − 1)/x gives this.
 - For every n and every law, P(sup |F̂ − F| > t) ≤ 2·e^(−2nt²) (Massart 1990; a law on the integers included).
 
 An alarm has a probability of at most `ALARM` in each test. That is 1e-6 over `LIFE` tests. An audit makes at most

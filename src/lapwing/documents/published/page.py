@@ -4,7 +4,6 @@ It is a function of the snapshot, and of nothing else. A reader and an export ge
 """
 
 import base64
-import json
 import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -17,7 +16,7 @@ from markupsafe import Markup
 from lapwing.answer.answer_table import cells_of, numeric_columns
 from lapwing.answer.charts.answer_chart import chart_of
 from lapwing.answer.charts.chart_options import ChartOptions
-from lapwing.documents.published.snapshots import FULL
+from lapwing.documents.published.snapshots import FULL, read
 from lapwing.documents.templates import FOLDER, new_environment
 from lapwing.documents.tile_text import blocks_of
 
@@ -42,8 +41,12 @@ def policy() -> str:
 
 @lru_cache(maxsize=KEPT)
 def policy_of(content: str) -> str:
-    """Return the policy of the page of a snapshot. A method report has a style of its own."""
-    page = json.loads(content)
+    """Return the policy of the page of a snapshot. A method report has a style of its own.
+
+    Raises:
+        Fault: If a later release wrote the snapshot.
+    """
+    page = read(content)
     return policy() if "method_page" not in page else _policy_with(_STYLE.findall(page["method_page"])[0])
 
 
@@ -59,8 +62,12 @@ def _template() -> Template:
 
 @lru_cache(maxsize=KEPT)
 def page_of(content: str) -> str:
-    """Return the page of a snapshot, which is JSON."""
-    page = json.loads(content)
+    """Return the page of a snapshot, which is JSON.
+
+    Raises:
+        Fault: If a later release wrote the snapshot.
+    """
+    page = read(content)
     if "method_page" in page:  # the bytes of the file, whose hash the manifest has
         return str(page["method_page"])
     results = [_shown(result) for result in page["results"]]

@@ -12,6 +12,7 @@ implies (ε, δ) at the δ that the catalog has beside the δ for private keys. 
 private keys together take no more than their part of that.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ from typing import Any, Final, final
 from lapwing.answer.truncated_times import TRUNCATED
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.protection import bound_of, noun_of, units_of
-from lapwing.errors import InvalidParameter
+from lapwing.errors import Fault, InvalidParameter
 from lapwing.guarantee.meaning import odds_change_up
 from lapwing.privacy import figures
 from lapwing.privacy.additive import Loss
@@ -124,6 +125,22 @@ def snapshot_of(
         "results": [_result(catalogs[one.dataset], one) for one in results],
         "parts": _parts(shown),
     }
+
+
+def read(content: str) -> dict[str, Any]:
+    """Return a stored snapshot. The page of a method report has no number of a format.
+
+    Raises:
+        Fault: If a later release wrote it: then this one would leave out what it does not know.
+    """
+    page: dict[str, Any] = json.loads(content)
+    number = page.get("format", FORMAT)
+    if number not in range(1, FORMAT + 1):
+        raise Fault(
+            f"The published page has format {number}, and this Lapwing knows formats up to {FORMAT}. The page stays as "
+            f"it is. Use the release that published it, or a newer one."
+        )
+    return page
 
 
 def _dataset(catalog: Catalog, name: str, shown: Sequence[ResultToShow], of: str) -> dict[str, Any]:
