@@ -21,6 +21,7 @@ from itertools import groupby
 from typing import Final, final
 
 from lapwing.audit.charged_questions import ChargedQuestions, opened
+from lapwing.audit.drawn_mechanisms import drawn_amount
 from lapwing.audit.findings import AuditCheck, AuditFinding, Severity
 from lapwing.audit.largest_movements import ONE_STEP, is_sum_of_rows, movements
 from lapwing.audit.loss_formulas import TOGETHER, WRAPPED, chosen_measure, least_amount, selection_amount
@@ -37,6 +38,7 @@ REMEDY: Final = (
 )
 QUICKLY: Final = 20.0
 """Seconds for binding queries in a quick audit; charges whose queries were not bound are compared by one step."""
+OTHER: Final = "charges for models, monitors or other results without stored mechanisms"
 GRID: Final = Fraction(1, 10**20)
 """More than how far a charge is rounded up."""
 
@@ -51,18 +53,22 @@ class StoredResult:
         measures: Their canonical texts.
         selection: The mechanism that chose private keys, if any are.
         choice: The scale of the choice among measures, if one was chosen.
+        drawn: Of a graph statistic or a synthetic table, its mechanisms with their sensitivities.
     """
 
     laws: tuple[tuple[object, ...], ...] = ()
     measures: tuple[str, ...] = ()
     selection: tuple[object, ...] | None = None
     choice: str | None = None
+    drawn: object = None
 
     @classmethod
     def from_payload(cls, payload: object) -> "StoredResult | None":
         """Read a stored result of a query; None if it is of another kind, such as a model's."""
         try:
             record = json.loads(str(payload))
+            if isinstance(record, dict) and "drawn" in record:
+                return cls(drawn=record["drawn"])
             if not isinstance(record, dict) or not {"measures", "mechanisms"} <= record.keys():
                 return None
             return cls(
@@ -81,6 +87,7 @@ class ChargeComparison:
     """Counts of the charges that were compared and of those that were not, and the findings."""
 
     exactly: int = 0
+    as_drawn: int = 0
     by_one_step: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     findings: list[AuditFinding] = field(default_factory=list)
@@ -110,9 +117,10 @@ def _check(found: ChargeComparison) -> AuditCheck:
     left_out = [f"{count:,} {what}" for what, count in sorted(found.skipped.items())]
     return AuditCheck(
         name="charges",
-        tried=found.exactly + found.by_one_step,
-        what_was_tried=f"charges against the loss of what they bought: {found.exactly:,} with the sensitivity of their "
-        f"query, {found.by_one_step:,} with a sensitivity of one step",
+        tried=found.exactly + found.as_drawn + found.by_one_step,
+        what_was_tried=f"charges against their losses: {found.exactly:,} with the sensitivity of their "
+        f"query, {found.as_drawn:,} with a stored one, "
+        f"{found.by_one_step:,} with one step",
         power="With the sensitivity of the query: a charge that is smaller than the loss by one part in a billion, if "
         "it bought one number. Of several numbers of the same rows: a charge below the loss of the dearest of them, "
         "with a count of these rows. Of tables that were measured together: a batch of charges below the loss of one "
@@ -157,7 +165,7 @@ def _priced(entries: Sequence[Entry], found: ChargeComparison) -> Iterator[Price
         paid[name] = paid.get(name, Fraction(0)) + charge.loss.amount
         result = StoredResult.from_payload(body.get("payload"))
         if result is None:
-            found.skipped["charges for models, graphs, monitors, synthetic rows or sums outside Lapwing"] += 1
+            found.skipped[OTHER] += 1
             continue
         batch = batches[entry.sequence]
         yield PricedResult(entry=entry, charge=charge, result=result, paid=paid[name], batch=batch)
@@ -187,6 +195,9 @@ def _batches(entries: Sequence[Entry]) -> dict[int, Fraction | None]:
 
 def _compare(priced: PricedResult, question: Question | None, found: ChargeComparison, *, replaced: bool) -> None:
     charge, result, kind = priced.charge, priced.result, priced.charge.loss.kind
+    if result.drawn is not None:
+        _compare_drawn(priced, found)
+        return
     of_measure = {} if question is None else {str(measure): measure for measure in question.measures}
     amounts: list[tuple[Measure | None, Fraction]] = []
     together = Fraction(0)
@@ -211,6 +222,18 @@ def _compare(priced: PricedResult, question: Question | None, found: ChargeCompa
         found.findings.append(_too_small(priced, priced.batch, together, kind))
     if charge.delta + GRID < delta:
         found.findings.append(_too_small(priced, charge.delta, delta, "delta"))
+
+
+def _compare_drawn(priced: PricedResult, found: ChargeComparison) -> None:
+    """Compare a charge with the sum of what its stored mechanisms lose."""
+    kind, paid = priced.charge.loss.kind, priced.charge.loss.amount
+    least = drawn_amount(priced.result.drawn, kind)
+    if least is None:
+        found.skipped[OTHER] += 1
+        return
+    found.as_drawn += 1
+    if paid + GRID < least:
+        found.findings.append(_too_small(priced, paid, least, kind))
 
 
 def _bare(law: tuple[object, ...]) -> tuple[object, ...]:

@@ -317,6 +317,7 @@ def _payload(priced: Priced, level: int | None, released: tuple[ReleasedNumber, 
     numbers = [{"values": one.values, **({} if one.base is None else {"base": one.base})} for one in released]
     record = {"format": _FORMAT, "price": str(priced.loss.amount), "level": level, "numbers": numbers}
     record |= {"delta": str(priced.delta)} if priced.delta else {}
+    record["drawn"] = [one.to_record() for one in priced.drawn(level, released)]
     return json.dumps(record, separators=(",", ":"))
 
 

@@ -30,6 +30,7 @@ from lapwing.graphs.recipe import (
     ReleasedNumber,
 )
 from lapwing.mechanisms.additive import Mechanism
+from lapwing.mechanisms.drawn import DrawnMechanism
 from lapwing.mechanisms.generalised import GeneralisedExponential
 from lapwing.mechanisms.graphs.ladder import Ladder
 from lapwing.mechanisms.graphs.local_sensitivity import NoisyLocalSensitivity
@@ -77,6 +78,31 @@ class PricedNumber:
     def delta(self) -> Fraction:
         """What it takes of the delta that the budget keeps."""
         return self.mechanism.delta if isinstance(self.mechanism, NoisyLocalSensitivity) else Fraction(0)
+
+    def drawn(self, base: int | None) -> tuple[DrawnMechanism, ...]:
+        """Return its mechanisms with their sensitivities.
+
+        Args:
+            base: The noisy base or bound that was released with the number.
+        """
+        law, moved = self.mechanism, self.sensitivity
+        if law is None:
+            return ()
+        if isinstance(law, Ladder):
+            beside = () if self.base is None else (DrawnMechanism.of(self.base.name, self.base.record(), moved),)
+            return (DrawnMechanism.of(law.name, law.record(), moved), *beside)
+        if isinstance(law, PermuteAndFlip | TopK):
+            rounds = law.count if isinstance(law, TopK) else 1
+            return (DrawnMechanism.of(law.name, [law.scale, rounds], moved),)
+        if isinstance(law, NoisyLocalSensitivity):
+            if base is None:
+                raise InvalidParameter("a bound was bought; this is a bug in Lapwing")
+            first, second, bought = law.first, law.noise(base), Sensitivity.from_l1(base)
+            return (
+                DrawnMechanism.of(first.name, first.record(), law.moved),
+                DrawnMechanism.of(second.name, second.record(), bought),
+            )
+        return (DrawnMechanism.of(law.name, law.record(), moved),)
 
     def release(self, rows: GraphRows, entropy: Entropy) -> ReleasedNumber:
         """Return the released integers."""
@@ -179,6 +205,16 @@ class Priced:
     def at(self, loss: Loss, delta: Fraction = Fraction(0)) -> "Priced":
         """Return the same recipe at another loss, and another delta."""
         return priced(self.recipe, loss, "add_remove" if self.factor == 1 else "replace_one", delta)
+
+    def drawn(self, level: int | None, released: Sequence[ReleasedNumber]) -> list[DrawnMechanism]:
+        """Return the mechanisms that released numbers at a level, with their sensitivities.
+
+        Scores of levels are compared in units of their sensitivities, so a unit moves the difference of two by 2.
+        """
+        chooser = self.chooser
+        choice = [] if chooser is None else [DrawnMechanism.of(chooser.name, [chooser.scale], Sensitivity.from_l1(2))]
+        numbers = zip(self.numbers(level), released, strict=True)
+        return [*choice, *(one for number, found in numbers for one in number.drawn(found.base))]
 
     def choose(self, rows: GraphRows, entropy: Entropy) -> int | None:
         """Return the level: what was asked for, or the one above the level that was chosen."""

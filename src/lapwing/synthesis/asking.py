@@ -255,6 +255,7 @@ def _drawn(asked: _Asked, estimator: Estimator, digests: Mapping[str, str], acce
         chosen = asked.choose(paid, estimator, task)
         count = max(1, min(MOST_ROWS, round(chosen.model.total))) if asked.rows is None else asked.rows
         cells = chosen.model.draw(count, access.entropy)
+        error = _error_of(paid, cells, chosen.model.total, task)
         newest = {table.clique: table for table in chosen.tables}  # of a table that was measured again, the sharper one
         return SyntheticRelease(
             model=chosen.model,
@@ -262,9 +263,10 @@ def _drawn(asked: _Asked, estimator: Estimator, digests: Mapping[str, str], acce
                 Measured(clique=one.clique, counts=one.counts, half_width=one.noise.half_width(Fraction(95, 100)))
                 for one in newest.values()
             ),
-            error=_error_of(paid, cells, chosen.model.total, task),
+            error=error,
             cells=cells,
             cost=asked.price.rounded_up(),
+            drawn=tuple(paid.drawn),
         )
     finally:
         paid.forget()

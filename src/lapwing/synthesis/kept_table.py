@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from lapwing.exact.arrays import IntArray
 from lapwing.ledger.entries import StoredAnswer
+from lapwing.mechanisms.drawn import DrawnMechanism
 from lapwing.privacy.measures import Loss, from_record
 from lapwing.synthesis.attributes import Integers
 from lapwing.synthesis.marginal_tree import MarginalTree
@@ -27,7 +28,8 @@ from lapwing.synthesis.synthetic_table import WorkloadError
 MOST_KEPT: Final = 4_000_000
 """Characters: a ledger is read whole when it is checked."""
 _FORMAT: Final = "synthetic table"
-NOT_KEPT: Final = json.dumps({"format": "spent"})
+NOT_KEPT: Final = "spent"
+"""The format of a charge without a stored table."""
 
 
 @final
@@ -52,6 +54,7 @@ class SyntheticRelease:
     Args:
         cells: Of the drawn rows, a row each.
         cost: What was charged when it was.
+        drawn: The mechanisms that released it. A restored table has none.
     """
 
     model: MarginalTree
@@ -59,6 +62,7 @@ class SyntheticRelease:
     error: WorkloadError
     cells: Integers
     cost: Loss
+    drawn: tuple[DrawnMechanism, ...] = ()
 
 
 def payload_of(drawn: SyntheticRelease) -> str:
@@ -78,8 +82,10 @@ def payload_of(drawn: SyntheticRelease) -> str:
     packed = io.BytesIO()
     np.savez(packed, allow_pickle=False, **arrays)
     body = base64.b64encode(zlib.compress(packed.getvalue())).decode("ascii")
-    text = json.dumps({"format": _FORMAT, "cost": drawn.cost.to_record(), "facts": facts, "arrays": body})
-    return text if len(text) <= MOST_KEPT else NOT_KEPT
+    mechanisms = [one.to_record() for one in drawn.drawn]
+    record = {"format": _FORMAT, "cost": drawn.cost.to_record(), "facts": facts, "arrays": body, "drawn": mechanisms}
+    text = json.dumps(record)
+    return text if len(text) <= MOST_KEPT else json.dumps({"format": NOT_KEPT, "drawn": mechanisms})
 
 
 def kept_in(answers: Sequence[StoredAnswer]) -> SyntheticRelease | None:

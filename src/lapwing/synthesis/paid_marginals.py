@@ -40,6 +40,7 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian, Sensitivity
 from lapwing.mechanisms.additive import CellMechanism, NoiseLaw
+from lapwing.mechanisms.drawn import DrawnMechanism
 from lapwing.mechanisms.private_selection import ExponentialMechanism
 from lapwing.mechanisms.residual_marginals import MOST_ATTRIBUTES, MOST_RESIDUALS, ResidualMarginals, RowsOfUnit
 from lapwing.mechanisms.scores import ScoreSensitivity
@@ -94,6 +95,9 @@ class PaidMarginals:
         rows_per_unit: The most of one unit.
         sensitivity: Of a table of counts, in rows.
         replaced: Whether neighbours replace a unit.
+
+    Attributes:
+        drawn: The mechanisms that were used. They follow from released numbers, so they are public.
     """
 
     def __init__(
@@ -114,6 +118,7 @@ class PaidMarginals:
         self._unit = RowsOfUnit(rows=rows_per_unit, replaced=replaced)
         self._entropy = entropy
         self.sizes = rows.sizes
+        self.drawn: list[DrawnMechanism] = []
 
     @property
     def left(self) -> Fraction:
@@ -137,6 +142,7 @@ class PaidMarginals:
         """
         law = self.noise(part)
         self._take(part)
+        self.drawn.append(DrawnMechanism.of(law.name, law.record(), self._sensitivity))
         exact = self._table(clique)
         counts: IntArray = law.release(exact.reshape(-1), self._entropy).reshape(exact.shape)
         return NoisyTable(clique=clique, counts=counts, noise=law)
@@ -150,6 +156,7 @@ class PaidMarginals:
             self._part(part), sizes=self.sizes, marginals=list(cliques), unit=self._unit
         )
         self._take(part)
+        self.drawn.append(DrawnMechanism.of_residuals(mechanism, self._unit))
         released = mechanism.release([self._table(clique) for clique in cliques], self._entropy)
         return tuple(
             NoisyTable(clique=clique, counts=counts, noise=mechanism.noise(clique))
@@ -166,6 +173,8 @@ class PaidMarginals:
         sensitivity = ScoreSensitivity(bound=Fraction(most * GRID * self._sensitivity.l1), monotonic=False)
         mechanism = ExponentialMechanism.for_loss(self._part(part), sensitivity)
         self._take(part)
+        moved = Sensitivity.from_l1(int(sensitivity.range))
+        self.drawn.append(DrawnMechanism.of(mechanism.name, [mechanism.scale], moved))
         scores = [self._score(candidate) for candidate in candidates]
         return candidates[mechanism.release(scores, self._entropy)].clique
 
@@ -173,8 +182,10 @@ class PaidMarginals:
         """Return how far tables are from those of the rows, all differences added up in parts of 1/GRID, with noise."""
         moved = len(told) * GRID
         squares = moved**2 * self._sensitivity.l1**2
-        law = self._noise(part, Sensitivity(l1=moved * self._sensitivity.l1, l2_squared=squares))
+        sensitivity = Sensitivity(l1=moved * self._sensitivity.l1, l2_squared=squares)
+        law = self._noise(part, sensitivity)
         self._take(part)
+        self.drawn.append(DrawnMechanism.of(law.name, law.record(), sensitivity))
         exact = sum(self._apart(clique, counts) for clique, counts in told.items())
         return float(law.release(np.array([exact]), self._entropy)[0]), law
 
