@@ -151,7 +151,7 @@ def test_two_tasks_with_one_id_count_twice(path: str, monkeypatch: pytest.Monkey
 
 
 def test_a_ledger_that_takes_them_for_one_is_caught(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client.Task, "digest", property(lambda self: self.id))
+    monkeypatch.setattr(client.Task, "digest", property(lambda self: self.id, lambda self, digest: None))
     with pytest.raises(AssertionError):
         check_that_two_tasks_with_one_id_count_twice(path, monkeypatch)
 

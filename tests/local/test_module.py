@@ -387,6 +387,35 @@ def test_kept_answers_stay_when_the_page_is_left(page: Page) -> None:
 
 
 @needs_chromium
+def test_tasks_are_texts_in_the_database_and_those_of_earlier_versions_are_read(page: Page) -> None:
+    """An earlier version kept a task as an object. Both say the same to whoever reads the document."""
+    before, after, stored = on_device(
+        page,
+        FRESH,
+        """
+        const device = await m.openDevice("texts"), taken = () => new Promise((done) => {
+            const open = indexedDB.open("texts");
+            open.onsuccess = () => {
+                const read = open.result.transaction("device").objectStore("device").get("all");
+                read.onsuccess = () => (open.result.close(), done(read.result)) } });
+        await device.answer(task, "b", "/nowhere", "2027-03-01");
+        const before = await device.document(), db = await new Promise((done) => {
+            const open = indexedDB.open("texts"); open.onsuccess = () => done(open.result) });
+        await new Promise((done) => {
+            db.transaction("device", "readwrite").objectStore("device").put(before, "all").onsuccess = done });
+        db.close();
+        await device.answer(task, "b", "/nowhere", "2027-03-01");
+        const after = await device.document(), stored = await taken();
+        device.close();
+        return [before, after, stored];
+    """,
+    )
+    assert before["reported"][0]["task"] == after["reported"][0]["task"] == FRESH.document
+    assert after["reported"][0]["days"] == {"2027-03-01": 2}
+    assert json.loads(stored["reported"][0]["task"]) == FRESH.document
+
+
+@needs_chromium
 def test_a_damaged_device_is_not_begun_anew(page: Page) -> None:
     kind = on_device(
         page,

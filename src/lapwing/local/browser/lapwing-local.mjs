@@ -1,5 +1,5 @@
 // Lapwing's local client: it reads a task, refuses one that states a wrong ε, and makes answers noisy on this device.
-// The same law and bytes as lapwing.local.client in Python, which has the proofs; the names are the same, too.
+// The law, bytes and names of lapwing.local.client in Python, which has the proofs.
 // Whoever collects reports is trusted with nothing: the guarantee rests on this file and on crypto.getRandomValues.
 
 export class Refused extends Error { // kind: task, answer, limit, device or randomness; nothing was sent
@@ -426,8 +426,8 @@ export function readTask(source) {
     need(document[name] === found, `The task states ${name} ${document[name]}, but its thresholds have ${name} ${found}; send nothing.`);
   }
   const digest = hex(sha256(utf8(JSON.stringify(sorted(document)))));
-  const [n, d] = asked.ratios.epsilon;
-  return { document, digest, id: digest.slice(0, 32), sure: Number((1000n * n + n + d - 1n) / (n + d)) / 10, ...asked };
+  const [n, d] = asked.ratios.epsilon, task = { document, digest, id: digest.slice(0, 32), sure: Number((1000n * n + n + d - 1n) / (n + d)) / 10, ...asked };
+  return tasks.size > 200 && tasks.clear(), tasks.set(JSON.stringify(document), task), task;
 }
 
 // Reports: JSON on one line, and all that leaves this device.
@@ -460,14 +460,12 @@ export const newDevice = (today) => ({ format: 1, began: today, limit: null, rep
 const sumsOf = (device) => device.summed ?? []; // what secure sums were answered, which another module keeps there
 const deltaOf = ({ delta, kept }) => chance(delta ?? kept.delta); // of earlier versions' sums the module of sums has it
 const tasks = new Map(); // what was read, by the document's text
-function knownTask(document) {
-  const text = JSON.stringify(document), task = tasks.get(text) ?? readTask(text);
-  return tasks.size > 200 && tasks.clear(), tasks.set(text, task), task;
-}
+const textOf = (task) => typeof task == "string" ? task : JSON.stringify(task);
+const knownTask = (text) => tasks.get(text) ?? readTask(text);
 function readDevice(device) {
   try {
     const each = device.reported.map(({ task, days, memory }, at) => {
-      const read = knownTask(task), counts = Object.entries(days), reports = counts.reduce((all, [, count]) => all + count, 0);
+      const read = knownTask(textOf(task)), counts = Object.entries(days), reports = counts.reduce((all, [, count]) => all + count, 0);
       if (!counts.every(([day, count]) => isDay(day) && integer(count, 1, MOST_REPORTS)) || reports > MOST_REPORTS) throw 0;
       if (read.remembers != !!Object.keys(memory).length) throw 0;
       return { task: read, reports, days, memory, at };
@@ -496,7 +494,7 @@ function revealedBy(device, known, task, unchanged) {
   return sum === null ? null : plain(sum);
 }
 
-// δ of all that left, as a text: what is revealed is (ε, δ) together. Reports have none, so they are not limited by it.
+// δ of all that left, as a text. Reports have none, so it does not limit them.
 export function revealedDelta(device) {
   readDevice(device);
   const all = sumsOf(device).reduce((all, one) => all + deltaOf(one), 0n);
@@ -522,7 +520,7 @@ export function answerWith(device, task, answer, today, read = system) {
 }
 
 // The device's document and the reports that are to be sent, in IndexedDB: one transaction keeps both, durably, and
-// only then does a report leave, so none leaves uncounted; transactions of all tabs follow one another.
+// only then does a report leave, so none leaves uncounted; transactions of all tabs follow one another. Tasks are texts there.
 export async function openDevice(name = "lapwing-local") {
   const db = await new Promise((done, failed) => {
     const open = indexedDB.open(name, 1);
@@ -537,7 +535,8 @@ export async function openDevice(name = "lapwing-local") {
     transaction.oncomplete = () => done(result), transaction.onabort = () => failed(error ?? transaction.error);
   });
   const day = () => new Date().toISOString().slice(0, 10);
-  const document = () => inside("device", "all", (device) => device ?? newDevice(day()));
+  const withTasks = (device, form) => ({ ...device, reported: device.reported.map((one) => ({ ...one, task: form(textOf(one.task)) })) });
+  const document = () => inside("device", "all", (device) => withTasks(device ?? newDevice(day()), JSON.parse));
   return {
     document,
     revealed: async (how) => revealed(await document(), how),
@@ -549,7 +548,7 @@ export async function openDevice(name = "lapwing-local") {
       place("device").put({ ...before, limit: limit === null ? null : plain(units(limit)), ...(delta === undefined ? {} : { delta_limit: delta }) }, "all");
     }),
     answer: (task, answer, url, today = day()) => inside("device", "all", (device, place) => {
-      const [line, after] = answerWith(device ?? newDevice(today), task, answer, today);
+      const [line, next] = answerWith(device ?? newDevice(today), task, answer, today), after = withTasks(next, String);
       place("device").put(after, "all"), place("device").put(revealed({ ...after, summed: [] }), "reported"); // for the module of secure sums
       if (line) place("outbox").put({ id: JSON.parse(line).id, url, line });
       return line;

@@ -293,7 +293,7 @@ def _write(path: str, device: Device) -> None:
 
 
 def _content(device: Device) -> bytes:
-    return json.dumps(_document(device), indent=1).encode("ascii")
+    return json.dumps(_document(device)).encode("ascii")  # with an indent it takes 20 times as long
 
 
 def _document(device: Device) -> dict[str, object]:

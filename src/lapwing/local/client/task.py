@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -183,6 +183,8 @@ class Task:
     opens: date
     closes: date
     retention_days: int
+    digest: str = field(init=False, repr=False, compare=False)
+    """SHA-256 of the document in JSON with sorted keys, without spaces, in UTF-8."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -194,6 +196,8 @@ class Task:
                 raise TaskRefused(
                     f"The task states {name} {stated}, but its thresholds have {name} {plain(computed)}; send nothing."
                 )
+        text = json.dumps(self.document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        object.__setattr__(self, "digest", hashlib.sha256(text.encode("utf-8")).hexdigest())
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -234,12 +238,6 @@ class Task:
             "closes": self.closes.isoformat(),
             "retention_days": self.retention_days,
         }
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the document in JSON with sorted keys, without spaces, in UTF-8."""
-        text = json.dumps(self.document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
     @property
     def id(self) -> str:

@@ -129,7 +129,9 @@ def _answers(document: Mapping[str, object]) -> Answers:
     if kinds == [Values.kind]:
         if not isinstance(held, list):
             raise TaskRefused("values must be a list.")
-        return Values(tuple(_text("value", value) for value in held))
+        if set(map(type, held)) != {str}:  # of 100,000 values much faster than one by one
+            raise TaskRefused("A value must be a text.")
+        return Values(tuple(held))
     if kinds == [Number.kind]:
         table = _table(Number.kind, held, ("lower", "upper", "steps"))
         lower, upper = (_decimal(bound, table[bound]) for bound in ("lower", "upper"))
