@@ -215,10 +215,10 @@ def of_number(name: str, mechanism: Any) -> Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What forgers did: how far they moved the estimate, the bound if it states one, and whether they were noticed."""
+    """What forgers did: how far they moved the estimate, the bound that it states, and whether they were noticed."""
 
     moved: float
-    bound: float | None
+    bound: float
     noticed: bool
 
 
@@ -248,7 +248,7 @@ def outcomes(case: Case, people: int, forged: int, pool: Reports, generator: np.
 
 
 def over_time(people: int, forged: int, generator: np.random.Generator) -> list[Outcome]:
-    """Return the same of the tree over 16 periods, about the last one: its estimate states no bound."""
+    """Return the same of the tree over 16 periods, about the last one, which is the block of the top level."""
     tree = DyadicTree.for_epsilon(EPSILON, periods=16, changes=1)
     honest = tree.simulate(np.zeros((people - forged, 16), dtype=np.int64))
     careful = tree.simulate(np.ones((forged, 16), dtype=np.int64))
@@ -257,8 +257,9 @@ def over_time(people: int, forged: int, generator: np.random.Generator) -> list[
     without = estimate_over_time(tree, honest).raw[-1]
     found = []
     for reports in (careful, careless):
-        moved = estimate_over_time(tree, np.concatenate([honest, reports])).raw[-1] - without
-        found.append(Outcome(moved=float(moved), bound=None, noticed=False))
+        seen = estimate_over_time(tree, np.concatenate([honest, reports]))
+        bound = float(seen.forged(forged)[1][-1])
+        found.append(Outcome(moved=float(seen.raw[-1] - without), bound=bound, noticed=False))
     return found
 
 
@@ -290,9 +291,8 @@ def show(name: str, share: Fraction, runs: list[list[Outcome]]) -> None:
     for kind in (0, 1):
         moved = np.mean([run[kind].moved for run in runs])
         cells += [f"{moved:12.4f}", f"{np.mean([run[kind].noticed for run in runs]):9.0%}"]
-    bounds = [bound for run in runs if (bound := run[1].bound) is not None]
-    stated = f"{np.mean(bounds):10.4f}" if bounds else f"{'none':>10}"
-    print(f"{name:18}{float(share):7.1%}{stated}{''.join(cells)}", flush=True)
+    stated = np.mean([run[1].bound for run in runs])
+    print(f"{name:18}{float(share):7.1%}{stated:10.4f}{''.join(cells)}", flush=True)
 
 
 def main() -> None:

@@ -305,7 +305,6 @@ def check_ignored(folder: Path, run: Run, made: str, given: tuple[str, ...], sai
             ("record", ("--whom", "respondents"), "--whom respondents means nothing for several questions"),
             ("record", ("--candidates", "task.toml"), "--candidates means nothing for several questions"),
             ("tree", ("--whom", "respondents"), "--whom respondents means nothing for a yes or no over time"),
-            ("tree", ("--forged", "1"), "--forged means nothing for a yes or no over time"),
             ("tree", ("--candidates", "task.toml"), "--candidates means nothing for a yes or no over time"),
         ],
         many=True,
@@ -320,7 +319,7 @@ def test_options_that_an_estimate_ignores_are_refused(
 def test_an_ignored_option_is_noticed(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate_options.EstimateOptions, "refuse", lambda *given: None)
     with pytest.raises(AssertionError):
-        check_ignored(folder, run, "tree", ("--forged", "1"), "--forged means nothing")
+        check_ignored(folder, run, "tree", ("--whom", "respondents"), "--whom respondents means nothing")
 
 
 @pytest.mark.long

@@ -329,6 +329,37 @@ def test_shares_are_the_least_squares_of_all_blocks(periods: int, changes: int) 
     assert (found.standard_error() <= found.standard_error(raw=True) + 1e-12).all()
 
 
+def test_forged_devices_move_raw_shares_no_further_than_said() -> None:
+    """Ten devices, on the levels and in the blocks that move a share most; where it is of one block they reach it."""
+    tree, generator = DyadicTree.for_epsilon(1, 8, 2), np.random.default_rng(5)
+    honest = tree.simulate(sample(tree, 400), StreamEntropy("forged"))
+    without, reached = estimate_over_time(tree, honest).raw, np.zeros(8, dtype=np.bool_)
+    all_top = [np.full(10, tree.levels), *(np.full(10, level) for level in range(tree.levels))]
+    mixed = [generator.integers(tree.levels + 1, size=10) for _ in range(20)]
+    for levels, bit in product([*all_top, *mixed], (0, 1)):
+        reports = [[level, block, bit] for level in levels for block in range(tree.periods >> level)]
+        found = estimate_over_time(tree, np.concatenate([honest, np.array(reports)]))
+        down, up = found.forged(10)
+        moved = found.raw - without
+        assert (-down - 1e-9 <= moved).all()
+        assert (moved <= up + 1e-9).all()
+        assert (found.forged(9)[bit] < (down, up)[bit]).all()
+        reached |= np.isclose(moved, up if bit else -down)
+    assert reached[[0, 1, 3, 7]].all()  # the periods up to these are one block
+    assert np.isinf(found.forged(10_000)[1]).all()
+    assert not found.forged(0)[0].any()
+
+
+def test_a_bound_for_equal_blocks_is_noticed() -> None:
+    """The planted bug: the bound of all reports together, as if every block had as many."""
+    tree = DyadicTree.for_epsilon(1, 8, 2)
+    honest = tree.simulate(sample(tree, 400), StreamEntropy("forged"))
+    found = estimate_over_time(tree, np.concatenate([honest, np.tile([tree.levels, 0, 1], (10, 1))]))
+    moved = found.raw[-1] - estimate_over_time(tree, honest).raw[-1]
+    assert moved <= found.forged(10)[1][-1] + 1e-9
+    assert moved > float(tree.scale) * 10 * 2 / (410 - 10)
+
+
 def blocks_of(tree: DyadicTree) -> list[tuple[int, int]]:
     return [(level, block) for level in range(tree.levels + 1) for block in range(tree.periods >> level)]
 

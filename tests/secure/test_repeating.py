@@ -23,7 +23,7 @@ from lapwing.secure.repeating_device import acknowledged_day, answer_today, answ
 from lapwing.secure.repeating_organiser import Days
 from lapwing.secure.repeating_server import HorizonNoise, RepeatingServer
 from lapwing.secure.repetition import TaskDays
-from lapwing.secure.task import Task
+from lapwing.secure.task import Task, number_between
 from lapwing.secure.wire import set_of
 from tests.secure.conftest import NAMES, write_task
 from tests.support.fixed_entropy import StreamEntropy
@@ -297,6 +297,32 @@ def test_parts_of_a_released_day_are_deleted(task: Task, serve: Serve, tmp_path:
     day_of(server, task, 1, ["walk"] * 5)
     left = [path.name for path in (tmp_path / "north").glob("parts-*.db")]
     assert left == [f"parts-{task.on(2).digest[:16]}.db"]
+
+
+@pytest.mark.long
+def test_a_quarter_is_charged_once_and_its_weeks_are_right(tmp_path: Path) -> None:
+    """91 days of three servers: crashes grow from 20 to 110 a day, and every total of seven days has its interval."""
+    made, _ = write_task(tmp_path, number_between("0:1", 1))
+    quarter = replace(made, repeats=TaskDays(first=FIRST, days=91, most_days=13, window=7), epsilon=Fraction(2))
+    budget = budget_of(quarter.measure, Fraction(2), Fraction(0))
+    servers = {name: RepeatingServer(tmp_path / name, quarter, budget) for name in NAMES}
+    totals, crashes = [], [20 + day for day in range(91)]
+    try:
+        for day, count in enumerate(crashes, 1):
+            bodies, clients = sent(quarter, day, ["1"] * count + ["0"] * 5)
+            for name, server in servers.items():
+                server.take(day, bodies[name])
+            assert {server.freeze(day) for server in servers.values()} == {clients}
+            totals.append(add_up(quarter.on(day), [server.release(day, clients) for server in servers.values()]))
+        assert [server.spent()[0].amount for server in servers.values()] == [2] * 3
+    finally:
+        for server in servers.values():
+            server.close()
+    found, sure = Days(task=quarter, totals=tuple(totals)), Fraction(999_999, 10**6)
+    for day in range(1, 92):
+        for window in (7, None):
+            whole = found.estimates(day, window, sure)[0]
+            assert whole.low <= sum(crashes[max(0, day - (window or day)) : day]) <= whole.high
 
 
 # A device.

@@ -57,7 +57,7 @@ class EstimateOptions:
         """Refuse options that an estimate of a kind of task would ignore.
 
         Args:
-            *ignored: Of "--whom respondents", "--together", "--forged" and "--candidates".
+            *ignored: Of "--whom respondents", "--together" and "--candidates".
 
         Raises:
             InvalidParameter: With the first that was given.
@@ -65,7 +65,6 @@ class EstimateOptions:
         present = {
             "--whom respondents": self.chosen_whom is Whom.respondents,
             "--together": self.together,
-            "--forged": self.forged != 0,
             "--candidates": self.candidates is not None,
         }
         for option in ignored:
@@ -89,7 +88,6 @@ REASONS: Final = {
     "--whom respondents": "its intervals are for the population that the respondents are a random sample of; leave it "
     "out, or say --whom population",
     "--together": "there is one interval; leave it out",
-    "--forged": "what forged reports can do is not computed for it; leave it out",
     "--candidates": "the task says what may be answered; leave it out",
 }
 

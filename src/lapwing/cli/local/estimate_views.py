@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
@@ -286,6 +287,11 @@ def view_periods(collected: "local.Collected[local.DyadicTree]", options: Estima
     note("for", f"the population that the respondents are a random sample of; {options.held}.")
     counted = f"the first {tree.changes} of a respondent count"
     note("changes", f"{counted}; whoever changes more often stays as they were then.")
+    if options.forged:
+        down, up = (float(side.max()) for side in estimate.forged(options.forged))
+        devices = "1 forged device moves" if options.forged == 1 else f"{options.forged:,} forged devices move"
+        bounded = f"{devices} the raw share of a period by -{down:.3g} to +{up:.3g} at most."
+        note("forged", bounded if isfinite(down + up) else "every report of some block may be forged: no bound.")
     _draw(options, task.question, {task.question: rows}, "begins", "share")
 
 
@@ -358,7 +364,7 @@ SHARES: Final[View] = (view_shares, "shares", ())
 VIEWS: Final[Mapping[str, View]] = {
     **dict.fromkeys(("rappor", "rappor-once"), (view_texts, "texts of RAPPOR", ("--whom respondents",))),
     **dict.fromkeys(("duchi", "piecewise", "hybrid"), (view_mean, "a number", ("--together", "--candidates"))),
-    "tree": (view_periods, "a yes or no over time", ("--whom respondents", "--forged", "--candidates")),
+    "tree": (view_periods, "a yes or no over time", ("--whom respondents", "--candidates")),
     **dict.fromkeys(
         ("one-attribute", "all-attributes"),
         (view_attributes, "several questions", ("--whom respondents", "--candidates")),

@@ -12,6 +12,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.local.frequencies.consistency import Shares
 from lapwing.local.frequencies.randomizer import Reports
 from lapwing.local.longitudinal.dyadic_tree import DyadicTree
+from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.amounts import Number, probability
 
 
@@ -72,6 +73,26 @@ class TreeEstimate:
         weights = self._prefixes() if raw else self.weights
         shares: Shares = float(self.tree.scale) * np.sqrt(weights**2 @ (1 / np.maximum(self.counts, 1)))
         return shares
+
+    def forged(self, devices: int) -> tuple[Shares, Shares]:
+        """Return how far this many forged devices can have moved each raw share down and up.
+
+        A forged device keeps to one level and reports a block once, as honest devices do. One that does more counts as
+        several. The blocks of a raw share are of different levels (`pieces`). So m forged devices have m reports in all
+        of these blocks together, at most. Let m_b of the n_b reports of a block be forged, each bit with the mean c.
+        Then they moved its mean s by m_b(c − s)/(n_b − m_b). For c = 1 and c = −1 this is convex in m_b. So the sum
+        over the blocks is the largest if all m are in one of them. It holds at every period at once.
+
+        Returns:
+            Infinity where all reports of a block may be forged.
+        """
+        m = whole_number(devices, "devices")
+        honest, means = self.counts - m, self.sums / np.maximum(self.counts, 1)
+        used, ends = self._prefixes() > 0, []
+        for room in (1 + means, 1 - means):
+            most = np.where(honest > 0, float(self.tree.scale) * m * room / np.maximum(honest, 1), np.inf)
+            ends.append(np.where(used, most, 0).max(axis=1))
+        return ends[0], ends[1]
 
     def interval(self, confidence: Number = 0.95, *, together: bool = False) -> tuple[Shares, Shares]:
         """Return the ends of an interval for each of the `shares` of a population of which respondents are a sample.
