@@ -143,7 +143,7 @@ def test_from_records_to_estimates(folder: Path, run: Run) -> None:
     for row, truth in zip(rows, (0.75, 0.25, 29.5), strict=True):
         assert abs(float(row["estimate"]) - truth) < 6 * float(row["standard_error"])
         assert abs(int(row["reports"]) - 2000) < 6 * 32
-    assert outcome.err.count("5 forged reports move it") == 2
+    assert outcome.err.count("5 forged reports move an estimate of") == 2
     wider = list(csv.DictReader(io.StringIO(run(*ask, "--together").out)))
     assert all(float(w["high"]) > float(r["high"]) for w, r in zip(wider, rows, strict=True))
     assert len(json.loads((folder / "chart.json").read_text())["vconcat"]) == 2
