@@ -38,8 +38,9 @@ from lapwing.secure.prio3 import CountCircuit, HistogramCircuit, Prio3, Prio3Rep
 from lapwing.secure.prio3.circuits import Circuit
 from lapwing.secure.prio3.range_checks import Measurement
 from lapwing.secure.sealing import envelope_bytes
-from lapwing.secure.task import Task, Values
+from lapwing.secure.task import Task
 from lapwing.secure.transport import lines
+from lapwing.secure.values import Values
 from lapwing.secure.wire import record_of
 
 CLIENTS = 10_000

@@ -8,9 +8,11 @@ import pytest
 
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.secure.adding import AddingServer, budget_of
+from lapwing.secure.asked import Asked
 from lapwing.secure.identity import make_identity
 from lapwing.secure.organising import new_task
-from lapwing.secure.task import Asked, Task, Values
+from lapwing.secure.task import Task
+from lapwing.secure.values import Values
 
 NAMES = ("north", "south", "west")
 Begin = Callable[..., AddingServer]

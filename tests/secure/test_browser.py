@@ -19,11 +19,15 @@ import lapwing.secure
 from lapwing import secure
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import written
+from lapwing.secure.asked import Asked
 from lapwing.secure.device import records_of
+from lapwing.secure.numbers import number_between
 from lapwing.secure.organising import Totals
 from lapwing.secure.relay import Relay
 from lapwing.secure.sealing import Opener, envelope_of, sealed_bytes
-from lapwing.secure.task import Asked, Task, Values, Vector, joint_delta, number_between
+from lapwing.secure.task import Task, joint_delta
+from lapwing.secure.values import Values
+from lapwing.secure.vectors import Vector
 from lapwing.secure.wire import ID_BYTES
 from lapwing.secure.words import Words
 from tests.collector.tasks import COIN

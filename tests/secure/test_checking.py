@@ -13,9 +13,11 @@ from lapwing.secure.adding import AddingServer, budget_of
 from lapwing.secure.checking import liars, running_sums, summands
 from lapwing.secure.field import AT_ZERO, MODULUS, on_lines
 from lapwing.secure.noisy_totals import noisy_total, totals_of
+from lapwing.secure.numbers import Number
 from lapwing.secure.organising import new_task
 from lapwing.secure.pair_keys import pair_keys_of
-from lapwing.secure.task import Number, Task, Vector
+from lapwing.secure.task import Task
+from lapwing.secure.vectors import Vector
 from lapwing.secure.wire import opening_of, set_digest
 from tests.secure.conftest import NAMES, write_task
 from tests.secure.test_views import FIELD, NOISE, RATIO, Fixed, Law, Recorded, worst

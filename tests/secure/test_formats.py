@@ -10,8 +10,11 @@ from lapwing.errors import InvalidParameter
 from lapwing.secure.device import records_of
 from lapwing.secure.estimates import estimates, half_width, standard_deviation
 from lapwing.secure.field import MODULUS, joined, split, uniform
+from lapwing.secure.numbers import Number, number_between
 from lapwing.secure.organising import Totals, close_key
-from lapwing.secure.task import Number, Server, Task, Values, number_between
+from lapwing.secure.servers import Server
+from lapwing.secure.task import Task
+from lapwing.secure.values import Values
 from lapwing.secure.wire import ServerRelease, cells_of, clients_in, records_in, set_digest, set_of
 from tests.secure.conftest import write_task
 from tests.secure.test_views import Recorded

@@ -15,6 +15,7 @@ from lapwing.exact.entropy import SYSTEM
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.secure import grid as grids
 from lapwing.secure.adding import AddingServer, budget_of
+from lapwing.secure.asked import Asked
 from lapwing.secure.checking import liars, range_label, require_opened
 from lapwing.secure.device import records_of
 from lapwing.secure.estimates import largest
@@ -31,8 +32,11 @@ from lapwing.secure.grid import (
     weighed,
 )
 from lapwing.secure.key_stream import KeyStream
+from lapwing.secure.numbers import Number
 from lapwing.secure.organising import Totals, new_task
-from lapwing.secure.task import Asked, Number, Server, Task, Values
+from lapwing.secure.servers import Server
+from lapwing.secure.task import Task
+from lapwing.secure.values import Values
 from lapwing.secure.wire import opening_of, record_of
 from tests.secure.conftest import NAMES, write_task
 from tests.secure.test_views import NOISE, RATIO, Law, Recorded, worst

@@ -21,7 +21,9 @@ from lapwing.secure.field import joined, numbers_in
 from lapwing.secure.grid import GRID_MODULUS, POINT_BYTES
 from lapwing.secure.heavy_hitters import first_level, followed_after, frequent, next_task
 from lapwing.secure.organising import Totals
-from lapwing.secure.task import Server, Task, Values
+from lapwing.secure.servers import Server
+from lapwing.secure.task import Task
+from lapwing.secure.values import Values
 from lapwing.secure.wire import ID_BYTES
 from lapwing.secure.words import OTHER, Words
 from tests.secure.conftest import NAMES, write_task

@@ -27,7 +27,8 @@ from lapwing.secure.noise_rounds import message_sizes
 from lapwing.secure.organising import new_task
 from lapwing.secure.pair_keys import pair_keys_of
 from lapwing.secure.share_store import ShareStore
-from lapwing.secure.task import Task, Values, joint_delta
+from lapwing.secure.task import Task, joint_delta
+from lapwing.secure.values import Values
 from lapwing.secure.wire import set_digest
 from tests.secure.conftest import NAMES, write_task
 from tests.secure.test_road import free_ports, serving

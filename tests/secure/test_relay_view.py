@@ -18,7 +18,8 @@ import pytest
 from lapwing.exact.entropy import Entropy, read_exactly
 from lapwing.secure import device, sealing
 from lapwing.secure.field import split
-from lapwing.secure.task import Task, number_between
+from lapwing.secure.numbers import number_between
+from lapwing.secure.task import Task
 from lapwing.secure.wire import CELL_BYTES, ID_BYTES, cells_of
 from tests.secure.conftest import write_task
 from tests.secure.test_views import FIELD, Law, Recorded

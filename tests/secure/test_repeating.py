@@ -18,12 +18,13 @@ from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.continual.tree import SubtractiveTree
 from lapwing.secure.adding import AddingServer, budget_of
 from lapwing.secure.device import read_device, records_of
+from lapwing.secure.numbers import number_between
 from lapwing.secure.organising import add_up
 from lapwing.secure.repeating_device import acknowledged_day, answer_today, answered_days, waiting_days
 from lapwing.secure.repeating_organiser import Days
 from lapwing.secure.repeating_server import HorizonNoise, RepeatingServer
 from lapwing.secure.repetition import TaskDays
-from lapwing.secure.task import Task, number_between
+from lapwing.secure.task import Task
 from lapwing.secure.wire import set_of
 from tests.secure.conftest import NAMES, write_task
 from tests.support.fixed_entropy import StreamEntropy

@@ -22,11 +22,15 @@ from lapwing.errors import Fault, InvalidParameter, NotAuthorised, NotFound, Ser
 from lapwing.exact.entropy import SYSTEM
 from lapwing.local.client import device as devices
 from lapwing.secure.adding import AddingServer, budget_of
+from lapwing.secure.asked import Asked
 from lapwing.secure.field import on_lines
 from lapwing.secure.identity import CERTIFICATE, KEY, make_identity
+from lapwing.secure.numbers import number_between
 from lapwing.secure.service import application
-from lapwing.secure.task import Asked, Task, Values, Vector, number_between
+from lapwing.secure.task import Task
 from lapwing.secure.transport import TaskServerConnection
+from lapwing.secure.values import Values
+from lapwing.secure.vectors import Vector
 from lapwing.secure.wire import ServerRelease, record_of
 from tests.collector.tasks import COIN
 from tests.secure.conftest import NAMES, write_task

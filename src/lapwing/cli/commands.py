@@ -65,7 +65,7 @@ SECTIONS: Final = {
     },
     "Without a curator, and for learning": {
         "local": ("local.app", "Local differential privacy: respondents add the noise."),
-        "secure": ("secure", "Secure sums: no single server sees an answer."),
+        "secure": ("secure.app", "Secure sums: no single server sees an answer."),
         "account": ("account", "Add up the privacy loss of a list of mechanisms."),
         "holdout": ("holdout", "Show how many queries a sample can answer for its population."),
         "lab": ("lab.command", "Try out privacy guarantees and attacks."),

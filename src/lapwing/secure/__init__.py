@@ -8,11 +8,15 @@ from lapwing.secure.device import Device, answer_on_device, read_device, records
 from lapwing.secure.estimates import Estimate, estimates, half_width, largest, standard_deviation
 from lapwing.secure.field import joined, split
 from lapwing.secure.heavy_hitters import first_level, followed_after, frequent, next_task
+from lapwing.secure.numbers import Number
 from lapwing.secure.organising import Totals, close, new_task, totals
 from lapwing.secure.repeating_organiser import Days, close_day, released_days
 from lapwing.secure.repetition import TaskDays
 from lapwing.secure.sending import send, send_all
-from lapwing.secure.task import Number, Server, Task, Values, Vector
+from lapwing.secure.servers import Server
+from lapwing.secure.task import Task
+from lapwing.secure.values import Values
+from lapwing.secure.vectors import Vector
 from lapwing.secure.words import Words
 
 __all__ = [

@@ -13,8 +13,10 @@ from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy_sums import sum_half_width
 from lapwing.privacy.amounts import Number as Amount
 from lapwing.privacy.amounts import probability
+from lapwing.secure.numbers import Number
 from lapwing.secure.organising import Totals
-from lapwing.secure.task import Noise, Number, Task, Vector
+from lapwing.secure.task import Noise, Task
+from lapwing.secure.vectors import Vector
 
 _MOST_EXACT: Final = 2000
 """Standard deviations up to here are convolved; beyond, Chernoff's bound is taken, which is wider."""

@@ -13,7 +13,8 @@ from cryptography.x509.oid import NameOID
 
 from lapwing.errors import InvalidParameter
 from lapwing.secure.sealing import make_sealing_key
-from lapwing.secure.task import Task, require_address, require_name
+from lapwing.secure.servers import require_address, require_name
+from lapwing.secure.task import Task
 
 KEY: Final = "server.key"
 CERTIFICATE: Final = "server.crt"

@@ -16,12 +16,14 @@ from typing import final
 from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
 from lapwing.privacy.amount_texts import short
+from lapwing.secure.asked import Asked
 from lapwing.secure.checking import liars, require_opened
 from lapwing.secure.field import joined
 from lapwing.secure.identity import read_identity
 from lapwing.secure.noise_rounds import drawn_together
 from lapwing.secure.repetition import TaskDays
-from lapwing.secure.task import Asked, Server, Task, joint_delta
+from lapwing.secure.servers import Server
+from lapwing.secure.task import Task, joint_delta
 from lapwing.secure.transport import SECONDS, TaskServerConnection, at_once, lines
 from lapwing.secure.wire import ID_BYTES, ServerRelease, clients_in, opening_of, set_of
 

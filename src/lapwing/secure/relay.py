@@ -17,7 +17,8 @@ from typing import Final, final
 from lapwing.errors import Fault, InvalidParameter, LapwingError, QueryRefused, RefusalCause, ServiceFault
 from lapwing.secure.durable_file import DurableFile
 from lapwing.secure.sealing import envelope_bytes, sealed_bytes, sealing_key_of
-from lapwing.secure.task import Server, Task
+from lapwing.secure.servers import Server
+from lapwing.secure.task import Task
 from lapwing.secure.transport import SECONDS, TaskServerConnection
 from lapwing.secure.wire import ID_BYTES
 

@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from lapwing.errors import Fault, InvalidParameter
-from lapwing.secure.task import Server, Task
+from lapwing.secure.servers import Server
+from lapwing.secure.task import Task
 from lapwing.secure.wire import ID_BYTES
 
 if TYPE_CHECKING:

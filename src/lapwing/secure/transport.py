@@ -10,7 +10,8 @@ from typing import Final, Self, TypeVar, final
 
 from lapwing import errors
 from lapwing.errors import LapwingError, QueryRefused, RefusalCause, ServiceFault
-from lapwing.secure.task import Server, Task
+from lapwing.secure.servers import Server
+from lapwing.secure.task import Task
 from lapwing.secure.wire import ServerRelease, cells_of
 
 _Reply = TypeVar("_Reply")

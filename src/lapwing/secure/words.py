@@ -8,6 +8,7 @@ from typing import ClassVar, Final, Self, final
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.secure.grid import MOST_CELLS
+from lapwing.secure.one_cell import LARGEST_OF_ONE, ONE_CELL, one_cell
 
 MOST_LETTERS: Final = 64
 OTHER: Final = "(other)"
@@ -65,12 +66,12 @@ class Words:
     @property
     def largest(self) -> int:
         """The most that one answer adds to a cell."""
-        return 1
+        return LARGEST_OF_ONE
 
     @property
     def sensitivity(self) -> Sensitivity:
         """Another answer empties one cell and fills another, each by 1."""
-        return Sensitivity(l1=2, l2_squared=2)
+        return ONE_CELL
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -117,5 +118,4 @@ class Words:
 
     def encode(self, answer: str) -> tuple[int, ...]:
         """Return the cells of an answer."""
-        cell = self.cell(answer)
-        return tuple(int(place == cell) for place in range(self.width))
+        return one_cell(self.cell(answer), self.width)

@@ -83,7 +83,7 @@ def play(folder: Path) -> None:
 def _made(folder: Path) -> tuple["Task", str]:
     from lapwing.secure.identity import make_identity
     from lapwing.secure.organising import new_task
-    from lapwing.secure.task import Values
+    from lapwing.secure.values import Values
 
     certificates = [make_identity(folder / name, name, f"127.0.0.1:{port}") for name, port in _free_ports().items()]
     return new_task(

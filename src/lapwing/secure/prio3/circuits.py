@@ -22,6 +22,7 @@ from typing import ClassVar, final
 
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.noisy import Sensitivity
+from lapwing.secure.one_cell import LARGEST_OF_ONE, ONE_CELL, one_cell
 from lapwing.secure.prio3.fields import FIELD64, FIELD128, PrimeField
 from lapwing.secure.prio3.range_checks import (
     Measurement,
@@ -270,17 +271,16 @@ class HistogramCircuit:
     @property
     def largest(self) -> int:
         """The most that one measurement adds to a total."""
-        return 1
+        return LARGEST_OF_ONE
 
     @property
     def sensitivity(self) -> Sensitivity:
         """Another measurement empties one bucket by 1, and fills another by 1."""
-        return Sensitivity(l1=2, l2_squared=2)
+        return ONE_CELL
 
     def encode(self, measurement: Measurement) -> list[int]:
         """Return 1 for the bucket and 0 for all others."""
-        bucket = within(measurement, self.length - 1)
-        return [int(each == bucket) for each in range(self.length)]
+        return list(one_cell(within(measurement, self.length - 1), self.length))
 
     def inputs(self, vector: Sequence[int], joint: Sequence[int], servers: int) -> list[list[int]]:
         """Return the pairs of `range_checked` for all buckets."""
