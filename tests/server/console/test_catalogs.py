@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lapwing.server.console.catalog.positions import position_of
+from tests.server.console.test_refused_forms import faults
 from tests.support.effort import one_in
 from tests.support.server.browsing import visitor
 from tests.support.server.world import World
@@ -65,6 +66,29 @@ def test_look_check_save_and_go_back(place: World, file: Path) -> None:
     alice = visitor(place, "alice")
     assert "GROUP BY plan" in alice.go("/console/data/open/history").text
     assert place.query("alice").document["stored"]  # it is the same question again
+
+
+def test_a_range_is_changed_by_a_form_that_keeps_the_text(place: World, file: Path) -> None:
+    carol = visitor(place, "carol")
+    page = carol.go(CATALOG)
+    fields = page.form(f"{CATALOG}/facts").fields
+    number = next(name for name, value in fields.items() if value == "8").rpartition("-")[2]
+    for typed, said in (("eight", "Maximum: write a number"), ("", "Maximum of cost: missing"), ("1,000", "can mean")):
+        refused = carol.submit(page, f"{CATALOG}/facts", **{f"upper-{number}": typed})
+        (marked,) = faults(refused).fields
+        assert (refused.status, marked["name"]) == (422, f"upper-{number}")
+        assert said in refused.text
+
+    looked = carol.submit(refused, f"{CATALOG}/facts", **{f"upper-{number}": "4", f"missing-{number}": "-99"})
+    assert "tables.visits.columns.cost.upper" in looked.text
+    held = looked.form(f"{CATALOG}/save").fields
+    assert "upper = 4, step = 0.5, missing = [-99]" in held["catalog"]
+    changed = {line for line in held["catalog"].splitlines() if line not in file.read_text()}
+    assert len(changed) == 1  # comments and all other lines stay
+    again = carol.submit(looked, f"{CATALOG}/facts", **{f"upper-{number}": "6"})
+    assert "upper = 6" in again.form(f"{CATALOG}/save").fields["catalog"]
+    assert "Catalog saved." in carol.post(f"{CATALOG}/save", held).text
+    assert "upper = 4" in file.read_text()
 
 
 @pytest.mark.long

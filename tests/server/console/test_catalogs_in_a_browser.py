@@ -32,6 +32,7 @@ def test_a_curator_changes_a_catalog_by_what_is_on_the_screen(place: World, page
     carol.reads("Preview of changes")
     text = file.read_text()
 
+    carol.presses("Edit as text (open.toml)")
     carol.writes(text.replace("upper = 8,", "upper = ,"))
     carol.reads("Lapwing cannot read this catalog")
     page.wait("document.querySelector('.cm-lintRange-error, .cm-lintPoint-error')")

@@ -194,6 +194,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ("POST", f"{DATA}/cap/close"): ("/console/data/open/cap/close", {"name": "x"}, {**CURATES, "carol": REFUSED}),
     ("GET", f"{DATA}/catalog"): ("/console/data/open/catalog", {}, CURATES),
     ("POST", f"{DATA}/catalog"): ("/console/data/open/catalog", {"catalog": "x"}, CURATES),
+    ("POST", f"{DATA}/catalog/facts"): ("/console/data/open/catalog/facts", {"catalog": "x"}, CURATES),
     ("POST", f"{DATA}/catalog/preview"): ("/console/data/open/catalog/preview", {"catalog": "x"}, CURATES),
     ("POST", f"{DATA}/catalog/check"): ("/console/data/open/catalog/check", {}, {**CURATES, "carol": REFUSED}),
     ("POST", f"{DATA}/catalog/save"): ("/console/data/open/catalog/save", {}, {**CURATES, "carol": REFUSED}),

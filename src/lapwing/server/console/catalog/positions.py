@@ -1,6 +1,7 @@
 """Where in a catalog's text something stands that a message names by its place, for who edits the text."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 _SYNTAX: Final = re.compile(r"\(at line (\d+), column (\d+)\)")
@@ -35,7 +36,7 @@ def position_of(text: str, message: str) -> Position | None:
     lines = text.split("\n")
     if _AT_END.search(message):
         return len(lines), max(1, len(lines[-1])), 1
-    known = _entries(lines)
+    known = entries_of(lines)
     for place in _PLACE.finditer(message):
         parts = tuple(_PART.findall(place[1]))
         for length in range(len(parts), 0, -1):
@@ -44,7 +45,7 @@ def position_of(text: str, message: str) -> Position | None:
     return None
 
 
-def _entries(lines: list[str]) -> dict[tuple[str, ...], Position]:
+def entries_of(lines: Sequence[str]) -> dict[tuple[str, ...], Position]:
     """Return where each section and each entry of a text begins; the first that says it."""
     found: dict[tuple[str, ...], Position] = {}
     section: tuple[str, ...] = ()

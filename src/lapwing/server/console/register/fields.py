@@ -1,6 +1,5 @@
 """The form of the second step as the service takes it; fields of a column bear its number, as names may hold all."""
 
-import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +10,7 @@ from lapwing.privacy.decimal_comma import both_readings
 from lapwing.server.console.acting import PLAIN, number_of, renamed
 from lapwing.server.console.catalog_words import without_path
 from lapwing.server.console.inside import ApiRefusal
-from lapwing.server.console.listed import listed
+from lapwing.server.console.listed import listed, read_list
 from lapwing.server.datasets import NAME
 from lapwing.server.problems import Problem, problem
 
@@ -84,7 +83,7 @@ def draft_of(form: Mapping[str, str]) -> dict[str, Any]:
             if said.get(f"lower-{place}") or said.get(f"upper-{place}")
         },
         "values": {
-            name: _listed(said[f"values-{place}"]) for name, place in _columns(form) if said.get(f"values-{place}")
+            name: read_list(said[f"values-{place}"]) for name, place in _columns(form) if said.get(f"values-{place}")
         },
         "other": {name: said[f"other-{place}"] for name, place in _columns(form) if said.get(f"other-{place}")},
         "reading": {name: read for name, place in _columns(form) if (read := _reading(form, place))},
@@ -117,8 +116,8 @@ def with_missing(form: Mapping[str, str]) -> dict[str, str]:
     for key, codes in form.items():
         word, _, place = key.partition("-")
         if word == "code":
-            said = _listed(form[field]) if form.get(field := f"missing-{place}", "").strip() else []
-            typed[field] = listed([*said, *(code for code in _listed(codes) if code not in said)])
+            said = read_list(form[field]) if form.get(field := f"missing-{place}", "").strip() else []
+            typed[field] = listed([*said, *(code for code in read_list(codes) if code not in said)])
     return typed
 
 
@@ -193,7 +192,9 @@ def _reading(form: Mapping[str, str], place: str) -> dict[str, Any]:
         text = form.get(f"{key}-{place}", "")
         if not text.strip() and not (key == "thousands_mark" and text):  # a space may stand between digits
             continue
-        said[key] = _listed(text) if key in ("missing", "recode") else text if key == "thousands_mark" else text.strip()
+        said[key] = (
+            read_list(text) if key in ("missing", "recode") else text if key == "thousands_mark" else text.strip()
+        )
     if "recode" in said:
         said["recode"] = _paired(form[f"recode-{place}"])
     return said
@@ -211,7 +212,7 @@ def _texts(form: Mapping[str, str], place: str) -> dict[str, Any]:
 
 def _paired(text: str) -> dict[str, str] | str:
     """Return pairs such as 1: male, 2: female. A text that has none is left for the service to refuse."""
-    pairs = [entry.partition(":") for entry in _listed(text)]
+    pairs = [entry.partition(":") for entry in read_list(text)]
     return {code.strip(): to.strip() for code, _, to in pairs} if all(colon for _, colon, _ in pairs) else text
 
 
@@ -221,15 +222,6 @@ def _columns(form: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         word, _, place = key.partition("-")
         if word == "column" and place.isascii() and place.isdigit():
             yield name, place
-
-
-def _listed(text: str) -> list[str]:
-    """Return the values of a list with commas, in quotes where one holds a comma.
-
-    >>> _listed('a, b,"c, d"')
-    ['a', 'b', 'c, d']
-    """
-    return [value.strip() for value in next(csv.reader([" ".join(text.splitlines())], skipinitialspace=True))]
 
 
 def _number(text: str, field: str) -> str:
