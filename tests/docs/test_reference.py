@@ -188,7 +188,9 @@ def test_kinds_of_listed_mechanisms() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_and_options(command: str) -> None:
-    described = section(page("command-line.md"), command)
+    text = page("command-line.md")
+    common = text.partition("**Common options.**")[2].partition("\n\n**")[0]
+    described = section(text, command) + common
     assert not unmentioned((o for o in COMMANDS[command] if o not in ("--help", "-h")), described)
 
 
