@@ -12,7 +12,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.cli.serve_demo import CATALOG, DemoOptions, introduce
-from lapwing.errors import InvalidParameter
+from lapwing.errors import InvalidParameter, ServiceFault
 from lapwing.server.people import Caller
 from lapwing.server.service import Service
 from tests.support.cli.command import Run
@@ -55,6 +55,13 @@ def test_the_folder_is_removed_unless_it_is_kept(tmp_path: Path) -> None:
         pass  # it has files: an earlier demo, perhaps with results
 
 
+@pytest.mark.parametrize("started", [False, True])
+def test_a_demo_that_did_not_start_leaves_its_folder_to_the_next(tmp_path: Path, started: bool) -> None:
+    with pytest.raises(ServiceFault), DemoOptions(demo=True, keep=tmp_path).folder(lambda: started):
+        raise ServiceFault("not ready")
+    assert (tmp_path / CATALOG).exists() == started
+
+
 @pytest.mark.parametrize(
     "beside",
     [
@@ -62,6 +69,7 @@ def test_the_folder_is_removed_unless_it_is_kept(tmp_path: Path) -> None:
         ("--workers", "2"),
         ("--public-url", "https://dp.example.org"),
         ("--people", "other.db"),
+        ("--data", "."),
         ("--behind-proxy", "--public-url", "https://dp.example.org"),
         ("visits.toml",),
     ],

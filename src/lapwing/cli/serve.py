@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Annotated, Final, final
 from urllib.parse import urlsplit
 
@@ -21,7 +22,7 @@ from lapwing.catalog.source_names import catalog_beside, ending
 from lapwing.cli.column_options import bounds_of, types_of, values_of
 from lapwing.cli.console import complain
 from lapwing.cli.options import DEFAULT_CATALOG, Unreadable, above_zero, amount, grouped, part_of_one, quantity
-from lapwing.cli.serve_demo import CATALOG, HOSTS, DemoOptions, introduce
+from lapwing.cli.serve_demo import CATALOG, HOSTS, UPLOADS, DemoOptions, introduce
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -399,14 +400,6 @@ def command(
     demo: DemoOptions,
 ) -> None:
     """Serve data sets over HTTP, with people, tokens and limits under one budget for each."""
-    try:
-        from lapwing.server import listener  # here: all of these need the extra `server`
-        from lapwing.server.log import log, open_log
-        from lapwing.server.workers import ProcessConfig
-    except ModuleNotFoundError as missing:
-        raise InvalidParameter(
-            f"The service needs {missing.name}, which is not installed. Run `pip install 'lapwing-dp[server]'`."
-        ) from None
     demo.require_alone(
         sources,
         host=listening.host != ListeningOptions().host,
@@ -419,6 +412,14 @@ def command(
         task=reports.tasks,
         privacy_unit=protection.privacy_unit,
     )
+    try:
+        from lapwing.server import listener  # here: all of these need the extra `server`
+        from lapwing.server.log import log, open_log
+        from lapwing.server.workers import ProcessConfig
+    except ModuleNotFoundError as missing:
+        raise InvalidParameter(
+            f"The service needs {missing.name}, which is not installed. Run `pip install 'lapwing-dp[server]'`."
+        ) from None
     endpoint = listener.Endpoint(
         host=listening.host,
         port=listening.port,
@@ -456,11 +457,17 @@ def _serve_demo(demo: DemoOptions, settings: "ServiceSettings", endpoint: "Endpo
     from lapwing.server.workers import ProcessConfig
 
     open_log()
+    introduced = Event()
+
+    def prepare(service: "Service") -> None:
+        introduce(service, endpoint.callers_address)
+        introduced.set()
+
     try:
-        with demo.folder() as folder:
-            toured = replace(settings, tour=folder.name, hosts=HOSTS)
+        with demo.folder(introduced.is_set) as folder:
+            toured = replace(settings, tour=folder.name, hosts=HOSTS, folders=(folder / UPLOADS,))
             config = ProcessConfig(catalogs=(folder / CATALOG,), people=None, settings=toured, endpoint=endpoint)
-            _serve(config, 1, reports, lambda service: introduce(service, endpoint.callers_address))
+            _serve(config, 1, reports, prepare)
     except KeyboardInterrupt:
         _say("Ended." if demo.keep else "Ended. The demo and its folder are removed.")
 
@@ -512,7 +519,7 @@ def _serve(
     with ExitStack() as stack:
         service = stack.enter_context(opened(config, asking=workers == 1))
         if workers == 1:
-            service.executor.start()  # before anybody reads an address: it may take a minute, and nothing is answered
+            service.executor.start()  # before anybody reads an address: it may take minutes, and nothing is answered
         prepare(service)
         collectors = stack.enter_context(reports.collecting())
         announce = _announcement(service, config.endpoint, collectors.values())

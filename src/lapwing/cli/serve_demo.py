@@ -2,13 +2,13 @@
 
 Theory of operation. The shipped file and its catalog are copied into a folder, and served as any data set. The two
 accounts have passwords of 80 random bits, which are printed once; the store has only their hashes. Only this machine
-reaches the service. The folder has the ledger and the people too. It is removed when the service ends, unless
-`--keep` names it.
+reaches the service. The folder has the ledger and the people too, and a folder for files that the curator uploads. It
+is removed when the service ends, unless `--keep` names it. A service that did not start leaves nothing in it.
 """
 
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from lapwing.server.service import Service
 
 CATALOG: Final = "lapwing.toml"
+UPLOADS: Final = "uploads"
+"""The folder for the files that the curator uploads."""
 CURATOR, ANALYST = "curator", "analyst"
 
 
@@ -67,17 +69,29 @@ class DemoOptions:
         beside = ["a catalog or data file"] if sources else []
         beside += [f"--{name.replace('_', '-')}" for name, value in stated.items() if value]
         if beside:
-            raise InvalidParameter(f"--demo serves its own data, to this machine only. Leave out {beside[0]}.")
+            raise InvalidParameter(
+                f"--demo serves its own data, to this machine only. Leave out {beside[0]}. To try files of your own, "
+                "upload them as the curator, on the page Register a data set."
+            )
 
     @contextmanager
-    def folder(self) -> Iterator[Path]:
+    def folder(self, started: Callable[[], bool] = lambda: True) -> Iterator[Path]:
         """Return a folder with the shipped data set, which is removed at the end unless `--keep` names it.
+
+        Args:
+            started: Tells whether somebody may have used it. If not, an error empties the folder of `--keep`, too.
 
         Raises:
             InvalidParameter: If the folder of `--keep` cannot be made, or has files.
         """
         if self.keep is not None:
-            yield _filled(_made(self.keep))
+            kept = _filled(_made(self.keep))
+            try:
+                yield kept
+            except BaseException:
+                if not started():
+                    _empty(kept)
+                raise
             return
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # also before the service listens
         with temporary_folder("lapwing-demo-") as folder:
@@ -113,12 +127,22 @@ def _made(folder: Path) -> Path:
     if not empty:
         raise InvalidParameter(
             f"The folder {folder} has files. Choose a new one. To go on with an earlier demo, run "
-            f"`lapwing serve {folder / CATALOG}`."
+            f"`lapwing serve {folder / CATALOG} --data {folder / UPLOADS}`."
         )
     return folder
 
 
+def _empty(folder: Path) -> None:
+    """Remove what a demo wrote into a folder that was empty before, so that the next one may have it."""
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
 def _filled(folder: Path) -> Path:
+    (folder / UPLOADS).mkdir(mode=0o700)
     source = rand_hie_data()
     shutil.copyfile(source, folder / source.name)
     shutil.copyfile(rand_hie_catalog(), folder / CATALOG)

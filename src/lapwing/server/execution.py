@@ -380,7 +380,7 @@ class QuestionExecutor:
             log(
                 "calibrating",
                 detail="a process measures this machine and reads the data, and then the service listens. This takes "
-                "some seconds, and on a busy machine about a minute",
+                "some seconds, and on a busy machine some minutes",
             )
             self._admission.start()
             log("calibrated")

@@ -24,10 +24,22 @@ from lapwing.server.deadline.turns import Ticket
 from lapwing.server.log import log
 from lapwing.server.people import Caller
 
-PATIENCE: Final = 120.0
-"""Seconds in which a process has opened everything."""
+PATIENCE: Final = 900.0
+"""Seconds in which a process has opened everything. It needs some seconds of a processor, which others may use, too."""
+EACH: Final = 30.0
+"""Seconds after which the log says again that it is not ready."""
+LEAVE: Final = 120.0
+"""Seconds in which a process has ended after it is asked to."""
 PAUSE, LONGEST_PAUSE = 0.25, 8.0
 """Seconds before a process that died is started anew: at first, and at most."""
+
+
+_ENDED: Final = "The process that runs queries ended before it was ready. The last lines of the log say why."
+_NOT_READY: Final = (
+    "The process that runs queries was not ready after {:g} minutes. It measures this machine, which is too busy. "
+    "Nothing is served. Run the command again when the machine has less to do. --no-padding starts without this "
+    "process, but then people can see how long their queries take."
+)
 
 
 class Bug(Exception):
@@ -167,10 +179,17 @@ class QuestionProcess:
 
     Args:
         begin: What it does, given `arguments`, its share and its end of the line.
+        patience: Seconds in which it has opened everything.
     """
 
-    def __init__(self, begin: Callable[..., None], arguments: tuple[Any, ...], share: ProcessorShare) -> None:
-        self._begin, self._arguments, self.share = begin, arguments, share
+    def __init__(
+        self,
+        begin: Callable[..., None],
+        arguments: tuple[Any, ...],
+        share: ProcessorShare,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._begin, self._arguments, self.share, self._patience = begin, arguments, share, patience
         self._sending = threading.Lock()
         self._line: Connection | None = None
         self._sent: SimpleQueue[Sent | None] = SimpleQueue()
@@ -192,16 +211,26 @@ class QuestionProcess:
 
         Raises:
             InvalidParameter: If the folder for temporary files has too long a path.
-            ServiceFault: If it does not get ready; its log says why.
+            ServiceFault: If it ends before it is ready, or is not ready in time. The log says which.
         """
         require_short(tempfile.gettempdir())
         # Set before the process begins, which may say something at once.
         self._told, self._died = told, died
         self._spawn()
         self._thread.start()
-        if not self._ready.wait(PATIENCE) or self._ending.is_set():
+        ready = self._is_ready_in_time()
+        if not ready or self._ending.is_set():
             self.close()
-            raise ServiceFault("The process that runs queries did not start. The log says why.")
+            raise ServiceFault(_ENDED if ready else _NOT_READY.format(self._patience / 60))
+
+    def _is_ready_in_time(self) -> bool:
+        """Wait, and say now and then that this machine is busy; tell whether it is ready or has ended."""
+        begun = time.monotonic()
+        while (left := self._patience - (time.monotonic() - begun)) > 0:
+            if self._ready.wait(min(EACH, left)):
+                return True
+            log("question process not ready yet", seconds=round(time.monotonic() - begun), most=self._patience)
+        return self._ready.is_set()
 
     @property
     def is_up(self) -> bool:
@@ -239,7 +268,7 @@ class QuestionProcess:
         if self._thread.is_alive():
             self._thread.join()
         if self._process is not None:
-            self._process.join(PATIENCE)
+            self._process.join(LEAVE)
             self._process.kill()
             self._process.join()
 
@@ -277,6 +306,8 @@ class QuestionProcess:
                 self._sender.join()  # it finds nobody who listens
             line.close()
             if self._ending.is_set() or not (was_ready or self._opened):
+                if not self._ending.is_set():
+                    log("question process died", status=self._status())
                 self._ending.set()
                 self._ready.set()  # whoever waits for it sees that it ended
                 return
