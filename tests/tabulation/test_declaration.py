@@ -1,5 +1,6 @@
 """Release files: the same as a value of Python, and errors that name the key, what was given and what is allowed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,12 @@ def test_a_file_is_a_value() -> None:
             ("[tables.size]", "[tables.size", "not TOML"),
             ("importance = 2", "importance = 1e-55", "tables.visits: importance must be at least"),
             ('query = "SELECT', 'by = []\nquery = "SELECT', 'tables.size: unknown "by"'),
+            ("importance = 2", "relative_error = 0.05", "tables.visits: relative_error needs assumed_cell"),
+            (
+                "assumed_cell = 100",
+                "assumed_cell = 100\nerror = 3\nrelative_error = 0.05",
+                "tables.size: 'size' has an err",
+            ),
             ("assumed_cell = 100", "error = 3\nimportance = 2", "has a wanted error and"),
         ],
         many=True,
@@ -77,6 +84,15 @@ def test_errors_name_the_key(before: str, after: str, said: str) -> None:
     with pytest.raises(CatalogError) as refused:
         TableRelease.from_text(FILE.replace(before, after))
     assert said in str(refused.value)
+
+
+def test_a_relative_error_is_an_error_of_the_smallest_cell() -> None:
+    relative = FILE.replace("importance = 2", "assumed_cell = 1000\nrelative_error = 0.05")
+    relative = relative.replace("assumed_cell = 100\n", "error = 3\n")
+    absolute = relative.replace("relative_error = 0.05", "error = 50")
+    one, other = (TableRelease.from_text(text) for text in (relative, absolute))
+    assert [replace(table, relative_error=None) for table in one.tables] == list(other.tables)
+    assert one.tables[0].error == 50
 
 
 def test_all_margins_are_the_lists_that_somebody_would_write() -> None:

@@ -125,6 +125,17 @@ def test_an_error_is_of_one_number(tmp_path: Path) -> None:
         planned(tmp_path, release_of(ReleaseTable(name="two", query=query, error=5)))
 
 
+def test_a_relative_error_is_of_counts_and_sums(tmp_path: Path) -> None:
+    """Half of 5 % at twice the size of a cell is the same wanted error."""
+    table = ReleaseTable(name="all", query="SELECT COUNT(*) AS n FROM visits", assumed_cell=1_000, relative_error=0.05)
+    plan = planned(tmp_path, release_of(table, epsilon=0.01))
+    same = planned(tmp_path, release_of(replace(table, assumed_cell=500, relative_error=0.1, error=None), epsilon=0.01))
+    assert plan.epsilon_needed == same.epsilon_needed
+    mean = replace(table, query="SELECT AVG(size) AS n FROM visits")
+    with pytest.raises(InvalidParameter, match="for counts and sums"):
+        planned(tmp_path, release_of(mean))
+
+
 def test_a_pure_ledger(tmp_path: Path) -> None:
     plan = planned(tmp_path, release_of(), budget=PURE)
     assert [round(table.share, 3) for table in plan.tables] == [0.333, 0.333, 0.333]

@@ -136,7 +136,7 @@ def _entries(document: TomlSection, folder: Path) -> Iterator[BudgetEntry]:
         sections = document.section(kind) if document.has(kind) else None
         for name in sections.content if sections else ():
             section = sections.section(name) if sections else document
-            weights = ("error", "assumed_cell") if kind == "queries" else ()
+            weights = ("error", "assumed_cell", "relative_error") if kind == "queries" else ()
             own = "query" if kind == "queries" else "file"
             section.allow(own, "times", "importance", *weights)
             numbers = {key: section.number(key, example="1") for key in weights if section.has(key)}

@@ -77,6 +77,8 @@ class ReleaseTable:
         importance: A table of importance 2 gets half the error of a table of importance 1.
         error: The wanted half-width of its 95 % intervals, in units of its number.
         assumed_cell: The size of a cell, by which the plan shows errors in percent.
+        relative_error: Instead of `error`, as a part of a cell of that size; a larger cell errs by a smaller part. Of
+            counts and sums.
     """
 
     name: str
@@ -84,16 +86,28 @@ class ReleaseTable:
     importance: Number = 1
     error: Number | None = None
     assumed_cell: Number | None = None
+    relative_error: Number | None = None
 
     def __post_init__(self) -> None:
         for text, what in ((self.name, "The name of a table"), (self.query, "The query of a table")):
             if not isinstance(text, str) or not text.strip():
                 raise InvalidParameter(f"{what} is {text!r}; it must be a text that is not empty.")
-        for key in ("importance", "error", "assumed_cell"):
+        for key in ("importance", "error", "assumed_cell", "relative_error"):
             if (value := getattr(self, key)) is not None:
                 object.__setattr__(self, key, positive(value, key))
                 if getattr(self, key) < SMALLEST:  # whose square is no float
                     raise InvalidParameter(f"{key} must be at least {float(SMALLEST)}.")
+        if self.relative_error is not None:
+            object.__setattr__(self, "error", self._error_of_cells())
+
+    def _error_of_cells(self) -> Fraction:
+        """Return the wanted half-width that the relative error is in a cell of the assumed size."""
+        if self.assumed_cell is None:
+            raise InvalidParameter("relative_error needs assumed_cell: the size of the smallest cell that it is for.")
+        error = Fraction(self.relative_error or 0) * Fraction(self.assumed_cell)
+        if error < SMALLEST or self.error not in (None, error):
+            raise InvalidParameter(f"{self.name!r} has an error and a relative_error; give one of them.")
+        return error
 
     @classmethod
     def margins(
@@ -107,6 +121,7 @@ class ReleaseTable:
         importance: Number = 1,
         error: Number | None = None,
         assumed_cell: Number | None = None,
+        relative_error: Number | None = None,
         hierarchies: Sequence[Hierarchy] = (),
         beside: Sequence[Sequence[str]] = (),
     ) -> tuple[Self, ...]:
@@ -126,7 +141,16 @@ class ReleaseTable:
             columns, grouped = ", ".join((*keys, select)), " GROUP BY ALL" if keys else ""
             named = f"{name} by {', '.join(named_keys)}" if keys else f"{name} in all"
             text = f"SELECT {columns} FROM {source}{condition}{grouped}"
-            tables.append(cls(name=named, query=text, importance=importance, error=error, assumed_cell=assumed_cell))
+            tables.append(
+                cls(
+                    name=named,
+                    query=text,
+                    importance=importance,
+                    error=error,
+                    assumed_cell=assumed_cell,
+                    relative_error=relative_error,
+                )
+            )
         return tuple(tables)
 
 
@@ -318,7 +342,7 @@ def _tables_in(
     name: str, section: TomlSection, hierarchies: Sequence[Hierarchy], lists: Mapping[str, Sequence[Sequence[str]]]
 ) -> Iterator[ReleaseTable]:
     """Yield the tables of one section: of a query, or of margins."""
-    weights = ("importance", "error", "assumed_cell")
+    weights = ("importance", "error", "assumed_cell", "relative_error")
     given = {key: section.number(key, example="1") for key in weights if section.has(key)}
     try:
         if section.has("query"):

@@ -255,6 +255,12 @@ def _plans(session: "Session", release: TableRelease) -> list[Plan]:
                 f"The table {table.name!r} is computed from other results, or needs bounds that must be bought first. "
                 "Write it as one query over tables whose bounds the catalog declares."
             )
+        if table.relative_error is not None and any(
+            measures_of(output.value) and not isinstance(output.value, MeasureValue) for output in plan.outputs
+        ):
+            raise InvalidParameter(
+                f"The table {table.name!r} has a relative error. That is for counts and sums. Give an error in its unit."
+            )
         names = {output.name.casefold() for output in plan.outputs}
         if taken := next((name for name in _noisy(plan) if f"{name}{UNRELIABLE}".casefold() in names), None):
             raise InvalidParameter(
