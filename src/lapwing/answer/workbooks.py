@@ -1,7 +1,7 @@
 """Tables as workbooks for Excel, in which no text is a formula; it takes the `xlsx` extra."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from importlib import import_module
@@ -23,6 +23,8 @@ EXACT: Final = 2**53
 """Up to here Excel, whose numbers are doubles, holds each whole number."""
 FIRST_DAY: Final = date(1900, 3, 1).toordinal()
 """Excel counts a 29 February 1900 that never was: days before are one off."""
+A4: Final = 9
+"""As Excel numbers paper."""
 WRITTEN: Final = datetime(2000, 1, 1)
 """The date of every workbook, so that the same tables are the same file."""
 
@@ -30,10 +32,19 @@ WRITTEN: Final = datetime(2000, 1, 1)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """A sheet: a table, or lines of cells."""
+    """A sheet: a table, or lines of cells.
+
+    Args:
+        number_formats: Of columns of a table, as Excel writes them, such as `#,##0`.
+        widths: Of the columns of lines, in characters.
+        heads: The lines that are bold, by their place.
+    """
 
     name: str
     content: "pa.Table | Sequence[Sequence[Any]]"
+    number_formats: Mapping[str, str] = field(default_factory=dict)
+    widths: tuple[int, ...] = ()
+    heads: frozenset[int] = frozenset()
 
 
 def can_write_workbooks() -> bool:
@@ -61,6 +72,8 @@ def workbook(sheets: Iterable[Sheet]) -> bytes:
     with import_module("xlsxwriter").Workbook(sink, options) as book:
         book.set_properties({"created": WRITTEN})
         formats = {
+            None: None,
+            "bold": book.add_format({"bold": True}),
             "head": book.add_format({"bold": True, "quote_prefix": True}),
             "text": book.add_format({"quote_prefix": True}),
             "day": book.add_format({"num_format": "yyyy-mm-dd"}),
@@ -68,21 +81,30 @@ def workbook(sheets: Iterable[Sheet]) -> bytes:
         }
         for one in sheets:
             sheet = book.add_worksheet(one.name)
+            sheet.set_landscape()
+            sheet.set_paper(A4)
+            sheet.fit_to_pages(1, 0)
             if isinstance(one.content, Sequence):
+                for place, width in enumerate(one.widths):
+                    sheet.set_column(place, place, width)
                 for row, line in enumerate(one.content):
+                    own = {**formats, None: formats["bold"]} if row in one.heads else formats
                     for place, value in enumerate(line):
-                        _write(sheet, row, place, value, formats)
+                        _write(sheet, row, place, value, own)
                 continue
             for place, name in enumerate(one.content.column_names):
                 sheet.write_string(0, place, _cut(name), formats["head"])
+                pattern = one.number_formats.get(name)
+                own = formats if pattern is None else {**formats, None: book.add_format({"num_format": pattern})}
                 for row, value in enumerate(one.content.column(place).to_pylist(), start=1):
-                    _write(sheet, row, place, value, formats)
+                    _write(sheet, row, place, value, own)
             sheet.freeze_panes(1, 0)
+            sheet.repeat_rows(0)
             sheet.autofit()
     return sink.getvalue()
 
 
-def _write(sheet: Any, row: int, place: int, value: Any, formats: Mapping[str, Any]) -> None:
+def _write(sheet: Any, row: int, place: int, value: Any, formats: Mapping[str | None, Any]) -> None:
     """Write a value as what it is; as a text where Excel has no such value."""
     if value is None:
         return
@@ -94,10 +116,10 @@ def _write(sheet: Any, row: int, place: int, value: Any, formats: Mapping[str, A
     elif isinstance(value, bool):
         sheet.write_boolean(row, place, value)
     elif isinstance(value, int | float | Decimal) and isfinite(value) and -EXACT <= value <= EXACT:
-        sheet.write_number(row, place, value)
+        sheet.write_number(row, place, value, formats[None])
     else:
         text = str(value)
-        sheet.write_string(row, place, _cut(text), formats["text"] if text.startswith(FORMULAS) else None)
+        sheet.write_string(row, place, _cut(text), formats["text"] if text.startswith(FORMULAS) else formats[None])
 
 
 def _cut(text: str) -> str:

@@ -259,7 +259,7 @@ def _plans(session: "Session", release: TableRelease) -> list[Plan]:
             measures_of(output.value) and not isinstance(output.value, MeasureValue) for output in plan.outputs
         ):
             raise InvalidParameter(
-                f"The table {table.name!r} has a relative error. That is for counts and sums. Give an error in its unit."
+                f"The table {table.name!r} has a relative error. That is for counts and sums. Give error instead."
             )
         names = {output.name.casefold() for output in plan.outputs}
         if taken := next((name for name in _noisy(plan) if f"{name}{UNRELIABLE}".casefold() in names), None):
