@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lapwing.tabulation import ReleasedTables, ReleaseTable, TableRelease, UnreliableCells, run_release
+from lapwing.tabulation import Adjustment, ReleasedTables, ReleaseTable, TableRelease, UnreliableCells, run_release
 from lapwing.tabulation.common_table import Floats, Integers, Margin, nearest, whole_numbers
+from lapwing.tabulation.consistency import TableGroup
 from tests.support.effort import one_in
 from tests.support.release.small import BUDGETS, opened, row
 
@@ -67,6 +68,7 @@ def test_adjusted_tables_add_up_exactly(tmp_path: Path, budget: str) -> None:
         assert again.stored
         released.write(tmp_path / "one")
         again.write(tmp_path / "two")
+        require_consistent(run_release(session, replace(RELEASE, adjustment=Adjustment.TOP_DOWN)))
         plain = run_release(session, replace(RELEASE, adjusted=False))  # which has the same prices
         assert plain.stored
     for file in (tmp_path / "one").iterdir():
@@ -140,6 +142,23 @@ def test_whole_numbers_are_near_in_every_margin() -> None:
     assert max(np.abs(margin.exactly(whole) - margin.of(numbers)).max() for margin in every) < 2.5
     one_by_one: Callable[[Floats], Floats] = lambda x: np.floor(x)  # noqa: E731  # the twin
     assert max(np.abs(margin.of(one_by_one(numbers)) - margin.of(numbers)).max() for margin in every) > 2.5
+
+
+def test_top_down_keeps_a_total_near_its_released_number() -> None:
+    """Many cells at 0, without negative numbers: their sum is too large, and by least squares the total follows."""
+    generator = np.random.default_rng(8)
+    cells, noise = 2_000, 20.0
+    places = np.arange(cells, dtype=np.int32)
+    margins = (
+        Margin(shape=(cells,), kept=(0,), places=np.zeros_like(places), size=1, deviation=noise),
+        Margin(shape=(cells,), kept=(0,), places=places, size=cells, deviation=noise),
+    )
+    released = [np.array([100.0]), np.rint(generator.normal(0, noise, cells))]
+    group = TableGroup(numbers=(), cells=cells, margins=margins, sign=1)
+    by_squares, top_down = (one.tables(one.common_table(released)) for one in (group, group.top_down()))
+    assert by_squares[0][0] > 100 + 2 * noise
+    assert abs(top_down[0][0] - 100) < noise
+    assert all(table[0] == table[1].sum() and table[1].min() >= 0 for table in (by_squares, top_down))
 
 
 def test_what_adds_up_already_stays() -> None:

@@ -65,6 +65,7 @@ def test_a_file_is_a_value() -> None:
                 f"all_margins_of = [{[f'key_{place}' for place in range(40)]}]",
                 "tables.visits.all_margins_of: key_0, key_1",
             ),
+            ("epsilon = 0.1", 'epsilon = 0.1\nadjustment = "top down"', "adjustment is of adjusted numbers"),
             ("[tables.size]", "[tables.size", "not TOML"),
             ("importance = 2", "importance = 1e-55", "tables.visits: importance must be at least"),
             ('query = "SELECT', 'by = []\nquery = "SELECT', 'tables.size: unknown "by"'),

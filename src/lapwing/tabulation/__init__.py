@@ -17,7 +17,14 @@ from lapwing.tabulation.budget_plan import (
     plan_budget,
 )
 from lapwing.tabulation.cell_errors import CellErrors
-from lapwing.tabulation.declaration import FileFormat, Objective, ReleaseTable, TableRelease, UnreliableCells
+from lapwing.tabulation.declaration import (
+    Adjustment,
+    FileFormat,
+    Objective,
+    ReleaseTable,
+    TableRelease,
+    UnreliableCells,
+)
 from lapwing.tabulation.hierarchy import Hierarchy, all_margins_of
 from lapwing.tabulation.method_report import method_report
 from lapwing.tabulation.period_comparison import (
@@ -36,6 +43,7 @@ from lapwing.tabulation.running import ReleasedTable, ReleasedTables, require_ne
 from lapwing.tabulation.signing import SigningKey, faults_of, unlisted_files
 
 __all__ = [
+    "Adjustment",
     "BudgetEntry",
     "BudgetPlan",
     "BudgetPlanEntry",

@@ -76,6 +76,7 @@ def adjusted_tables(
     nestings: Sequence[NestedKeys] = (),
     fixed: FixedCells | None = None,
     *,
+    top_down: bool = False,
     simulates: bool = True,
 ) -> Iterator[AdjustedTable]:
     """Yield the adjusted numbers of each table.
@@ -87,6 +88,7 @@ def adjusted_tables(
         offer: Says which numbers were measured together.
         nestings: Keys that lie inside others.
         fixed: The cells that public totals fix.
+        top_down: Whether tables with few cells come first.
         simulates: Whether the effect of adjusting is simulated, which is most of the work.
     """
     questions = [answer.plan.question for answer in answers]
@@ -105,7 +107,7 @@ def adjusted_tables(
     ]
     adjusted: dict[Number, Integers] = {}
     found: dict[Number, AdjustmentEffect] = {}
-    for group in adjusted_groups(answers, nestings, fixed):
+    for group in adjusted_groups(answers, nestings, fixed, top_down=top_down):
         adjusted.update(group.numbers)
         if simulates:
             mine = [one for one in joint if one.numbers.keys() & set(group.numbers)]

@@ -16,8 +16,8 @@ Guarantee:
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
+from math import prod, sqrt
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, final
 
@@ -74,6 +74,16 @@ class TableGroup:
         whole = side * nearest_whole_numbers(margins, turned, may_be_negative=not self.sign)
         return whole if self.owners is None else self.owners.met(whole, self.sign)
 
+    def top_down(self) -> "TableGroup":
+        """Return the same tables, where a square counts for less the more cells its table has.
+
+        Cells at 0 that noise would make negative move sums upwards. In a table of n cells many such cells together
+        outweigh the one total. If each table has the weight of one number, they do not.
+        """
+        most = max(margin.size for margin in self.margins)
+        margins = (replace(one, deviation=one.deviation * sqrt(one.size / most)) for one in self.margins)
+        return replace(self, margins=tuple(margins))
+
     def tables(self, common: Integers) -> list[Integers]:
         """Return the margins of a common table."""
         return [margin.exactly(common) for margin in self.margins]
@@ -94,12 +104,17 @@ class AdjustedGroup:
 
 
 def adjusted_groups(
-    answers: Sequence["Answer"], nestings: Sequence[NestedKeys] = (), fixed: FixedCells | None = None
+    answers: Sequence["Answer"],
+    nestings: Sequence[NestedKeys] = (),
+    fixed: FixedCells | None = None,
+    *,
+    top_down: bool = False,
 ) -> list[AdjustedGroup]:
     """Return the tables of a release, adjusted so that they add up. What is in no group stays as it was released.
 
     Args:
         nestings: Keys that lie inside others.
+        top_down: Whether tables with few cells come first.
 
     Guarantee:
         Post-processing of released numbers. The module has the argument.
@@ -115,6 +130,8 @@ def adjusted_groups(
         released = [released_numbers(answers[place])[measure] for place, measure in group.numbers]
         if max(int(np.abs(values).max(initial=0)) for values in released) >= LARGEST_NUMBER:
             continue
+        if top_down:
+            group = group.top_down()
         common = group.common_table([values.astype(np.float64) for values in released])
         numbers = dict(zip(group.numbers, group.tables(common), strict=True))
         adjusted.append(AdjustedGroup(group=group, common=common, numbers=numbers))

@@ -57,6 +57,15 @@ class UnreliableCells(StrEnum):
     """To publish the mark, and the smallest reliable cell of a coarser table around it."""
 
 
+class Adjustment(StrEnum):
+    """What adjusted numbers are near to."""
+
+    LEAST_SQUARES = "least squares"
+    """All released numbers, by the precision of each."""
+    TOP_DOWN = "top down"
+    """Tables with few cells before those with many, so that totals move less."""
+
+
 class FileFormat(StrEnum):
     """The format of a published table."""
 
@@ -172,6 +181,7 @@ class TableRelease:
         hierarchies: Levels that tables are by, so that they are measured together and add up.
         public_totals: Numbers from other sources, which adjusted numbers meet exactly. Never count them in these data.
         adjusted: Whether tables have adjusted numbers, which add up, beside the released ones.
+        adjustment: What these are near to.
     """
 
     title: str
@@ -183,6 +193,7 @@ class TableRelease:
     unreliable_cells: UnreliableCells = UnreliableCells.MARK
     formats: tuple[FileFormat, ...] = (FileFormat.CSV,)
     adjusted: bool = False
+    adjustment: Adjustment = Adjustment.LEAST_SQUARES
     rounding: int = 1
     hierarchies: tuple[Hierarchy, ...] = ()
     public_totals: tuple[PublicTotal, ...] = ()
@@ -202,6 +213,9 @@ class TableRelease:
         object.__setattr__(self, "objective", _one_of(Objective, self.objective, "objective"))
         treatment = _one_of(UnreliableCells, self.unreliable_cells, "unreliable_cells")
         object.__setattr__(self, "unreliable_cells", treatment)
+        object.__setattr__(self, "adjustment", _one_of(Adjustment, self.adjustment, "adjustment"))
+        if self.adjustment is not Adjustment.LEAST_SQUARES and not self.adjusted:
+            raise InvalidParameter("adjustment is of adjusted numbers, and the release has none: set adjusted = true.")
         formats = tuple(dict.fromkeys(_one_of(FileFormat, one, "formats") for one in self.formats))
         object.__setattr__(self, "formats", formats)
         if not isinstance(self.rounding, int) or isinstance(self.rounding, bool) or self.rounding < 1:
@@ -262,6 +276,7 @@ class TableRelease:
             "unreliable_cells",
             "formats",
             "adjusted",
+            "adjustment",
             "rounding",
             "hierarchies",
             "public_totals",
@@ -282,6 +297,7 @@ class TableRelease:
             "unreliable": document.number("unreliable", USUAL_UNRELIABLE, example="0.5"),
             "unreliable_cells": document.text("unreliable_cells", UnreliableCells.MARK.value, example="mark"),
             "adjusted": document.boolean("adjusted", False),
+            "adjustment": document.text("adjustment", Adjustment.LEAST_SQUARES.value, example="top down"),
             "rounding": document.integer("rounding", 1, example=10),
             "formats": document.items("formats") if document.has("formats") else (FileFormat.CSV,),
             "delta": document.number("delta", example="1e-7") if document.has("delta") else None,

@@ -34,7 +34,7 @@ from lapwing.session import access_of
 from lapwing.tabulation.adjusted_columns import AdjustedTable, adjusted_tables
 from lapwing.tabulation.coarser_cells import with_coarser_cells
 from lapwing.tabulation.csvw import METADATA, release_metadata
-from lapwing.tabulation.declaration import FileFormat, TableRelease, UnreliableCells
+from lapwing.tabulation.declaration import Adjustment, FileFormat, TableRelease, UnreliableCells
 from lapwing.tabulation.method_report import method_report
 from lapwing.tabulation.planning import UNRELIABLE, PlannedTable, PreparedRelease, ReleasePlan, prepared
 from lapwing.tabulation.public_totals import as_facts
@@ -175,6 +175,7 @@ class ReleasedTables:
             "objective": self.release.objective.value,
             "unreliable": written(exact(self.release.unreliable, "unreliable")),
             "unreliable_cells": self.release.unreliable_cells.value,
+            **({"adjustment": Adjustment.TOP_DOWN.value} if self.release.adjustment is Adjustment.TOP_DOWN else {}),
             **({"rounding": self.release.rounding} if self.release.rounding > 1 else {}),
             **({"public_totals": as_facts(self.release.public_totals)} if self.release.public_totals else {}),
             "ledger_entries": entries,
@@ -223,7 +224,16 @@ def bought(
         catalog_digest=session.catalog.digest,
         nestings=ready.nestings,
         neighbouring=session.catalog.budget.neighbouring,
-        adjusted=tuple(adjusted_tables(answers, ready.offer, ready.nestings, ready.fixed, simulates=simulates))
+        adjusted=tuple(
+            adjusted_tables(
+                answers,
+                ready.offer,
+                ready.nestings,
+                ready.fixed,
+                top_down=release.adjustment is Adjustment.TOP_DOWN,
+                simulates=simulates,
+            )
+        )
         if release.adjusted
         else (),
     )
