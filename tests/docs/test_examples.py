@@ -37,7 +37,7 @@ ON_SPARK = DOCS / "how-to" / "scale.md"
 """The page whose examples are run with the other tests of Spark."""
 WITH_EXAMPLES = [page for page in PAGES if page != ON_SPARK and any(block.language in RUN for block in blocks(page))]
 SLOW = {
-    *("start/analyse.md", "start/own.md", "start/teach.md", "start/choose-epsilon.md"),
+    *("start/analyse.md", "start/own.md", "start/teach.md", "start/choose-epsilon.md", "start/troubleshooting.md"),
     *("local/simulate.md", "local/shuffling.md", "local/repeated.md", "local/sketches.md"),
     *(
         "tutorial.md",

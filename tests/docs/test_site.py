@@ -109,3 +109,13 @@ def test_exponents_are_raised_and_code_and_formulas_stay(site: Path) -> None:
     coin = (site / "lab" / "coin.html").read_text(encoding="utf-8")
     assert "e<sup>ε</sup>/(1 + e<sup>ε</sup>)" in coin
     assert "truth with e^ε/(1+e^ε)" in coin, "what the program prints stays"
+
+
+def test_release_notes_are_the_changelog() -> None:
+    hook = runpy.run_path(str(ROOT / "scripts" / "release_notes.py"))
+    text = "[a](docs/deploy.md#x) [b](CONTRIBUTING.md) [c](https://example.org)"
+    assert hook["from_root_to_page"](text) == "[a](../deploy.md#x) b [c](https://example.org)"
+    page = hook["on_page_markdown"]((DOCS / "start" / "release-notes.md").read_text(encoding="utf-8"))
+    assert hook["MARK"] not in page
+    assert page.count("\n- ") == (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").count("\n- ")
+    assert hook["on_page_markdown"]("another page") == "another page"
