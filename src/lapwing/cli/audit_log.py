@@ -143,10 +143,12 @@ def _verify_export(file: Path) -> None:
     except (OSError, ValueError, KeyError, TypeError):
         raise InvalidParameter(f"{file.name} is not an audit log; give the whole response of `/v1/audit`.") from None
     if place is not None:
-        raise Fault(f"{file.name} is broken: its line {place:,} cannot follow the one before.")
+        raise Fault(f"{file.name} is broken: line {place:,} was changed, or a line before it is missing.")
     print_text(
         f"{visible(file.name)}: {_lines(len(lines))}, an unbroken chain.\n"
         f"The seal of the newest line is {newest}.\n"
         "A file without its newest lines passes this check, too. Compare the seal with the one that `lapwing audit-log "
-        "verify` shows beside the store of people.\n"
+        "verify` shows on the server, or with one that you wrote down earlier.\n"
+        "Whoever runs the server can write another log with seals that fit. Only a seal that you keep elsewhere shows "
+        "that.\n"
     )

@@ -4,6 +4,7 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from lapwing.documents.answer_document import Record
 from lapwing.documents.budget_document import GuaranteeDocument
 
 
@@ -119,13 +120,17 @@ class CatalogChangesDocument(TypedDict):
 
 
 class BudgetRaiseDocument(TypedDict):
-    """An entry of the ledger that made the budget larger: by whom, when, and both budgets."""
+    """An entry of the ledger that made the budget larger: by whom, when, and both budgets.
+
+    `was_total` is the earlier budget as the ledger counts it.
+    """
 
     sequence: int
     time: str
     person: str
     was: GuaranteeDocument
     now: GuaranteeDocument
+    was_total: Record
 
 
 class VersionsDocument(TypedDict):

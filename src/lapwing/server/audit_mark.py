@@ -83,7 +83,9 @@ class AuditMark:
             place = audit_log.first_broken(audit_log.lines(connection))
             newest = _newest(connection)
         if place is not None:
-            raise Fault(f"The audit log is broken: its line {place:,} cannot follow the one before. Restore a copy.")
+            raise Fault(
+                f"The audit log is broken: line {place:,} was changed, or a line before it is missing. Restore a copy."
+            )
         missing = self._advance(newest)
         if missing is not None:
             raise Fault(

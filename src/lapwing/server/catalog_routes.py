@@ -172,6 +172,7 @@ def _raise_document(entry: Entry) -> BudgetRaiseDocument:
         "person": body["principal"],
         "was": _budget_document(body["was"]),
         "now": _budget_document(body["now"]),
+        "was_total": body["was"]["budget"],
     }
 
 

@@ -1,5 +1,6 @@
 """What an auditor does from the screen: who asked what and when, what failed, who may see what, the log as a file."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from unittest.mock import patch
@@ -79,6 +80,35 @@ def test_an_auditor_reads_who_may_query_and_changes_nothing(settled: World, audr
     assert f"{HERE}/access" in shown.page.links
     assert visitor(settled, "alice").go(f"{HERE}/access").status == 403
     assert f"{HERE}/access" not in visitor(settled, "alice").go(f"{HERE}/budget").page.links
+
+
+def test_the_records_say_who_could_have_altered_them(settled: World, audrey: Visitor) -> None:
+    log, ledger = audrey.go("/console/audit"), audrey.go(f"{HERE}/ledger")
+    last = settled.ask("GET", "/v1/audit", "audrey").content.splitlines()[-1]
+    assert f"<code>{json.loads(last)['hash']}</code>" in log.content.decode()
+    assert f"<code>{settled.session()._ledger.state().hash}</code>" in ledger.content.decode()
+    for page in (log, ledger):
+        assert "Who could have altered this?" in page.text
+        assert "data-copy" in page.content.decode()
+        assert "Lapwing keeps two records." in page.text
+
+
+def test_an_auditor_reads_the_share_that_a_charge_had_before_a_raise(place: World) -> None:
+    """Of the budget of today, and of the one at the time; an analyst is told that there was a raise."""
+    audrey = visitor(place, "audrey")
+    place.query("alice")
+    alice = visitor(place, "alice")
+    assert "before the raise" not in audrey.go(f"{HERE}/charges").text
+    was = {"epsilon": 100, "delta": 1e-3}
+    body = {"was": was, "epsilon": 150, "delta": 1e-3, "confirmed": True}
+    assert place.ask("PUT", "/v1/datasets/open/cap", "carol", body).status == 200
+    place.query("alice", {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.5})
+    shown = audrey.go(f"{HERE}/charges").text
+    assert shown.count("before the raise") == 1
+    assert "raised from ε = 100" in shown
+    own = alice.go(f"{HERE}/charges").text
+    assert ("raised from ε = 100" in own, "before the raise" in own) == (True, False)
+    assert "Into a record of processing, write the total: ε = 150" in audrey.go(f"{HERE}/budget").text
 
 
 def test_an_auditor_is_told_that_raises_of_the_budget_have_a_list_of_their_own(audrey: Visitor) -> None:

@@ -41,7 +41,9 @@ async def verify(visit: PageRequest) -> Response:
         (entries, state), fault = await run_in_threadpool(verified), ""
     except LedgerFault as error:
         entries, state, fault = 0, None, str(error)
-    return visit.show("health/ledger.html", dataset=dataset, entries=entries, whole=state is not None, fault=fault)
+    seal = None if state is None else state.hash
+    facts = {"dataset": dataset, "entries": entries, "whole": state is not None, "fault": fault, "seal": seal}
+    return visit.show("health/ledger.html", **facts)
 
 
 def _counts(metrics: str) -> list[tuple[str, str]]:

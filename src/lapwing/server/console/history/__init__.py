@@ -56,19 +56,44 @@ async def charges(visit: PageRequest) -> Response:
     budget = await visit.api.get("datasets", dataset, "budget")
     delta = read(budget["guarantee"]["delta"], "delta") - read(budget["delta_keys"], "delta_keys")
     charged = history_of(found.items)
-    finer = refining(charged)
+    finer, total = refining(charged), float(budget["total"]["amount"])
+    raises = await _raises(visit, dataset) if budget["earlier"] else []
     return visit.show(
         "history/charges.html",
         dataset=dataset,
         charges=[
-            {**row, "epsilon": one.loss.to_epsilon(delta=delta), "refines": one.sequence in finer}
+            {
+                **row,
+                "epsilon": one.loss.to_epsilon(delta=delta),
+                "refines": one.sequence in finer,
+                "total_then": _total_at(one.sequence, raises, total),
+            }
             for row, one in zip(found.items, charged, strict=True)
         ],
-        total=float(budget["total"]["amount"]),
+        total=total,
+        budget=budget,
         found=found,
         days=days,
         yesterday=yesterday(),
     )
+
+
+async def _raises(visit: PageRequest, dataset: str) -> list[Any]:
+    """Return the raises of the budget, the oldest first; none to who may not see the ledger."""
+    if not visit.caller.at(dataset).may("audit"):
+        return []
+    versions = await visit.api.get("datasets", dataset, "versions")
+    return list(reversed(versions["raises"]))
+
+
+def _total_at(sequence: int, raises: list[Any], total: float) -> float:
+    """Return the budget, as the ledger counts it, when an entry was written.
+
+    >>> raises = [{"sequence": 5, "was_total": {"amount": "1"}}, {"sequence": 9, "was_total": {"amount": "2"}}]
+    >>> [_total_at(sequence, raises, 4.0) for sequence in (3, 7, 10)]
+    [1.0, 2.0, 4.0]
+    """
+    return next((float(one["was_total"]["amount"]) for one in raises if sequence < one["sequence"]), total)
 
 
 def _charge_texts(charge: Any) -> tuple[object, ...]:
