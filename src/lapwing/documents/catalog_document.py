@@ -122,7 +122,7 @@ class CatalogChangesDocument(TypedDict):
 class BudgetRaiseDocument(TypedDict):
     """An entry of the ledger that made the budget larger: by whom, when, and both budgets.
 
-    `was_total` is the earlier budget as the ledger counts it.
+    `was_total` is the earlier budget as the ledger counts it. `reason` is what the curator gave the service, or null.
     """
 
     sequence: int
@@ -131,6 +131,7 @@ class BudgetRaiseDocument(TypedDict):
     was: GuaranteeDocument
     now: GuaranteeDocument
     was_total: Record
+    reason: str | None
 
 
 class VersionsDocument(TypedDict):

@@ -68,6 +68,17 @@ def registered_by(store: ServiceStore, dataset: str, time: str) -> str | None:
     return None
 
 
+def reasons_of_raises(store: ServiceStore, dataset: str) -> dict[tuple[str, str], str]:
+    """Return why the budget of a data set was raised, by the ε and δ that it had then.
+
+    A budget only grows, so each pair is of one raise. A refused raise has a line that it was begun. The line of
+    the raise that was done comes later, and counts.
+    """
+    statement = "SELECT details FROM audit WHERE subject = ? AND act IN (?, ?) ORDER BY sequence"
+    found = (json.loads(row[0]) for row in store.look(statement, (dataset, "budget raise begun", "budget raised")))
+    return {(one["epsilon"], one["delta"]): one["reason"] for one in found if "reason" in one}
+
+
 def first_broken(log: Iterator[Mapping[str, Any]]) -> int | None:
     """Return the place of the first line that cannot follow the one before, None if all can."""
     previous = GENESIS

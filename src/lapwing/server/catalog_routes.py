@@ -146,7 +146,7 @@ def list_versions(service: OfService, dataset: str, caller: Caller = AUDITOR) ->
                 }
             )
         elif entry.kind == "raise":
-            raises.append(_raise_document(entry))
+            raises.append(_raise_document(entry, audit_log.reasons_of_raises(service.store, dataset)))
     kept: list[CatalogVersionDocument] = [
         {"number": one.number, "created": one.created, "person": one.person, "digest": one.digest}
         for one in service.catalog_versions.all(dataset)
@@ -164,7 +164,7 @@ def list_versions(service: OfService, dataset: str, caller: Caller = AUDITOR) ->
     return json_response(document)
 
 
-def _raise_document(entry: Entry) -> BudgetRaiseDocument:
+def _raise_document(entry: Entry, reasons: Mapping[tuple[str, str], str]) -> BudgetRaiseDocument:
     body = entry.contents()
     return {
         "sequence": entry.sequence,
@@ -173,6 +173,7 @@ def _raise_document(entry: Entry) -> BudgetRaiseDocument:
         "was": _budget_document(body["was"]),
         "now": _budget_document(body["now"]),
         "was_total": body["was"]["budget"],
+        "reason": reasons.get((body["now"]["epsilon"], body["now"]["delta"])),
     }
 
 

@@ -64,12 +64,16 @@ class Figures(Body):
 
 
 class CapBody(Body):
-    """A larger budget, and the one that it replaces; nothing is changed until it is confirmed."""
+    """A larger budget, and the one that it replaces; nothing is changed until it is confirmed.
+
+    The audit log keeps the `reason`.
+    """
 
     was: Figures
     epsilon: Amount
     delta: Amount
     confirmed: StrictBool = False
+    reason: Annotated[Text, Field(max_length=500)] | None = None
 
 
 class CloseBody(Body):
@@ -201,6 +205,7 @@ def raise_cap(service: OfService, dataset: str, body: CapBody, caller: Caller = 
     figures = {"epsilon": written(epsilon), "delta": written(delta)}
     if not before_and_after["done"]:
         figures |= {"was_epsilon": written(was[0]), "was_delta": written(was[1])}
+    figures |= {"reason": body.reason} if body.reason else {}
     _note_begun(service.store, caller, "budget raise begun", served.name, **figures)
     # The catalogs of two raises are written in their order, whichever processes they come to.
     with service.registry.exclusive(), service.datasets.changing:

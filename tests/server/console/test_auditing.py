@@ -100,9 +100,11 @@ def test_an_auditor_reads_the_share_that_a_charge_had_before_a_raise(place: Worl
     alice = visitor(place, "alice")
     assert "before the raise" not in audrey.go(f"{HERE}/charges").text
     was = {"epsilon": 100, "delta": 1e-3}
-    body = {"was": was, "epsilon": 150, "delta": 1e-3, "confirmed": True}
+    body = {"was": was, "epsilon": 150, "delta": 1e-3, "confirmed": True, "reason": "<i>a second study</i>"}
     assert place.ask("PUT", "/v1/datasets/open/cap", "carol", body).status == 200
     place.query("alice", {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.5})
+    assert "<i>a second study</i>" in audrey.go(f"{HERE}/versions").text
+    assert "reason <i>a second study</i>" in audrey.go("/console/audit").text
     shown = audrey.go(f"{HERE}/charges").text
     assert shown.count("before the raise") == 1
     assert "raised from ε = 100" in shown

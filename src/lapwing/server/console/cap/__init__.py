@@ -92,6 +92,7 @@ async def _sent(visit: PageRequest, *, confirmed: bool) -> Any:
         "epsilon": number_of(form.get("epsilon", ""), "epsilon"),
         "delta": number_of(form.get("delta", "") or form.get("was_delta", ""), "delta"),
         "confirmed": confirmed,
+        "reason": form.get("reason") or None,
     }
     return (await visit.api.send("PUT", "datasets", visit.part("dataset"), "cap", body=body)).document
 
