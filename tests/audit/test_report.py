@@ -1,5 +1,6 @@
 """The report: exit status, JSON, HTML, a signed manifest, and what changed since an earlier one."""
 
+import html
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -76,6 +77,7 @@ def test_a_page_shows_findings_power_and_changes(catalog: Path) -> None:
         report = running.audit(catalog)
     bad = replace(report, checks=(replace(report.checks[0], findings=(BAD,)),))
     page = pages.as_html(bad, AuditChanges.between(report, bad))
+    assert all(html.escape(sentence) in page for sentence in report.head)
     assert "entry &lt;3&gt;" in page
     assert "It is &amp; bad." in page
     assert "1 new findings, 0 gone, 0 unchanged" in page

@@ -33,13 +33,12 @@ def _summary(report: AuditReport) -> PageSection:
     violated = report.count(Severity.violated)
     outcome = "Nothing is violated." if not violated else f"{violated:,} violated: this installation needs work now."
     scope = "This was a quick audit, which leaves out longer tests." if report.quick else "This was a full audit."
-    seal = f"The ledger has {report.entries:,} entries. The seal of the newest is {report.seal}." if report.seal else ""
     rows = (
         ("Finding", "Meaning", "Number"),
         *((severity.value, meaning, f"{report.count(severity):,}") for severity, meaning in CLASSES.items()),
     )
-    paragraphs = (outcome, scope, "The audit charged nothing, and read no row of the protected tables.", seal)
-    return PageSection(title="Summary", paragraphs=tuple(filter(None, paragraphs)), table=rows)
+    paragraphs = (*report.head, outcome, scope, "The audit charged nothing, and read no row of the protected tables.")
+    return PageSection(title="Summary", paragraphs=paragraphs, table=rows)
 
 
 def _findings(report: AuditReport) -> Iterator[PageSection]:

@@ -54,6 +54,19 @@ class AuditReport:
         """Return how many findings are of a severity."""
         return sum(finding.severity is severity for finding in self.findings)
 
+    @property
+    def head(self) -> tuple[str, ...]:
+        """What the report is about, and what it says and does not say, in sentences."""
+        seal = f"The ledger has {self.entries:,} entries. The seal of the newest is {self.seal}." if self.seal else ""
+        sentences = (
+            f"Audit of the data set {self.dataset}, {self.time}, with Lapwing {self.version}.",
+            f"The digest of the catalog is {self.catalog}.",
+            seal,
+            "This report says of each check what it tried, what it can find, and what it left out.",
+            "It does not say whether the curator took bounds from the data, or whether somebody rewrote all records.",
+        )
+        return tuple(filter(None, sentences))
+
     def to_record(self) -> dict[str, object]:
         """Return the report as JSON."""
         return {

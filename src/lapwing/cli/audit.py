@@ -131,6 +131,7 @@ def _write(
 
 
 def _show(report: "AuditReport", changes: "AuditChanges | None") -> None:
+    show(*map(text, report.head))
     for check in report.checks:
         show(Text(), *_check(check))
     if changes is not None:
