@@ -168,7 +168,7 @@ def checked(name: str, what: str, field: str = "name") -> str:
         InvalidParameter: If it cannot be one.
     """
     if not NAME.fullmatch(name):
-        rule = "must have 1 to 64 letters, digits and _ . @ -, and begin with the first two."
+        rule = "must have 1 to 64 letters, digits and _ . @ -, and begin with a letter or a digit."
         raise at_field(field, InvalidParameter(f"{what} {rule}"))
     return name
 

@@ -117,6 +117,8 @@ class Me(BaseModel):
     token: str
     datasets: dict[str, DatasetRole]
     team: str | None
+    access_ended: bool
+    """Whether a curator withdrew the caller's last grant."""
 
 
 router: Final = new_router(prefix="/v1")
@@ -140,11 +142,19 @@ def login(service: OfService, body: LoginBody, request: Request) -> IssuedToken:
 
 
 @router.get("/me", tags=["people"])
-def me(caller: Caller = ANYBODY) -> Me:
+def me(service: OfService, caller: Caller = ANYBODY) -> Me:
     """Say who one is, and what one may do."""
     rights = [right for right in RIGHTS if caller.may(right)]
     there = dict(caller.datasets)
-    return Me(name=caller.name, role=caller.role, rights=rights, token=caller.token, datasets=there, team=caller.team)
+    return Me(
+        name=caller.name,
+        role=caller.role,
+        rights=rights,
+        token=caller.token,
+        datasets=there,
+        team=caller.team,
+        access_ended=not service.datasets.all_visible(caller) and service.policies.withdrew(caller.name),
+    )
 
 
 @router.post("/me/password", tags=["people"], status_code=204, openapi_extra=may_raise(InvalidParameter))

@@ -184,6 +184,11 @@ class Policies:
             connection.execute("DELETE FROM grants WHERE dataset = ? AND person = ?", (dataset, person))
             note(connection, by, "grant withdrawn", person, dataset=dataset)
 
+    def withdrew(self, person: str) -> bool:
+        """Tell whether a grant of somebody was ever withdrawn; the audit log has it."""
+        statement = "SELECT 1 FROM audit WHERE subject = ? AND act = 'grant withdrawn' LIMIT 1"
+        return bool(self._store.look(statement, (person,)))
+
     def give_team(
         self,
         dataset: str,

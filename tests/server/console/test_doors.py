@@ -206,6 +206,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
         {},
         {**AUDITS, "audrey": MISSING, "carol": MISSING},
     ),
+    ("GET", "/console/words"): ("/console/words", {}, OWN),
     ("GET", "/console/register"): ("/console/register", {}, CURATES),
     ("POST", "/console/register/upload"): ("/console/register/upload", {}, {**CURATES, "carol": REFUSED}),
     ("GET", "/console/register/file"): ("/console/register/file?file=x.csv", {}, {**CURATES, "carol": REFUSED}),

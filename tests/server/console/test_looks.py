@@ -64,6 +64,7 @@ PAGES: Final = {
     "public": "PUBLIC",
     "batch": "/console/data/open/batch?sql=SELECT COUNT(*) AS n FROM visits;", "bought": "BOUGHT",
     "queue": "/console/questions", "queued": "QUEUED",
+    "words": "/console/words",
     "missing": "/console/nowhere", "sign-in": "/console/sign-in", "invite": "/console/invite",
     "invited": "/console/people/emil", "requests": "/console/requests",
 }  # fmt: skip

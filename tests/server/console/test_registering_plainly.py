@@ -39,6 +39,8 @@ def test_a_file_is_registered_without_reading_toml(registry: World, data: Path) 
     refused = carol.submit(columns, "/register/file", **typed)
     (marked,) = faults(refused).fields
     assert (refused.status, marked["name"]) == (422, "dataset")  # not a step later
+    taken = carol.submit(refused, "/register/file", **{**typed, "dataset": "open"})
+    assert (taken.status, faults(taken).fields[0]["name"]) == (422, "dataset")
 
     drafted = carol.submit(refused, "/register/file", **{**typed, "dataset": "stays"})
     for said in ("Rows with the same person belong to one person", "right at most 55 times", "0 to 110", "left out"):

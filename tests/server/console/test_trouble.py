@@ -59,6 +59,13 @@ def test_a_fault_after_the_charge_is_told_on_the_page_and_to_the_curator(
     carol.submit(carol.go("/console/data/open/access"), "/access/resume")
 
 
+def test_access_that_was_withdrawn_is_said_to_have_ended(alice: Visitor, place: World) -> None:
+    place.service.policies.withdraw("open", "alice", by="carol")
+    assert "Your access ended. A curator withdrew it." in alice.go("/console").text
+    carol = visitor(place, "carol")
+    carol.submit(carol.go("/console/data/open/access"), "/access/grant", holder="person", name="alice")
+
+
 @pytest.mark.long
 def test_a_stopped_data_set_shows_what_was_bought_and_sells_nothing(alice: Visitor, place: World) -> None:
     answer = alice.submit(priced(alice, SQL.replace("plan", "size")), "/ask/answer").path.partition("?")[0]

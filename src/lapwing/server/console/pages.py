@@ -32,6 +32,7 @@ from lapwing.server.console import (
     sign_ins,
     teams,
     versions,
+    words,
 )
 from lapwing.server.console.visits import ConsolePage
 
@@ -65,4 +66,5 @@ PAGES: Final[tuple[ConsolePage, ...]] = (
     *sign_ins.PAGES,
     *health.PAGES,
     *account.PAGES,
+    *words.PAGES,
 )

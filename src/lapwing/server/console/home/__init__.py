@@ -37,6 +37,7 @@ async def show(visit: PageRequest) -> Response:
         standing=standing,
         notices=notices,
         tour=visit.tour,
+        access_ended=not names and (await visit.api.get("me"))["access_ended"],
         listed=len(await visit.api.get("listed")),
         yours={name: left_for(one) for name, one in budgets.items()},
     )

@@ -15,6 +15,7 @@ from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.register.fields import (
     LABELS,
+    NAME_RULE,
     READING,
     TEXTS,
     TYPES,
@@ -27,6 +28,7 @@ from lapwing.server.console.register.fields import (
 from lapwing.server.console.register.summary import examples, summary_of
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
+from lapwing.server.datasets import NAME
 from lapwing.server.problems import Problem, problem
 
 HERE: Final = "/console/register"
@@ -94,7 +96,22 @@ async def draft(visit: PageRequest) -> Response:
         columns, declared, encoding = found["columns"], found["declared"], found["encoding"]
         refused = in_form(form, refusal.document)
         return _columns(visit, folder, file, columns, declared=declared, encoding=encoding, refused=refused)
+    if wrong := await _name_at_fault(visit, made["catalog"]):
+        return await _filled(visit, fields_of(form), wrong)
     return _catalog(visit, made["catalog"], notes=made["notes"])
+
+
+async def _name_at_fault(visit: PageRequest, catalog: str) -> Problem | None:
+    """Return what is wrong with the name of a drafted data set, which may be the name of the file."""
+    summary = summary_of(catalog, {})
+    if summary is None:
+        return None
+    if not NAME.fullmatch(summary["name"]):
+        return problem("invalid_parameter", 422, NAME_RULE, "dataset")
+    if any(one["name"] == summary["name"] for one in await visit.api.get("datasets")):
+        taken = f"There is a data set {summary['name']} already. Choose another name."
+        return problem("invalid_parameter", 422, taken, "dataset")
+    return None
 
 
 async def back(visit: PageRequest) -> Response:
