@@ -173,9 +173,14 @@ class RemoteAccess:
         changed: DefaultCostDocument = self._connection.put(path, body)
         return changed
 
-    def stop(self, *, stopped: bool) -> PolicyDocument:
-        """Stop the data set: nothing is charged once this returns; or let it go on."""
-        policy: PolicyDocument = self._connection.put(f"{self._path}/stop", {"stopped": stopped})
+    def stop(self, *, stopped: bool, reason: str | None = None) -> PolicyDocument:
+        """Stop the data set: nothing is charged once this returns; or let it go on.
+
+        Args:
+            reason: For everybody with access.
+        """
+        body = {"stopped": stopped} if reason is None else {"stopped": stopped, "reason": reason}
+        policy: PolicyDocument = self._connection.put(f"{self._path}/stop", body)
         return policy
 
 

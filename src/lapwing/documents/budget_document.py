@@ -102,8 +102,8 @@ class FaultDocument(TypedDict):
 
 class StandingDocument(TypedDict):
     """What is granted, spent and left; `allowances` bind the caller, `most` is what one question may cost at most. A
-    service adds `least`: the minimum cost of a question, a share of the budget. With `own_history` the history has only
-    the caller's charges."""  # noqa: D205, D209
+    service adds `least`: the minimum cost of a question, a share of the budget. It adds `stop_reason`, the words of the
+    curator who stopped the data set. With `own_history` the history has only the caller's charges."""  # noqa: D205, D209
 
     total: Record
     spent: Record
@@ -130,6 +130,7 @@ class StandingDocument(TypedDict):
     raised: ReadingDocument | None
     parts: list[PartDocument] | None
     least: NotRequired[str]
+    stop_reason: NotRequired[str | None]
     own_history: NotRequired[bool]
 
 

@@ -134,9 +134,9 @@ class DatasetAccess:
         self._default_costs.set(self.dataset, person, epsilon, share, by=self._by)
         return self.default_cost(person)
 
-    def stop(self, *, stopped: bool) -> PolicyDocument:
+    def stop(self, *, stopped: bool, reason: str | None = None) -> PolicyDocument:
         """Stop the data set: nothing is charged once this returns; or let it go on."""
-        policy = self._policies.stop(self.dataset, stopped=stopped, by=self._by)
+        policy = self._policies.stop(self.dataset, stopped=stopped, by=self._by, reason=reason)
         self._served.settle()
         return _document(policy)
 

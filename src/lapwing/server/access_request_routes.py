@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import Annotated, Final, Literal
 
 from fastapi import Query, Request, Response
-from pydantic import Field, StrictBool
+from pydantic import StrictBool
 
 from lapwing.documents.access_request_document import (
     AccessRequestDocument,
@@ -15,13 +15,14 @@ from lapwing.documents.access_request_document import (
 )
 from lapwing.errors import InvalidParameter
 from lapwing.server.access import DatasetAccess
-from lapwing.server.access_requests import LONGEST_REASON, NO_LIMIT, AccessRequest
-from lapwing.server.bodies import Amount, Body, Text, number
+from lapwing.server.access_requests import NO_LIMIT, AccessRequest
+from lapwing.server.bodies import Amount, Body, number
 from lapwing.server.dataset_routes import ShareBody
 from lapwing.server.listing import PageOf, cut
 from lapwing.server.log import log
 from lapwing.server.people import Caller
 from lapwing.server.problems import may_raise
+from lapwing.server.reasons import Reason
 from lapwing.server.routing import ASKER, CURATOR, READER, OfService, new_router
 from lapwing.server.service import Service
 from lapwing.server.store import time_or_none, time_text
@@ -30,7 +31,6 @@ SHOWN: Final[tuple[Literal["title", "description", "contact"], ...]] = ("title",
 """The texts of a listed data set that people without access see, besides its name."""
 SHARES: Final = 10_000
 """Steps of a share that is computed of an epsilon; it is rounded up."""
-Reason = Annotated[Text, Field(min_length=1, max_length=2 * LONGEST_REASON)]
 
 
 class AccessRequestBody(Body):

@@ -18,13 +18,11 @@ shares and counts.
 """
 
 import time
-import unicodedata
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, final
 
-from lapwing.catalog.spelling import is_seen
 from lapwing.documents.access_request_document import RequestKind, RequestState
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import read, written
@@ -33,10 +31,9 @@ from lapwing.server import credentials
 from lapwing.server.audit_log import note
 from lapwing.server.faulty_field import at_field
 from lapwing.server.people import DAY, missing
+from lapwing.server.reasons import checked_text
 from lapwing.server.store import ServiceStore, StoreConnection
 
-LONGEST_REASON: Final = 500
-"""Characters."""
 MOST_OPEN: Final = 5
 """Open requests of one person."""
 MOST_DAILY: Final = 10
@@ -44,8 +41,6 @@ MOST_DAILY: Final = 10
 KEPT: Final = 366.0 * DAY
 NO_LIMIT: Final = "none"
 """The word for no limit, in the column of given limits."""
-_VISIBLE: Final = "\n\u200c\u200d"
-"""Characters of a reason that are not printable: line ends, and the joiners that some scripts and emoji need."""
 _OPEN: Final = "SELECT dataset FROM access_requests WHERE person = ? AND state = 'open'"
 _COLUMNS: Final = "id, person, dataset, kind, share, reason, created, state, decided, decided_by, answer, given"
 _READ: Final = (
@@ -249,25 +244,6 @@ class AccessRequests:
         if changed.rowcount != 1:
             raise missing("open request")
         return _request(connection, id_)
-
-
-def checked_text(text: str, field: str) -> str:
-    r"""Return a reason without blanks at its ends.
-
-    Raises:
-        InvalidParameter: If it is empty, too long, or has characters that nobody sees.
-
-    >>> checked_text(" for the report\r\non wards ", "reason")
-    'for the report\non wards'
-    """
-    text = text.replace("\r\n", "\n").strip()
-    if not 0 < len(text) <= LONGEST_REASON:
-        raise at_field(field, InvalidParameter(f"A reason has from 1 to {LONGEST_REASON} characters."))
-    hidden = [one for one in text if not (is_seen(one) or one in _VISIBLE)]
-    if hidden:
-        name = unicodedata.name(hidden[0], f"U+{ord(hidden[0]):04X}")
-        raise at_field(field, InvalidParameter(f"The reason has a character that nobody sees ({name}). Remove it."))
-    return text
 
 
 def _require_room(connection: StoreConnection, person: str, dataset: str, now: float) -> None:

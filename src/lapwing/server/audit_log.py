@@ -79,6 +79,15 @@ def reasons_of_raises(store: ServiceStore, dataset: str) -> dict[tuple[str, str]
     return {(one["epsilon"], one["delta"]): one["reason"] for one in found if "reason" in one}
 
 
+def stop_reason(store: ServiceStore, dataset: str) -> str | None:
+    """Return the reason that was given when a data set was last stopped, None if nobody gave one."""
+    statement = "SELECT details FROM audit WHERE subject = ? AND act = ? ORDER BY sequence DESC LIMIT 1"
+    for (details,) in store.look(statement, (dataset, "stopped")):
+        reason: str | None = json.loads(details).get("reason")
+        return reason
+    return None
+
+
 def first_broken(log: Iterator[Mapping[str, Any]]) -> int | None:
     """Return the place of the first line that cannot follow the one before, None if all can."""
     previous = GENESIS

@@ -31,6 +31,7 @@ from lapwing.server.listing import PageOf, cut
 from lapwing.server.people import Caller
 from lapwing.server.policies import Policies
 from lapwing.server.problems import may_raise
+from lapwing.server.reasons import Reason
 from lapwing.server.responses import HTML, LINES, described_by, json_response
 from lapwing.server.routing import AUDITOR, CURATOR, OVERSEER, READER, OfService, new_router
 from lapwing.server.service import Service
@@ -107,9 +108,10 @@ class PolicyBody(Body):
 
 
 class StopBody(Body):
-    """Whether the data set is stopped."""
+    """Whether the data set is stopped, and why: everybody with access sees the reason."""
 
     stopped: StrictBool
+    reason: Reason | None = None
 
 
 class CapDocument(RaiseDocument):
@@ -297,10 +299,10 @@ def set_policy(service: OfService, dataset: str, body: PolicyBody, caller: Calle
     return changed.set_policy(body.division, most, least)
 
 
-@router.put("/v1/datasets/{dataset}/stop", tags=["admin"])
+@router.put("/v1/datasets/{dataset}/stop", tags=["admin"], openapi_extra=may_raise(InvalidParameter))
 def stop(service: OfService, dataset: str, body: StopBody, caller: Caller = CURATOR) -> PolicyDocument:
     """Stop the data set: nothing is charged once this returns; or let it go on."""
-    return _access(service, caller, dataset).stop(stopped=body.stopped)
+    return _access(service, caller, dataset).stop(stopped=body.stopped, reason=body.reason)
 
 
 @router.post(

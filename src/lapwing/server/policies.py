@@ -32,6 +32,7 @@ from lapwing.privacy.measures import Loss
 from lapwing.server.audit_log import note
 from lapwing.server.faulty_field import at_field
 from lapwing.server.people import missing, nobody, team_named
+from lapwing.server.reasons import checked_text
 from lapwing.server.store import ServiceStore, StoreConnection
 
 Priced = Callable[[Fraction], Loss]
@@ -235,15 +236,23 @@ class Policies:
             note(connection, by, "policy set", dataset, division=division, most_epsilon=most, least_share=least)
             return _policy(connection, dataset)
 
-    def stop(self, dataset: str, *, stopped: bool, by: str) -> Policy:
-        """Stop a data set, or let it go on: no charge is decided after this has returned."""
+    def stop(self, dataset: str, *, stopped: bool, by: str, reason: str | None = None) -> Policy:
+        """Stop a data set, or let it go on: no charge is decided after this has returned.
+
+        Args:
+            reason: For everybody with access, and kept in the audit log.
+
+        Raises:
+            InvalidParameter: If the reason is not allowed.
+        """
+        said = {} if reason is None else {"reason": checked_text(reason, "reason")}
         with self._store.transaction() as connection:
             connection.execute(
                 "INSERT INTO policies (dataset, stopped) VALUES (?, ?)"
                 " ON CONFLICT (dataset) DO UPDATE SET stopped = excluded.stopped",
                 (dataset, int(stopped)),
             )
-            note(connection, by, "stopped" if stopped else "resumed", dataset)
+            note(connection, by, "stopped" if stopped else "resumed", dataset, **said)
             return _policy(connection, dataset)
 
 

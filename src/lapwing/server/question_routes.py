@@ -22,6 +22,7 @@ from lapwing.documents.session_document import session_document
 from lapwing.ledger.allowances import Allowance
 from lapwing.privacy.amounts import probability, read, written
 from lapwing.server.answer_store import AnswerRecord
+from lapwing.server.audit_log import stop_reason
 from lapwing.server.batch_prices import BatchPreviewDocument, explain_together
 from lapwing.server.bodies import BatchBody, ExplainBody, QueryBody
 from lapwing.server.datasets import ServedDataset
@@ -321,7 +322,8 @@ def budget(service: OfService, dataset: str, caller: Caller = READER) -> Respons
     spending = {name: spent for name, spent in view.spending.items() if caller.may("audit") or name == caller.name}
     own = replace(view, spending=spending, allowances=allowances, own_history=not caller.may("audit"))
     document = account_document(replace(own, most=limits.most, stopped_by_curator=limits.stopped))
-    return json_response({**document, "least": written(limits.least)})
+    reason = stop_reason(service.store, served.name) if limits.stopped else None
+    return json_response({**document, "least": written(limits.least), "stop_reason": reason})
 
 
 @router.get("/datasets/{dataset}/history", responses=described_by(list[ChargeDocument]))

@@ -10,6 +10,7 @@ from lapwing.server.console.home.notices import of_accounts, of_dataset
 from lapwing.server.console.standing import state_of
 from lapwing.server.people import RIGHTS_OF, Caller
 from tests.server.console.test_asking import SQL, priced
+from tests.server.console.test_refused_forms import faults
 from tests.support.release import small
 from tests.support.server.browsing import Shown, Visitor, visitor
 from tests.support.server.world import World
@@ -102,14 +103,20 @@ def test_a_file_that_takes_long_is_looked_at_seldom(place: World) -> None:
 
 
 def test_a_stop_says_to_each_reader_what_to_do(alice: Visitor, carol: Visitor, place: World) -> None:
-    place.service.policies.stop("open", stopped=True, by="carol")
+    reason = "The figures of May <look> wrong."
+    assert faults(carol.submit(carol.go(OPEN), "/access/stop", reason="a\u202eb")).fields[0]["name"] == "reason"
+    assert carol.submit(carol.go(OPEN), "/access/stop", reason=f" {reason} ").status == 200
     for path in ("/console", f"{OPEN}/ask", f"{OPEN}/budget"):
         assert told(alice.go(path)) == ["stopped"]
+        assert f"Reason: “{reason}”" in alice.go(path).text
         assert f"{OPEN}/access" not in alice.go(path).page.links
         assert f"{OPEN}/access" in carol.go(path).page.links
     assert told(carol.go("/console/health")) == ["stopped"]
-    place.service.policies.stop("open", stopped=False, by="carol")
+    assert reason in carol.go("/console/audit").text
+    carol.submit(carol.go(OPEN), "/access/stop")
     assert told(alice.go("/console")) == []
+    place.service.policies.stop("open", stopped=True, by="carol")  # for no reason: the earlier one is not shown again
+    assert place.ask("GET", "/v1/datasets/open/budget", "alice").document["stop_reason"] is None
 
 
 def test_a_limit_that_holds_no_query_any_more_is_told(alice: Visitor, carol: Visitor, place: World) -> None:

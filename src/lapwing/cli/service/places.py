@@ -126,7 +126,7 @@ class AccessAdministration(Protocol):
     ) -> DefaultCostDocument:
         """Set what a query of somebody costs that names no cost, or with None let it be refused."""
 
-    def stop(self, *, stopped: bool) -> PolicyDocument:
+    def stop(self, *, stopped: bool, reason: str | None = None) -> PolicyDocument:
         """Stop the data set, or let it go on."""
 
 

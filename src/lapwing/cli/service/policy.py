@@ -179,10 +179,13 @@ def stop(
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
     dataset: options.Dataset = None,
+    reason: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Why. Everybody with access sees it, and the audit log keeps it.")
+    ] = None,
 ) -> None:
     """Stop a data set. From then on Lapwing charges nothing, and earlier results stay free."""
     with opened_access(people, catalog, server, dataset) as access:
-        access.stop(stopped=True)
+        access.stop(stopped=True, reason=reason)
     print_text(f"{visible(access.dataset)} is stopped; Lapwing charges nothing until `lapwing policy resume`.\n")
 
 

@@ -15,7 +15,7 @@ from lapwing.server.people import Caller
 
 Tone = Literal["good", "warn", "bad"]
 STAYS: Final = "Results that were bought before stay free."
-LATE: Final = "Results left too late, too often. Only people who are trusted with time can run queries now."
+LATE: Final = "Results left too late, too often. Only people who may see query times can run queries now."
 WORDS: Final[Mapping[str, tuple[str, Tone, str, str]]] = {
     "closed": ("closed permanently", "bad", "A curator closed this data set permanently.", ""),
     "unreadable": ("not available", "bad", "Lapwing cannot read the ledger now. Try again later.", "operator"),
@@ -56,7 +56,8 @@ class DatasetState:
 
     Args:
         code: A key of `WORDS`, or None if the data set is open to queries.
-        text: The reason and the remedy, empty if the data set is open.
+        text: What happened and the remedy, empty if the data set is open.
+        reason: What the curator who stopped it wrote.
         action: The text and the address of a link to the page where the reader can act.
     """
 
@@ -64,6 +65,7 @@ class DatasetState:
     name: str
     tone: Tone
     text: str = ""
+    reason: str = ""
     action: tuple[str, str] | None = None
     faults: int = 0
 
@@ -107,7 +109,10 @@ def state_of(dataset: str, budget: Mapping[str, Any], told: str | None, caller: 
             action = "Ask for a larger limit", f"/console/requests?dataset={segment(dataset)}#new"
         advice = (OF_CURATORS if caller.may("admin") else OF_ANALYSTS).get(code) or OF_ANALYSTS.get(code, "")
     text = " ".join(part for part in (what, advice, STAYS) if part)
-    return DatasetState(code=code, name=name, tone=tone, text=text, action=action, faults=budget["faults"])
+    reason = (budget.get("stop_reason") or "") if code == "stopped" else ""
+    return DatasetState(
+        code=code, name=name, tone=tone, text=text, reason=reason, action=action, faults=budget["faults"]
+    )
 
 
 def left_for(budget: Mapping[str, Any]) -> float:

@@ -119,7 +119,8 @@ async def set_policy(visit: PageRequest) -> Response:
 async def stop(visit: PageRequest) -> Response:
     """Stop the data set, or let it go on."""
     stopped = visit.form.get("stopped") == "yes"
-    return await _put(visit, "stopped" if stopped else "resumed", "stop", body={"stopped": stopped})
+    reason = visit.form.get("reason", "").strip() or None
+    return await _put(visit, "stopped" if stopped else "resumed", "stop", body={"stopped": stopped, "reason": reason})
 
 
 async def accept(visit: PageRequest) -> Response:
