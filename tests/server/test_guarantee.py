@@ -71,7 +71,7 @@ def test_the_page_says_the_same_as_text_json_and_html(world: World) -> None:
     assert "default-src 'none'" in html.headers["content-security-policy"]
     found = checked(html.content.decode())
     assert found.tags <= {
-        *("html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "section"),
+        *("html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "section", "details", "summary"),
         *("table", "thead", "tbody", "tr", "th", "td"),
     }
     assert found.attributes <= {"lang", "charset", "name", "content", "http-equiv", "scope", "class"}

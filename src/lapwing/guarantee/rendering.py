@@ -19,11 +19,13 @@ PRINT: Final = """@page { size: A4; margin: 18mm 20mm;
 @media print {
   body { font-size: 10.5pt; max-width: none; margin: 0; padding: 0; color: #000; background: #fff; }
   p, tr, table:not(:has(tr:nth-child(9))) { break-inside: avoid; }
+  summary { display: none; } ::details-content { content-visibility: visible; }
   h2, p:has(+ table) { break-after: avoid; } h2 { margin-top: 1.2em; }
   table { width: 100%; } td, th { border-bottom: 1px solid #bbb; overflow-wrap: anywhere; }
 }
 """
 STYLE: Final = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
+summary { font-weight: bold; margin-top: 2rem; cursor: pointer; }
 h2 { margin-top: 2rem; } table { border-collapse: collapse; }
 td, th { padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; vertical-align: top; } .short { white-space: nowrap; }
 :root { color-scheme: light dark; }
@@ -31,6 +33,8 @@ td, th { padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; vertical-align: top;
 """
 OWN_STYLE: Final = f"'sha256-{base64.b64encode(sha256((STYLE + PRINT).encode()).digest()).decode()}'"
 """The style of the page, as a content security policy names it."""
+EXACT: Final = say("The exact statement")
+"""All sections of a page but the first."""
 WIDTH: Final = 100
 SHORT: Final = 24
 """Letters of a cell that is not broken into lines; longer ones are, wherever it must be."""
@@ -112,9 +116,12 @@ def _text_table(rows: tuple[Row, ...]) -> Iterator[str]:
 
 
 def as_html(page: Page) -> str:
-    """Return the page as HTML that needs no other file."""
+    """Return the page as HTML that needs no other file; all but the plain words is folded, but on paper."""
     title, date = _headings(page)
-    return standing_alone(title, date, "".join(map(html_section, page.sections)), page.language)
+    plain, *exact = map(html_section, page.sections)
+    summary = escape(language_for(page.language).text(EXACT))
+    body = f"{plain}<details><summary>{summary}</summary>{''.join(exact)}</details>"
+    return standing_alone(title, date, body, page.language)
 
 
 def standing_alone(title: str, line: str, body: str, language: str) -> str:

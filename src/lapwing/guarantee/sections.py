@@ -23,7 +23,7 @@ from lapwing.catalog.protection import name_of, noun_of, unit_in_words, units_of
 from lapwing.catalog.table import Value
 from lapwing.guarantee.described import meaning_of, paragraphs_of
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_change_up, odds_factor_up, power_up, towards_group
-from lapwing.guarantee.plain_words import in_plain_words
+from lapwing.guarantee.plain_words import contents_guess, in_plain_words
 from lapwing.languages import ENGLISH, Figure, JoinedTexts, Language, Moment, Phrase, say, say_count
 from lapwing.ledger.state import LedgerState
 from lapwing.privacy import figures
@@ -262,7 +262,7 @@ def _meaning_of(catalog: Catalog, budget: Budget, total: Loss) -> PageSection:
         rows.append((Figure(figures.level(level)), Figure(figures.level(power_up(budget, total, level)))))
     return PageSection(
         title=say("Meaning for one {noun}", noun=noun_of(catalog.tables)),
-        paragraphs=(odds, *_tested(catalog)),
+        paragraphs=(odds, *_tested(catalog, budget, total)),
         table=tuple(rows),
     )
 
@@ -277,7 +277,7 @@ def _wondered(catalog: Catalog) -> Phrase:
     return say("Someone may try to learn which of two sets of rows one {noun} has.", noun=noun)
 
 
-def _tested(catalog: Catalog) -> tuple[Phrase, ...]:
+def _tested(catalog: Catalog, budget: Budget, total: Loss) -> tuple[JoinedTexts | Phrase, ...]:
     """Say what the table of false alarms is about."""
     if catalog.budget.neighbouring == "replace_one":
         return (
@@ -303,7 +303,7 @@ def _tested(catalog: Catalog) -> tuple[Phrase, ...]:
             "of two hold (see below).",
             noun=noun,
         )
-    return also, test
+    return _sentences(also, contents_guess(budget, total)), test
 
 
 def _groups(catalog: Catalog, budget: Budget, total: Loss) -> PageSection:
