@@ -154,8 +154,9 @@ def registered(page: Page, world: World, file: Path) -> None:
     page.go(f"{world.address}/console/register/file?folder=&file=stays.parquet")
     said = {"unit": "person", "rows": "1", "epsilon": "1", "dataset": "stays", "values-1": ", ".join(WARDS)}
     bounds = {"lower-2": "0", "upper-2": "90", "lower-3": "0", "upper-3": "30"}
-    sent(page, "/register/file", "document.querySelector('[formaction]')", **said, **bounds)
-    page.run("setTimeout(() => document.querySelector('[formaction]').click())")
+    check = """document.querySelector('[formaction$="/check"]')"""
+    sent(page, "/register/file", check, **said, **bounds)
+    page.run(f"setTimeout(() => {check}.click())")
     page.wait("document.querySelector('.private')")
     shot(page, file)
 

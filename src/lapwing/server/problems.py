@@ -6,6 +6,7 @@ else that goes wrong the log gets the kind and the place, never the message: tha
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Final, NotRequired
 
 from fastapi import FastAPI, Request
@@ -60,6 +61,19 @@ UNREAD: Final = frozenset({"invalid_request", "request_too_large", "request_time
 FROM_HTTP: Final = {401: "not_authorised", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 ALL_REQUESTS: Final = "All requests are described at /docs, and at /openapi.json."
 MOST_PLACES: Final = 5
+FAULTS: Final[Mapping[str, str]] = {
+    "missing": "Fill in this field.",
+    "string_too_long": "Write at most {max_length:,} characters.",
+    "string_too_short": "Write at least {min_length:,} characters.",
+    "greater_than_equal": "Write a number of at least {ge}.",
+    "greater_than": "Write a number above {gt}.",
+    "less_than_equal": "Write a number of at most {le}.",
+    "less_than": "Write a number below {lt}.",
+    "literal_error": "Choose one of {expected}.",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "Write a whole number, such as 10."),
+    **dict.fromkeys(("float_type", "float_parsing"), "Write a number, such as 0.5."),
+}
+"""What to write in a field, by what is wrong with it."""
 LOOK: Final[Mapping[type[errors.LapwingError], str]] = {
     errors.Fault: "the store of people: its disk or database, and the rights of the service's user; workers of Spark",
     errors.DataFault: "the files or the source of the data set: `lapwing data check`",
@@ -85,7 +99,8 @@ class Problem(TypedDict):
     `cause` is the stable code of the refusal. `remedy` says what an analyst can do, `curator_remedy` what only the
     curator can; other errors may have it, too. `larger_limit` is a share of the budget that would bear the
     query as the limit of its person. `charged` is there if it is known. `field` is the field of the body
-    that is at fault, such as `days` or `bounds.age`, if there is one.
+    that is at fault, such as `days` or `bounds.age`, if there is one. `fault` says what to write there, if the body
+    does not match the description.
     """
 
     type: str
@@ -102,6 +117,7 @@ class Problem(TypedDict):
     suggestion: NotRequired[str]
     charged: NotRequired[bool]
     field: NotRequired[str]
+    fault: NotRequired[str]
 
 
 SCHEMA: Final = TypeAdapter(Problem).json_schema()
@@ -217,7 +233,8 @@ def install(app: FastAPI, description: Callable[[], Mapping[str, Any]]) -> None:
         places = [_place(fault) for fault in error.errors()[:MOST_PLACES]]
         detail = f"The request does not match the API description. {'; '.join(places)}."
         plain = detail.encode("ascii", "replace").decode()[:2000]
-        return response(problem("invalid_request", 422, plain, _field(error.errors()[0])))
+        document = problem("invalid_request", 422, plain, _field(error.errors()[0]))
+        return response({**document, "fault": _in_words(error.errors()[0])})
 
     @app.exception_handler(HTTPException)
     async def plain(request: Request, error: HTTPException) -> JSONResponse:
@@ -254,6 +271,21 @@ def _place(fault: Mapping[str, Any]) -> str:
     if fault["type"] == "json_invalid":
         return f"The body is not JSON, from character {int(fault['loc'][-1]) + 1} on"
     return ".".join(map(str, fault["loc"])) + f": {fault['msg']}"
+
+
+def _in_words(fault: Mapping[str, Any]) -> str:
+    """Say to somebody who fills in a form what to write in the field.
+
+    >>> _in_words({"type": "string_too_long", "ctx": {"max_length": 1000}, "msg": "String should have ..."})
+    'Write at most 1,000 characters.'
+    >>> _in_words({"type": "value_error", "msg": "Value error, odd"})
+    'Write something else here: Value error, odd.'
+    """
+    pattern = FAULTS.get(fault["type"])
+    if pattern is not None:
+        with suppress(KeyError, ValueError):
+            return pattern.format(**fault.get("ctx", {}))
+    return f"Write something else here: {fault['msg']}.".encode("ascii", "replace").decode()[:500]
 
 
 def _field(fault: Mapping[str, Any]) -> str | None:

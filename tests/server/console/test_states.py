@@ -105,6 +105,8 @@ def test_a_file_that_takes_long_is_looked_at_seldom(place: World) -> None:
 def test_a_stop_says_to_each_reader_what_to_do(alice: Visitor, carol: Visitor, place: World) -> None:
     reason = "The figures of May <look> wrong."
     assert faults(carol.submit(carol.go(OPEN), "/access/stop", reason="a\u202eb")).fields[0]["name"] == "reason"
+    long = faults(carol.submit(carol.go(OPEN), "/access/stop", reason="a" * 2000))
+    assert list(long.texts.values()) == ["Write at most 1,000 characters."]  # and no path of the API
     assert carol.submit(carol.go(OPEN), "/access/stop", reason=f" {reason} ").status == 200
     for path in ("/console", f"{OPEN}/ask", f"{OPEN}/budget"):
         assert told(alice.go(path)) == ["stopped"]

@@ -33,6 +33,18 @@ class ApiRefusal(Exception):
         super().__init__(document["detail"])
 
 
+def in_form(document: Problem) -> Problem:
+    """Return a refusal as a form shows it: what to write in the field, without the names of the API.
+
+    >>> in_form({"detail": "body.epsilon: ...", "fault": "Fill in this field.", "field": "most_epsilon"})["detail"]
+    'most epsilon: Fill in this field.'
+    """
+    fault, field = document.get("fault"), document.get("field", "")
+    if fault is None:
+        return document
+    return {**document, "detail": f"{field.rpartition('.')[2].replace('_', ' ')}: {fault}" if field else fault}
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiReply:
@@ -168,7 +180,7 @@ class Api:
             await self.application(scope, receive, send)
         reply = ApiReply(status=status, headers=headers, content=b"".join(parts))
         if status >= 400:
-            raise ApiRefusal(reply.document)
+            raise ApiRefusal(in_form(reply.document))
         if not status:
             raise RuntimeError("The service sent no response.")
         return reply

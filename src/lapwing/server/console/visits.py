@@ -77,7 +77,7 @@ class PageRequest:
         if refused is None or field is None or self.request.method != "POST":
             return HTMLResponse(self.render(template, **facts), status)
         page, action = self.render(template, **{**facts, "refused": None}), self.request.url.path
-        marked = with_error(page, action, field, refused["detail"], self.form)
+        marked = with_error(page, action, field, refused.get("fault", refused["detail"]), self.form)
         return HTMLResponse(marked or self.render(template, **facts), status)
 
     def render(self, template: str, /, **facts: Any) -> str:
