@@ -194,7 +194,11 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ("POST", f"{DATA}/cap/close"): ("/console/data/open/cap/close", {"name": "x"}, {**CURATES, "carol": REFUSED}),
     ("GET", f"{DATA}/catalog"): ("/console/data/open/catalog", {}, CURATES),
     ("POST", f"{DATA}/catalog"): ("/console/data/open/catalog", {"catalog": "x"}, CURATES),
-    ("POST", f"{DATA}/catalog/facts"): ("/console/data/open/catalog/facts", {"catalog": "x"}, CURATES),
+    ("POST", f"{DATA}/catalog/facts"): (
+        "/console/data/open/catalog/facts",
+        {"catalog": "x"},
+        {**CURATES, "carol": REFUSED},
+    ),
     ("POST", f"{DATA}/catalog/preview"): ("/console/data/open/catalog/preview", {"catalog": "x"}, CURATES),
     ("POST", f"{DATA}/catalog/check"): ("/console/data/open/catalog/check", {}, {**CURATES, "carol": REFUSED}),
     ("POST", f"{DATA}/catalog/save"): ("/console/data/open/catalog/save", {}, {**CURATES, "carol": REFUSED}),
@@ -503,6 +507,10 @@ ALLOWED: Final = ("authentication", "credentials", "log", "people", "problems", 
 WORDS: Final = (
     "lapwing", "lapwing.privacy", "lapwing.privacy.figures", "lapwing.privacy.amount_texts",  # how numbers are written
     "lapwing.privacy.decimal_comma",  # and typed
+    "lapwing.catalog.model", "lapwing.catalog.protection", "lapwing.catalog.table", "lapwing.catalog.toml",
+    "lapwing.guarantee.meaning", "lapwing.server.datasets",  # what the text of a catalog says, for who wrote it
+    "lapwing.documents.roles", "lapwing.documents.over_time", "lapwing.tabulation",  # what a document says
+    "lapwing.answer.charts.svg", "lapwing.answer.workbooks", "lapwing.answer.spreadsheet_csv",  # files of a result
     "lapwing.errors", "lapwing.ledger", "lapwing.server.audit_log",  # what checks a chain of lines that was sent
     "lapwing.documents.budget_document", "lapwing.ledger.charged_queries",  # what a document of the API says
     "lapwing.privacy.amounts", "lapwing.documents.audit_words", "lapwing.catalog.dictionary",
@@ -530,7 +538,7 @@ INSIDE_THE_DOOR: Final = {
 
 NARROW: Final = {
     "lapwing.privacy": {"figures"},
-    "lapwing.privacy.amounts": {"read"},
+    "lapwing.privacy.amounts": {"read", "written"},
     "lapwing.documents.budget_document": {"history_of"},
     "lapwing.documents.audit_words": {"CONSOLE", "act_in_words", "details_in_words"},
     "lapwing.ledger.charged_queries": {"refining"},
@@ -546,10 +554,15 @@ NARROW: Final = {
     "lapwing.server.people": {"Caller"},
     "lapwing.server.audit_log": {"first_broken"},
     "lapwing.ledger": {"exporting", "reading"},
+    "lapwing.catalog.toml": {"loads"},
+    "lapwing.guarantee.meaning": {"times_of_100"},
+    "lapwing.server.datasets": {"NAME"},
     "lapwing.errors": {
         "AllowanceExhausted",
         "BudgetExhausted",
+        "CatalogError",
         "InvalidParameter",
+        "LapwingError",
         "LedgerFault",
         "RefusalCause",
         "charge_in_words",
