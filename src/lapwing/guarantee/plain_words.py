@@ -4,13 +4,13 @@ Somebody tosses a coin to choose between two data sets. Somebody else sees every
 other rows, and guesses which it is. `guess_up` bounds how often that guess is right. δ is part of this number, so that
 nothing has to be added to it.
 
-Neighbours differ in one unit of one kind. A person may be several units: of tables that do not protect the same units,
-of tables in which each row is a unit, or with several values of the column that names the units. So the words say what
-the number is about: what is stored under one number or name, one of several kinds, or one row. They name no column,
-because people in the data do not know its name.
+Neighbours differ in one unit of one kind. A person may be several units, in three ways. Tables may not protect the same
+units. In a table, each row may be a unit. The person may have several values of the column of units. So the words say
+what the number is about: what is stored under one number or name, one of several kinds, or one row. They name no
+column, because people in the data do not know its name.
 
-The first number is about whether the unit is in the data, unless neighbours replace a unit. What its rows hold is two
-steps away from that, and is for `contents_guess`, in the exact statement.
+The first number is about whether the unit is in the data, unless neighbours replace a unit. The contents of
+its rows are two steps away. They are for `contents_guess`, in the exact statement.
 """
 
 import math

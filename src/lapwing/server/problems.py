@@ -64,6 +64,7 @@ MOST_PLACES: Final = 5
 FAULTS: Final[Mapping[str, str]] = {
     "missing": "Fill in this field.",
     "string_too_long": "Write at most {max_length:,} characters.",
+    "too_long": "Write at most {max_length:,} characters.",
     "string_too_short": "Write at least {min_length:,} characters.",
     "greater_than_equal": "Write a number of at least {ge}.",
     "greater_than": "Write a number above {gt}.",
@@ -73,7 +74,7 @@ FAULTS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "Write a whole number, such as 10."),
     **dict.fromkeys(("float_type", "float_parsing"), "Write a number, such as 0.5."),
 }
-"""What to write in a field, by what is wrong with it."""
+"""Advice for a field, by the type of its fault."""
 LOOK: Final[Mapping[type[errors.LapwingError], str]] = {
     errors.Fault: "the store of people: its disk or database, and the rights of the service's user; workers of Spark",
     errors.DataFault: "the files or the source of the data set: `lapwing data check`",

@@ -46,7 +46,7 @@ class CatalogColumn:
 
     Args:
         line: Of the text, from 0; None if the form cannot change it there.
-        entries: What the catalog says, by its keys.
+        entries: The entries of the catalog, by their keys.
     """
 
     table: str
@@ -69,7 +69,7 @@ class CatalogColumn:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What the fields of the form hold."""
+        """Contents of the fields of the form, by their keys."""
         return {key: _shown(self.entries[key]) if key in self.entries else "" for key in self.keys}
 
 
