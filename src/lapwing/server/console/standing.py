@@ -56,8 +56,8 @@ class DatasetState:
 
     Args:
         code: A key of `WORDS`, or None if the data set is open to queries.
-        text: What happened and the remedy, empty if the data set is open.
-        reason: What the curator who stopped it wrote.
+        text: The event and the remedy, empty if the data set is open.
+        reason: The words of the curator who stopped it.
         action: The text and the address of a link to the page where the reader can act.
     """
 
