@@ -56,7 +56,7 @@ class AuditReport:
 
     @property
     def head(self) -> tuple[str, ...]:
-        """What the report is about, and what it says and does not say, in sentences."""
+        """Its subject, its claims and what it leaves open, in sentences."""
         seal = f"The ledger has {self.entries:,} entries. The seal of the newest is {self.seal}." if self.seal else ""
         sentences = (
             f"Audit of the data set {self.dataset}, {self.time}, with Lapwing {self.version}.",

@@ -149,6 +149,6 @@ def _verify_export(file: Path) -> None:
         f"The seal of the newest line is {newest}.\n"
         "A file without its newest lines passes this check, too. Compare the seal with the one that `lapwing audit-log "
         "verify` shows on the server, or with one that you wrote down earlier.\n"
-        "Whoever runs the server can write another log with seals that fit. Only a seal that you keep elsewhere shows "
+        "The person who runs the server can write another log with seals that fit. Only a seal kept elsewhere shows "
         "that.\n"
     )

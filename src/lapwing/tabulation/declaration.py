@@ -58,7 +58,7 @@ class UnreliableCells(StrEnum):
 
 
 class Adjustment(StrEnum):
-    """What adjusted numbers are near to."""
+    """To which numbers the adjusted ones are near."""
 
     LEAST_SQUARES = "least squares"
     """All released numbers, by the precision of each."""
@@ -86,7 +86,7 @@ class ReleaseTable:
         importance: A table of importance 2 gets half the error of a table of importance 1.
         error: The wanted half-width of its 95 % intervals, in units of its number.
         assumed_cell: The size of a cell, by which the plan shows errors in percent.
-        relative_error: Instead of `error`, as a part of a cell of that size; a larger cell errs by a smaller part. Of
+        relative_error: Instead of `error`: the part of a cell of that size. A larger cell errs by a smaller part. Of
             counts and sums.
     """
 
@@ -181,7 +181,7 @@ class TableRelease:
         hierarchies: Levels that tables are by, so that they are measured together and add up.
         public_totals: Numbers from other sources, which adjusted numbers meet exactly. Never count them in these data.
         adjusted: Whether tables have adjusted numbers, which add up, beside the released ones.
-        adjustment: What these are near to.
+        adjustment: To which numbers these are near.
     """
 
     title: str
