@@ -1,5 +1,6 @@
 """What is public about a data set, as JSON: its budget, and what a question may begin with."""
 
+from collections.abc import Mapping
 from typing import Any, NotRequired, cast
 
 from typing_extensions import TypedDict  # pydantic describes those of `typing` from Python 3.12 on only
@@ -74,6 +75,12 @@ def dataset_document(name: str, catalog: Catalog) -> DatasetDocument:
         ],
         "views": {view.name: view.sql for view in catalog.views},
     }
+
+
+def units_protected(dataset: Mapping[str, Any]) -> str:
+    """Say whom a data set protects, as its document words it for each table: "each person"."""
+    units = dict.fromkeys(table["protects"] for table in dataset["tables"] if table.get("protects"))
+    return " and ".join(units) or "each edge"
 
 
 def _columns(table: Table | PublicTable, catalog: Catalog) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
+from lapwing.documents.dataset_document import units_protected
+
 CONTEXT: Final[Mapping[str, str]] = {
     "dcat": "http://www.w3.org/ns/dcat#",
     "dct": "http://purl.org/dc/terms/",
@@ -41,10 +43,9 @@ def dcat_document(dataset: Mapping[str, Any]) -> dict[str, Any]:
 def protection_of(dataset: Mapping[str, Any]) -> str:
     """Say how rows of a data set can be used, and which budget protects the people in them."""
     budget = dataset["budget"]
-    whom = dict.fromkeys(table["protects"] for table in dataset["tables"] if table.get("protects"))
     return (
         f"Lapwing answers queries with differential privacy and publishes no protected row. All results together have "
-        f"epsilon = {budget['epsilon']} and delta = {budget['delta']}, for {' and '.join(whom) or 'each edge'}."
+        f"epsilon = {budget['epsilon']} and delta = {budget['delta']}, for {units_protected(dataset)}."
     )
 
 

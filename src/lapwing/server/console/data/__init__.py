@@ -4,6 +4,7 @@ from typing import Final
 
 from starlette.responses import Response
 
+from lapwing.documents.dataset_document import units_protected
 from lapwing.server.console.data.columns import background_of, tables_of
 from lapwing.server.console.standing import state_at
 from lapwing.server.console.visits import ConsolePage, PageRequest
@@ -19,6 +20,7 @@ async def show(visit: PageRequest) -> Response:
         budget=document["budget"],
         standing=await state_at(visit.api, visit.caller, dataset, await visit.api.get("datasets", dataset, "budget")),
         tables=tables_of(document),
+        protects=units_protected(document),
         title=document.get("title", ""),
         description=document.get("description", ""),
         background=background_of(document),
