@@ -522,6 +522,7 @@ WORDS: Final = (
     "lapwing.answer.answer_table", "lapwing.documents.templates", "lapwing.answer.charts.answer_chart",
     "lapwing.answer.charts.chart",  # how a document of a result is drawn
     "lapwing.catalog",
+    "lapwing.documents.dataset_document", "lapwing.answer.truncated_times",  # words of documents, and of times in them
     "lapwing.answer.notes", "lapwing.catalog.suggestions",  # codes of notes, and how a name is written: constants
 )  # fmt: skip
 INSIDE_THE_DOOR: Final = {
@@ -546,6 +547,8 @@ NARROW: Final = {
     "lapwing.catalog.dictionary": {"OF_COLUMN"},
     "lapwing.server.simulation_routes": {"MOST_ROWS"},
     "lapwing.server.dismissed_monitors": {"ENDED"},
+    "lapwing.documents.dataset_document": {"units_protected"},
+    "lapwing.answer.truncated_times": {"TRUNCATED", "short_text"},
     "lapwing.documents.answer_document": {"codes_of", "notes_in"},
     "lapwing.privacy.measures": {"from_record"},
     "lapwing.documents.tile_text": {"TextBlock", "blocks_of"},

@@ -32,7 +32,8 @@ def test_what_is_spent_is_told_and_what_was_bought_stays_free(alice: Visitor, pl
     board = alice.submit(alice.go(first.path.partition("?")[0]), "/dashboards/add")
     assert bars_in(board) == 2
     several = alice.submit(alice.go("/console/data/open/batch"), "/batch", sql=f"{SQL}; SELECT 1", epsilon="4")
-    assert "Nothing was charged." in several.text
+    assert 'data-verdict="refused"' in several.content.decode()
+    assert "/batch/answers" not in [form.action[-14:] for form in several.page.forms]
     assert place.charges() == charges + 1
     carol.submit(carol.go("/console/data/open/access"), "/access/grant", holder="person", name="alice")
 
