@@ -61,6 +61,12 @@ class SparkTables:
                 query = " ".join([*([f"WITH {', '.join(above)}"] if above else []), rows_of])
                 self.views[f"kept_{side}_{table.name}"] = self.cluster.keep(query)
 
+    def forget(self) -> None:
+        """Drop all views, whose plans take the driver's memory."""
+        for view in self.views.values():
+            self.cluster.forget(view)
+        self.views.clear()
+
     def ask(self, question: Question, side: str, facts: PublicData, *, afresh: bool) -> Exact:
         """Return what is found. Args: afresh: in the rows as they are, not as they were cleaned and kept."""
         layers = self._layers(question, side, facts, afresh=afresh)
