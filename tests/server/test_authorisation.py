@@ -182,6 +182,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("POST", "/v1/datasets/{dataset}/accept"): ("/v1/datasets/open/accept", None, curates(OK)),
     ("POST", "/v1/datasets/{dataset}/refresh"): ("/v1/datasets/open/refresh", {}, curates(UNPROCESSABLE)),
     ("GET", "/v1/datasets/{dataset}/faults"): ("/v1/datasets/open/faults", None, AUDITS),
+    ("GET", "/v1/datasets/{dataset}/stops"): ("/v1/datasets/open/stops", None, AUDITS),
     ("POST", "/v1/datasets/{dataset}/resume"): ("/v1/datasets/open/resume", None, curates(OK)),
     ("GET", "/v1/datasets/{dataset}/monitors"): ("/v1/datasets/open/monitors", None, SEES),
     ("GET", "/v1/datasets/{dataset}/monitors/{monitor}"): ("/v1/datasets/open/monitors/none", None, NONE),

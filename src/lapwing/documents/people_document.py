@@ -161,6 +161,16 @@ class DefaultCostDocument(TypedDict):
     spent_today: str
 
 
+class StopDocument(TypedDict):
+    """A stop of a data set, its end, or a review of its failures; `act` as the audit log names it."""
+
+    sequence: int
+    time: str
+    person: str
+    act: str
+    reason: str | None
+
+
 class PolicyDocument(TypedDict):
     """How a budget is shared out."""
 

@@ -13,11 +13,14 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
+from lapwing.documents.people_document import StopDocument
 from lapwing.server.store import ServiceStore, StoreConnection, now
 
 GENESIS: Final = "0" * 64
 SECONDS: Final = len("2026-11-30T12:00:00")
 """The length of a time to the second, as which the store has times and the ledger their start."""
+STOPS: Final = ("stopped", "resumed", "faults looked at", "closed for ever")
+"""Acts that decide whether a data set takes queries."""
 _COLUMNS: Final = "sequence, time, actor, act, subject, details, previous, hash"
 
 
@@ -86,6 +89,16 @@ def stop_reason(store: ServiceStore, dataset: str) -> str | None:
         reason: str | None = json.loads(details).get("reason")
         return reason
     return None
+
+
+def stops(store: ServiceStore, dataset: str) -> list[StopDocument]:
+    """Return when a data set was stopped, resumed, closed, or its failures were reviewed, the newest first."""
+    acts = ", ".join("?" * len(STOPS))
+    statement = f"SELECT sequence, time, actor, act, details FROM audit WHERE subject = ? AND act IN ({acts})"
+    return [
+        StopDocument(sequence=sequence, time=time, person=actor, act=act, reason=json.loads(details).get("reason"))
+        for sequence, time, actor, act, details in store.look(f"{statement} ORDER BY sequence DESC", (dataset, *STOPS))
+    ]
 
 
 def first_broken(log: Iterator[Mapping[str, Any]]) -> int | None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, StrictBool
 from lapwing.catalog.amending import write_budget
 from lapwing.documents.budget_document import FaultDocument, fault_document
 from lapwing.documents.dataset_document import DatasetDocument, dataset_document
-from lapwing.documents.people_document import Division, Grants, PolicyDocument
+from lapwing.documents.people_document import Division, Grants, PolicyDocument, StopDocument
 from lapwing.errors import CatalogError, CatalogMismatch, DataFault, DataStopped, InvalidParameter, LedgerFault
 from lapwing.guarantee import as_document, as_html
 from lapwing.guarantee.raise_preview import RaiseDocument, raise_document
@@ -344,6 +344,15 @@ def faults(service: OfService, dataset: str, request: Request, page: PageOf, cal
     faults = page.start(served.session.faults(), lambda fault: fault.sequence)
     shown, headers = cut(request, page.limit, faults, lambda fault: fault.sequence)
     return json_response([fault_document(fault) for fault in shown], headers)
+
+
+@router.get("/v1/datasets/{dataset}/stops", tags=["audit"], responses=described_by(list[StopDocument]))
+def stops(service: OfService, dataset: str, request: Request, page: PageOf, caller: Caller = OVERSEER) -> Response:
+    """List who stopped or resumed the data set, closed it, or reviewed its failures, and why; the newest first."""
+    served = service.datasets.visible(caller, dataset)
+    lines = page.start(audit_log.stops(service.store, served.name), lambda line: line["sequence"])
+    shown, headers = cut(request, page.limit, lines, lambda line: line["sequence"])
+    return json_response(shown, headers)
 
 
 @router.post("/v1/datasets/{dataset}/resume", tags=["admin"])

@@ -161,6 +161,23 @@ def test_what_failed_after_its_charge_is_shown_with_its_reason(settled: World, a
     assert "row 7" not in shown
 
 
+def test_stops_are_shown_with_who_when_and_why(settled: World, audrey: Visitor) -> None:
+    """Also to an auditor of this one data set, who reads no audit log; and of this data set only."""
+    access = settled.service.policies
+    access.stop("closed", stopped=True, by="carol", reason="The form <i>changed</i>")
+    access.stop("closed", stopped=False, by="carol")
+    settled.service.people.give_role("bob", "closed", "auditor", by="carol")
+    try:
+        last, first = settled.ask("GET", "/v1/datasets/closed/stops", "audrey").document[:2]
+        assert (last["act"], last["reason"], first["act"]) == ("resumed", None, "stopped")
+        for reader in (audrey, visitor(settled, "bob")):
+            shown = reader.go("/console/data/closed/failures")
+            assert "carolqueries stoppedThe form <i>changed</i>" in shown.text
+        assert "The form" not in audrey.go(f"{HERE}/failures").text
+    finally:
+        settled.service.people.give_role("bob", "closed", None, by="carol")
+
+
 def test_published_pages_are_shown_to_auditors_by_title(settled: World, audrey: Visitor) -> None:
     answer = settled.query("alice").document["id"]
     settled.ask("PUT", "/v1/datasets/open/publishing", "carol", {"allowed": True})

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from lapwing.documents.audit_words import act_in_words
 from lapwing.server.console.searching import FoundItems, listed
 from lapwing.server.console.standing import state_at
 from lapwing.server.console.visits import ConsolePage, PageRequest
@@ -42,11 +43,19 @@ async def show(visit: PageRequest) -> Response:
         dataset=dataset,
         standing=await state_at(visit.api, visit.caller, dataset, budget),
         late=budget["late"],
+        stops=await _stops(visit, dataset),
         faults=faults,
         charges=charges,
         causes=CAUSES,
+        most=MOST,
         queued=await _refused(visit, dataset),
     )
+
+
+async def _stops(visit: PageRequest, dataset: str) -> list[dict[str, Any]]:
+    """Return who stopped the data set or let it go on, the newest first."""
+    lines = await visit.api.get("datasets", dataset, "stops", limit=MOST)
+    return [{**line, "done": act_in_words({**line, "details": {}})} for line in lines]
 
 
 async def _refused(visit: PageRequest, dataset: str) -> FoundItems | None:
