@@ -114,8 +114,8 @@ def run(*, checked: bool, liars: int, joint: bool) -> tuple[float, float, float]
         folder = Path(name)
         task, key = made(folder, checked=checked, joint=joint)
         (folder / "task.json").write_text(task.to_text())
-        with demo._servers(folder, folder / "task.json"):
-            demo._await(task)
+        with demo._servers(folder, folder / "task.json") as running:
+            demo._await(task, running)
             start = time.perf_counter()
             sending.send_all(task, [VALUES[place % len(VALUES)] for place in range(CLIENTS)])
             sent = time.perf_counter() - start
@@ -144,7 +144,7 @@ def grid() -> None:
         answers = [str(7 * client % CELLS) for client in range(CLIENTS)]
         size = sum(map(len, records_of(task, answers[0]).values()))
         with demo._servers(folder, folder / "task.json") as running:
-            demo._await(task)
+            demo._await(task, running)
             start = time.perf_counter()
             sending.send_all(task, answers)
             sent, start, before = time.perf_counter() - start, time.perf_counter(), processor(running)

@@ -152,14 +152,14 @@ def test_servers_that_are_killed_release_each_day_once(tmp_path: Path) -> None:
     seen: dict[int, tuple[int, ...]] = {}
     with demo._servers(tmp_path, file) as servers:
         for day in range(1, 6):
-            demo._await(task.on(day))
+            demo._await(task.on(day), servers)
             send_all(task.on(day), ["walk"] * 20)
             servers["north"].kill()
             servers["north"].wait()
             with pytest.raises(ServiceFault):
                 close_day(task, key, day)
             servers["north"] = demo._start(tmp_path, file, "north")
-            demo._await(task.on(day))
+            demo._await(task.on(day), servers)
             seen[day] = close_day(task, key, day).cells
             assert close_day(task, key, day).cells == seen[day]
         found = released_days(task)

@@ -3,14 +3,17 @@
 import io
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import pytest
 import uvicorn
@@ -360,3 +363,31 @@ def test_the_demo(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     assert max(map(len, outcome.out.splitlines())) <= 100
     logs = "".join((tmp_path / "demo" / f"{name}.log").read_text() for name in secure_sums.NAMES)
     assert not [line for line in logs.splitlines() if "parts" in line]
+
+
+class Beginning:
+    """A process that begins to listen only once somebody found that it does not, however slow the machine is."""
+
+    def __init__(self, begin: Callable[[], object]) -> None:
+        self._begin, self.asked = begin, 0
+
+    def poll(self) -> None:
+        self.asked += 1
+        if self.asked == 1:
+            self._begin()
+
+
+def test_the_demo_waits_for_a_server_that_is_slow_to_listen(tmp_path: Path, task: Task) -> None:
+    with ExitStack() as stack:
+        slow = {name: Beginning(partial(stack.enter_context, serving(tmp_path, task, name))) for name in NAMES}
+        secure_sums._await(task, cast("dict[str, subprocess.Popen[bytes]]", slow))
+        assert [each.asked for each in slow.values()] == [1, 1, 1]
+        assert secure_sums.PATIENCE >= 600
+
+
+def test_the_demo_names_a_server_that_ended_and_waits_no_longer(tmp_path: Path, task: Task) -> None:
+    ended = {name: subprocess.Popen([sys.executable, "-S", "-c", ""]) for name in NAMES}
+    for process in ended.values():
+        process.wait()
+    with serving(tmp_path, task, "north"), pytest.raises(Fault, match=r"south ended.*south\.log"):
+        secure_sums._await(task, ended)

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,6 +21,7 @@ from rich.text import Text
 from lapwing.cli.console import new_table, page_width, show, text
 from lapwing.cli.demo import stage
 from lapwing.errors import Fault, ServiceFault
+from lapwing.exact.entropy import SYSTEM
 
 if TYPE_CHECKING:
     from lapwing.secure.task import Task
@@ -30,8 +31,9 @@ QUESTION: Final = "Have you ever cheated in an exam?"
 ANSWERS: Final = {"never": 560, "once": 300, "more often": 140}
 """How many of the made-up people answer what."""
 LATE: Final = "once"
-PATIENCE: Final = 30.0
-"""Seconds in which a server must have begun to listen."""
+PATIENCE: Final = 900.0
+"""Seconds to wait for a server, to start or to reply: on a busy machine it needs minutes."""
+_PORTS: Final = range(10_000, 30_000)
 
 
 def play(folder: Path) -> None:
@@ -43,7 +45,7 @@ def play(folder: Path) -> None:
     file = folder / "task.json"
     file.write_text(task.to_text(), encoding="utf-8")
     with _servers(folder, file) as running:
-        _await(task)
+        _await(task, running)
         _scene(1, "Three servers, run by different people")
         show(
             Text(
@@ -53,29 +55,29 @@ def play(folder: Path) -> None:
         )
         _scene(2, "A thousand people answer")
         answers = [answer for answer, count in ANSWERS.items() for _ in range(count)]
-        sending.send_all(task, answers)
+        sending.send_all(task, answers, seconds=PATIENCE)
         _show_held(folder, task)
         _scene(3, f"{NAMES[1]} is killed, while one more person answers")
         running[NAMES[1]].kill()
         running[NAMES[1]].wait()
         device = folder / "device.json"
         try:
-            sending.send(task, LATE, device)
+            sending.send(task, LATE, device, seconds=PATIENCE)
         except ServiceFault as fault:
             show(Text(str(fault)))
         _try_to_close(task, key)
         running[NAMES[1]] = _start(folder, file, NAMES[1])
-        _await(task)
-        sending.send(task, None, device)
+        _await(task, running)
+        sending.send(task, None, device, seconds=PATIENCE)
         show(
             Text(
                 f"{NAMES[1]} is back. It kept what it had acknowledged; the device sent it the part that it had missed."
             )
         )
         _scene(4, "The task is closed: each server adds its own noise to its own sums")
-        found = organising.close(task, key)
+        found = organising.close(task, key, PATIENCE)
         _show_result(found.clients, found)
-        again = organising.close(task, key)
+        again = organising.close(task, key, PATIENCE)
         same = "the same numbers" if again.cells == found.cells else "other numbers"
         show(Text(f"Closed again, the servers give {same}: a set of clients is charged and released once."))
 
@@ -97,11 +99,19 @@ def _made(folder: Path) -> tuple["Task", str]:
 
 
 def _free_ports() -> dict[str, int]:
-    doors = {name: socket.create_server(("127.0.0.1", 0)) for name in NAMES}
-    ports = {name: int(door.getsockname()[1]) for name, door in doors.items()}
-    for door in doors.values():
-        door.close()
-    return ports
+    """Return a port for each server, below those that systems give to connections: until it listens, none takes it."""
+    doors: dict[str, socket.socket] = {}
+    try:
+        for _ in range(1000):
+            with suppress(OSError):  # somebody listens there: try another one
+                port = _PORTS[int.from_bytes(SYSTEM.read(4), "big") % len(_PORTS)]
+                doors[NAMES[len(doors)]] = socket.create_server(("127.0.0.1", port))
+            if len(doors) == len(NAMES):
+                return {name: int(door.getsockname()[1]) for name, door in doors.items()}
+        raise Fault("No process can listen on 127.0.0.1 here. Try again.")
+    finally:
+        for door in doors.values():
+            door.close()
 
 
 @contextmanager
@@ -122,19 +132,27 @@ def _start(folder: Path, file: Path, name: str) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)  # noqa: S603 - our own
 
 
-def _await(task: "Task") -> None:
+def _await(task: "Task", running: Mapping[str, "subprocess.Popen[bytes]"]) -> None:
+    """Wait until all servers listen. A server whose process ended will not: it is named at once.
+
+    Raises:
+        Fault: If one does not listen.
+    """
     from lapwing.secure.transport import lines
 
     until = time.monotonic() + PATIENCE
-    with lines(task) as each:
+    with lines(task, PATIENCE) as each:
         for line in each:
+            name = line.server.name
             while True:
                 try:
                     line.progress()
                     break
                 except ServiceFault:
+                    if running[name].poll() is not None:
+                        raise Fault(f"{name} ended before it listened. {name}.log in the folder says why.") from None
                     if time.monotonic() > until:
-                        raise Fault(f"{line.server.name} did not begin to listen; its log is in the folder.") from None
+                        raise Fault(f"{name} did not listen within {PATIENCE / 60:g} minutes. Try again.") from None
                     time.sleep(0.05)
 
 
@@ -165,7 +183,7 @@ def _try_to_close(task: "Task", key: str) -> None:
     from lapwing.secure import organising
 
     try:
-        organising.close(task, key)
+        organising.close(task, key, PATIENCE)
     except ServiceFault:
         show(Text("Nobody can close the task in the meantime: without all servers, nothing is released."))
 
