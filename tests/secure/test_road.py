@@ -351,6 +351,27 @@ def test_commands(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     assert "another certificate" in run("secure", "serve", "else", "task.json").err
 
 
+def test_values_come_from_a_file(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than fit a command line, with the line ends of any editor; what is no text in UTF-8 is refused as that."""
+    (tmp_path / "task.json").write_text(write_task(tmp_path)[0].to_text())
+    monkeypatch.chdir(tmp_path)
+    servers = [part for name in NAMES for part in ("--server", f"{name}/server.crt")]
+    asked = ("secure", "init", "--question", "Which?", "--epsilon", "1", "--checked", "--grid", *servers)
+    values, file = [f"value {number}" for number in range(20_000)], tmp_path / "values.txt"
+    file.write_bytes(b"\xef\xbb\xbf" + "\r\n".join([*values, "", ""]).encode())
+    made = run(*asked, "--values", "values.txt", "--output", "many.json")
+    assert made.status == 0, made.err
+    assert Task.from_text((tmp_path / "many.json").read_text()).asked == Values(tuple(values))
+    for content in (b"one", b"a\na", b"\xff\nb", b""):
+        file.write_bytes(content)
+        assert run(*asked, "--values", "values.txt", "--output", "none.json").status == 2
+    file.write_bytes(b"\xff\n")
+    assert run("secure", "send", "task.json", "--people", "values.txt").status == 2
+    assert run("secure", "close", "task.json", "--key", "values.txt").status == 6
+    (tmp_path / "north" / CERTIFICATE).write_bytes(b"\xff")
+    assert run("secure", "serve", "north", "task.json").status == 2
+
+
 @pytest.mark.long
 def test_the_demo(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three processes, one of them killed: what people see of it, and that its truth is the true one."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, final
 
 import typer
 
+from lapwing.cli.local.task_options import lines_of
 from lapwing.cli.options import above_zero, amount
 from lapwing.errors import InvalidParameter
 
@@ -107,7 +108,7 @@ def question_of(answers: SecureAnswerOptions) -> "Asked":
     if answers.values is not None:
         if values:
             raise InvalidParameter("Give --value for each answer, or --values with a file, and not both.")
-        values = answers.values.read_text(encoding="utf-8").splitlines()
+        values = lines_of(answers.values, "--values")
     upper, l1, l2 = answers.upper, answers.l1, answers.l2
     if answers.alphabet is not None and answers.letters is None:
         raise InvalidParameter("--alphabet is of words: give --letters, too.")

@@ -94,7 +94,7 @@ def close(
     """
     from lapwing.secure import organising
 
-    task, held = task_in(file), (key or key_file(file)).read_text(encoding="ascii").strip()
+    task, held = task_in(file), (key or key_file(file)).read_text(encoding="ascii", errors="replace").strip()
     if task.repeats:
         show_days(closed_days(task, held), None, confidence or CONFIDENCE, form)
         return

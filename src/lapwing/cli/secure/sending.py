@@ -60,7 +60,7 @@ def send(
     if people is not None:
         if relay is not None:
             raise InvalidParameter("--people sends to the servers themselves: leave out --relay.")
-        answers = people.read_text(encoding="utf-8").splitlines()
+        answers = people.read_text(encoding="utf-8", errors="replace").splitlines()
         sending.send_all(task.on(today_of(task)), answers)
         note("sent", f"the answers of {len(answers):,} people to {len(task.servers)} servers, nothing of them kept")
         return

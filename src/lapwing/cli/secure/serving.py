@@ -62,7 +62,7 @@ def serve(
         ) from None
 
     task = task_in(file)
-    certificate = (folder / CERTIFICATE).read_text(encoding="ascii")
+    certificate = (folder / CERTIFICATE).read_text(encoding="ascii", errors="replace")
     mine = [each for each in task.servers if each.certificate == certificate]
     if not mine:
         raise InvalidParameter(
