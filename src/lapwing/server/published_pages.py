@@ -20,6 +20,7 @@ released before, so it is as safe as on the first day. The curator sees it in th
 import json
 import re
 import time
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
@@ -36,6 +37,8 @@ MOST_PAGES: Final = 200
 MOST_BYTES: Final = 4 << 20
 """Bytes of a snapshot."""
 MOST_ORIGINS: Final = 20
+LONGEST_FILE: Final = 60
+"""Characters of the name of a file, without its ending."""
 NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,58})[a-z0-9]")
 """A public name. A token has an underscore, so it is no name."""
 ORIGIN: Final = re.compile(
@@ -71,6 +74,13 @@ class PublishedPage:
     withdrawn: float | None
     withdrawn_by: str | None
     datasets: tuple[str, ...]
+
+    @property
+    def file_name(self) -> str:
+        """The name of the page as a file: its public name, or its title in letters that every system can store."""
+        plain = unicodedata.normalize("NFKD", self.title.lower().replace("ß", "ss")).encode("ascii", "ignore").decode()
+        words = "-".join(re.findall("[a-z0-9]+", plain.replace("'", "")))[:LONGEST_FILE].strip("-")
+        return f"{self.name or words or f'page-{self.id[:8]}'}.html"
 
 
 @final

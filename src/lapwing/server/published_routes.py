@@ -32,7 +32,7 @@ from lapwing.server.release_routes import may_open
 from lapwing.server.responses import HTML, described_by
 from lapwing.server.result_costs import cost_in_all
 from lapwing.server.routing import ASKER, CURATOR, READER, OfService, new_router
-from lapwing.server.saved_routes import LONGEST_TITLE, MOST_TILES, USUAL_WIDTH
+from lapwing.server.saved_routes import LONGEST_TITLE, MOST_TILES, USUAL_WIDTH, SavedChart
 from lapwing.server.service import Service
 from lapwing.server.store import time_or_none, time_text
 
@@ -51,11 +51,12 @@ class PublishingBody(Body):
 class PublishBody(Body):
     """Results, a dashboard or a monitor to publish, or the method report of a release.
 
-    The page is at a public `name`, or at an address of random bits.
+    The page is at a public `name`, or at an address of random bits. `chart` has the choices of the chart of `answers`.
     """
 
     title: Title
     answers: Annotated[list[Id], Field(min_length=1, max_length=MOST_TILES)] | None = None
+    chart: SavedChart | None = None
     dashboard: Id | None = None
     monitor: Name | None = None
     release: Id | None = None
@@ -147,7 +148,7 @@ def export(service: OfService, page_id: str, caller: Caller = READER) -> Respons
     found, content = _of_caller(service, caller, page_id)
     if content is None:
         raise missing(PAGE)
-    file = f'attachment; filename="page-{found.id[:8]}.html"'
+    file = f'attachment; filename="{found.file_name}"'
     return HTMLResponse(page_of(content), headers={"Content-Disposition": file})
 
 
@@ -178,9 +179,10 @@ def _method_page(service: Service, caller: Caller, dataset: str, body: PublishBo
     """
     from lapwing.tabulation.archive import method_page_in  # here: few services release
 
-    if (body.answers, body.dashboard, body.monitor, body.author) != (None,) * 4 or body.show_query:
+    if (body.answers, body.chart, body.dashboard, body.monitor, body.author) != (None,) * 5 or body.show_query:
         raise InvalidParameter(
-            "The page of a release is its method report. Leave out answers, dashboard, monitor, author and show_query."
+            "The page of a release is its method report. "
+            "Leave out answers, chart, dashboard, monitor, author and show_query."
         )
     found = may_open(service, caller, body.release or "")
     if found.dataset != dataset:
@@ -220,8 +222,11 @@ def _tiles(service: Service, caller: Caller, dataset: str, body: PublishBody) ->
     """Return what is to be published as tiles of a dashboard."""
     if [body.answers, body.dashboard, body.monitor].count(None) != 2:
         raise InvalidParameter("Give answers, a dashboard or a monitor: one of them.")
+    if body.chart is not None and body.answers is None:
+        raise at_field("chart", InvalidParameter("Give a chart with answers. A dashboard has a chart in each tile."))
     if body.answers is not None:
-        return [{"answer": answer, "width": FULL} for answer in dict.fromkeys(body.answers)]
+        chart = {} if body.chart is None else body.chart.model_dump(mode="json", exclude_none=True)
+        return [{**chart, "answer": answer, "width": FULL} for answer in dict.fromkeys(body.answers)]
     if body.monitor is not None:
         with opened(service, caller, dataset, body.monitor):  # which refuses one that is not there
             return [{"monitor": body.monitor, "width": FULL}]

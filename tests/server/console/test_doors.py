@@ -128,6 +128,11 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
         {},
         {**dict.fromkeys(SEES, MISSING), "nobody": LED},
     ),
+    ("GET", "/console/published/{page}/page"): (
+        "/console/published/none/page",
+        {},
+        {**dict.fromkeys(SEES, MISSING), "nobody": LED},
+    ),
     ("GET", "/console/published/{page}/file.html"): (
         "/console/published/none/file.html",
         {},

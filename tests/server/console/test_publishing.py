@@ -24,6 +24,11 @@ def test_a_result_is_published_opened_and_withdrawn(place: World, alice: Visitor
     address, framed = re.findall(r"https?://\S+/published/lapwing_[\w-]{43}", made.text)
     assert framed == address
     assert f'<iframe src="{address}" title="Visits &lt;b&gt;by plan&lt;/b&gt;"' in made.text
+    assert "<h1>Published</h1>" in made.content.decode()
+    assert re.findall(r'<a href="[^"]*" aria-current="true">(.*?)</a>', made.content.decode()) == [
+        "Data sets",
+        "Published",
+    ]
     nobody = Visitor(place)
     page = nobody.go("/published/" + address.rpartition("/")[2])
     assert (page.status, page.cookies, nobody.cookies) == (200, (), {})
@@ -32,6 +37,15 @@ def test_a_result_is_published_opened_and_withdrawn(place: World, alice: Visitor
     assert address.rpartition("/")[2] not in listed.content.decode()  # it was shown once
     (file,) = [link for link in listed.page.links if link.endswith("/file.html")]
     assert alice.go(file).content == page.content
+    assert 'filename="visits-b-by-plan-b.html"' in alice.go(file).headers["content-disposition"]
+    (look,) = [link for link in listed.page.links if link.endswith("/page")]
+    for person in (alice, carol):
+        seen = person.go(look)
+        assert (seen.status, seen.content) == (200, page.content)
+    policy = seen.headers["content-security-policy"]
+    rules = ("default-src 'none'", "sandbox", "frame-ancestors 'none'")
+    assert [rule for rule in rules if rule not in policy] == []
+    assert visitor(place, "bob").go(look).status == 404
     audited = visitor(place, "audrey").go("/console/data/open/published")
     assert "Visits <b>by plan</b>" in audited.text
     assert not [link for link in audited.page.links if link.endswith("/file.html")]
@@ -71,3 +85,37 @@ def test_a_form_from_elsewhere_publishes_and_withdraws_nothing(
     assert carol.post("/console/data/open/published", sent).status == 403
     assert place.service.published.rule("open").allowed
     assert place.service.published.of("open", None) == []
+
+
+def test_the_frame_of_a_page_with_a_name_can_be_had_later(place: World, alice: Visitor, carol: Visitor) -> None:
+    carol.submit(carol.go("/console/data/open/published"), "/published")
+    form = alice.go(f"/console/answers/{place.query('alice').document['id']}/publish")
+    alice.submit(form, "/publish", title="Visits", name="all-visits")
+    alice.submit(form, "/publish", title="Secret")
+    code = '<iframe src="{address}/published/all-visits" title="Visits" width="100%" height="800"></iframe>'
+    listed = alice.go("/console/data/open/published").text
+    assert listed.count("<iframe") == 1
+    assert re.search(code.format(address=r"https?://[^/\s]+"), listed)
+
+
+def test_a_result_is_published_with_the_chart_that_a_tile_or_the_address_has(
+    place: World, alice: Visitor, carol: Visitor
+) -> None:
+    carol.submit(carol.go("/console/data/open/published"), "/published")
+    answer = place.query("alice").document["id"]
+    tile = {"answer": answer, "title": "Wards in lines", "kind": "points", "line": 12.5, "y_title": "Visits"}
+    body = {"title": "For the minister", "tiles": [tile]}
+    assert place.ask("POST", "/v1/datasets/open/saved", "alice", body).status == 201
+    nobody = Visitor(place)
+
+    def published(query: str, **fields: str) -> str:
+        made = alice.submit(alice.go(f"/console/answers/{answer}/publish{query}"), "/publish", **fields)
+        address = re.findall(r"/published/lapwing_[\w-]{43}", made.text)[0]
+        return nobody.go(address).content.decode()
+
+    form = alice.go(f"/console/answers/{answer}/publish")
+    assert "as on your dashboard" in form.text
+    assert form.form("/publish").fields["title"] == "Wards in lines"
+    of_tile, chosen = published(""), published("?kind=bars&title=Chosen", title="Visits")
+    assert ("chart points" in of_tile, 'class="reference"' in of_tile, "chart bars" in of_tile) == (True, True, False)
+    assert ("chart bars" in chosen, 'class="reference"' in chosen, "Chosen" in chosen) == (True, False, True)

@@ -1,13 +1,17 @@
 """Publish results and dashboards, list published pages, withdraw them, and let people publish."""
 
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
 from starlette.responses import HTMLResponse, Response
 
+from lapwing.answer.charts.chart_options import NAMES
 from lapwing.server.console.acting import act
+from lapwing.server.console.answer import CHART
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.inside import ApiRefusal
+from lapwing.server.console.saved.charts import FIELD, chart_in, fields_of, kept_chart
 from lapwing.server.console.templates import segment
 from lapwing.server.console.toasts import Toast
 from lapwing.server.console.visits import ConsolePage, PageRequest
@@ -46,7 +50,7 @@ async def _listed(visit: PageRequest, dataset: str, refused: Problem | None = No
         typed=visit.form,
         refused=refused,
         made=made,
-        frame=frame(f"{visit.address}{made['address']}", visit.form.get("title", "").strip()) if made else None,
+        frame=lambda one: frame(f"{visit.address}{one['address']}", one["title"]),
         address=visit.address,
     )
 
@@ -67,7 +71,39 @@ async def form_of_answer(visit: PageRequest, refused: Problem | None = None) -> 
     id_ = visit.part("answer")
     document = await visit.api.get("answers", id_)
     request = single((await visit.api.get("answers", id_, "request"))["request"])
-    return await _form(visit, document["dataset"], request.get("label") or "", "result", refused)
+    title, fields = request.get("label") or "", {name: visit.form.get(FIELD + name, "") for name in NAMES}
+    if visit.request.method == "GET":
+        fields = {name: visit.asked(name) for name in CHART}
+        fields |= {"column": fields["chart"]}
+    saved = await visit.api.get("datasets", document["dataset"], "saved", limit=1000)
+    place, chart = _chart(saved, id_, request, visit.caller.name, fields)
+    return await _form(
+        visit, document["dataset"], chart.get("title") or title, "result", refused, chart=fields_of(chart), place=place
+    )
+
+
+def _chart(
+    saved: Sequence[Mapping[str, Any]], answer: str, request: Mapping[str, Any], person: str, chosen: Mapping[str, str]
+) -> tuple[str, Mapping[str, Any]]:
+    """Return the chart with which a result is published, and the title of the dashboard that it is from, if of one.
+
+    Choices in the address come first. Then the tile of one's own dashboards counts, and then the saved query.
+
+    >>> tile = {"answer": "a", "width": "half", "kind": "lines"}
+    >>> saved = [{"title": "Wards", "person": "eve", "tiles": [{"answer": "b"}, tile]}]
+    >>> _chart(saved, "a", {}, "eve", {})
+    ('Wards', {'kind': 'lines'})
+    >>> _chart(saved, "a", {}, "eve", {"kind": "bars"}), _chart(saved, "a", {}, "bob", {})
+    (('', {'kind': 'bars'}), ('', {}))
+    """
+    if any(chosen.values()):
+        return "", {name: text for name, text in chosen.items() if name in NAMES and text}
+    for one in saved:
+        for tile in one.get("tiles", ()) if one["person"] == person else ():
+            chart = {name: tile[name] for name in NAMES if name in tile}
+            if tile.get("answer") == answer and chart:
+                return one["title"], chart
+    return "", kept_chart([one for one in saved if "question" in one], request, person)
 
 
 async def form_of_dashboard(visit: PageRequest, refused: Problem | None = None) -> Response:
@@ -85,7 +121,9 @@ async def form_of_monitor(visit: PageRequest, refused: Problem | None = None) ->
     return await _form(visit, dataset, monitor["name"], "monitor", refused)
 
 
-async def _form(visit: PageRequest, dataset: str, title: str, what: str, refused: Problem | None) -> Response:
+async def _form(
+    visit: PageRequest, dataset: str, title: str, what: str, refused: Problem | None, **facts: Any
+) -> Response:
     return visit.show(
         "published/form.html",
         refused["status"] if refused else 200,
@@ -96,6 +134,7 @@ async def _form(visit: PageRequest, dataset: str, title: str, what: str, refused
         typed=visit.form,
         refused=refused,
         address=visit.address,
+        **facts,
     )
 
 
@@ -104,7 +143,7 @@ async def publish_answer(visit: PageRequest) -> Response:
     id_ = visit.part("answer")
     dataset = (await visit.api.get("answers", id_))["dataset"]
     try:
-        return await publish_with(visit, dataset, {"answers": [id_]})
+        return await publish_with(visit, dataset, {"answers": [id_], "chart": chart_in(visit.form)})
     except ApiRefusal as refusal:
         return await form_of_answer(visit, refusal.document)
 
@@ -161,24 +200,34 @@ async def withdraw(visit: PageRequest) -> Response:
 
 async def export(visit: PageRequest) -> Response:
     """Return a page as one HTML file."""
-    id_ = visit.part("page")
-    reply = await visit.api.send("GET", "published", id_, "page")
+    reply = await visit.api.send("GET", "published", visit.part("page"), "page")
     headers = {
-        "Content-Disposition": f'attachment; filename="page-{id_[:8]}.html"',
+        "Content-Disposition": reply.headers["content-disposition"],
         "Content-Security-Policy": "default-src 'none'; sandbox",
     }
     return HTMLResponse(reply.content, headers=headers)
 
 
+async def look(visit: PageRequest) -> Response:
+    """Show a page as its readers see it, to who may withdraw it: also one at an address that was shown once.
+
+    The page has no script, form or picture. The policy lets it have its own style, and nothing else.
+    """
+    reply = await visit.api.send("GET", "published", visit.part("page"), "page")
+    policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; sandbox"
+    return HTMLResponse(reply.content, headers={"Content-Security-Policy": f"{policy}; frame-ancestors 'none'"})
+
+
 PAGES: Final = (
     ConsolePage(method="GET", path=LIST, handle=show, query=("done",)),
     ConsolePage(method="POST", path=LIST, handle=set_rule),
-    ConsolePage(method="GET", path=OF_ANSWER, handle=form_of_answer),
+    ConsolePage(method="GET", path=OF_ANSWER, handle=form_of_answer, query=CHART),
     ConsolePage(method="POST", path=OF_ANSWER, handle=publish_answer),
     ConsolePage(method="GET", path=OF_DASHBOARD, handle=form_of_dashboard),
     ConsolePage(method="POST", path=OF_DASHBOARD, handle=publish_dashboard),
     ConsolePage(method="GET", path=OF_MONITOR, handle=form_of_monitor),
     ConsolePage(method="POST", path=OF_MONITOR, handle=publish_monitor),
     ConsolePage(method="POST", path=f"{ONE}/withdraw", handle=withdraw),
+    ConsolePage(method="GET", path=f"{ONE}/page", handle=look),
     ConsolePage(method="GET", path=f"{ONE}/file.html", handle=export),
 )
