@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from lapwing.audit import AuditChanges, AuditReport, Severity, Subject, pages, running
 from lapwing.audit.findings import AuditFinding
 from lapwing.audit.from_outside import audit_of_server
+from lapwing.audit.headings import HEADINGS
 from lapwing.tabulation.signing import faults_of
 from tests.support.audit import codes, edit, rewrite
 from tests.support.cli.command import Run, run
 
 __all__ = ["run"]
+NAMED = re.compile(r'AuditCheck\(\n +name="([^"]+)"')
 BAD = AuditFinding(code="bad", severity=Severity.violated, about="entry <3>", what="It is & bad.", remedy="Look.")
 
 
@@ -33,8 +36,8 @@ def records_only() -> Iterator[None]:
 @pytest.mark.usefixtures("records_only")
 def test_the_exit_status_says_whether_something_is_violated(catalog: Path, run: Run) -> None:
     outcome = run("audit", str(catalog), "--quick")
-    assert (outcome.status, "charges: passed" in outcome.out) == (0, True)
-    assert "snapshots: not tried" in outcome.out
+    assert (outcome.status, "(charges): passed" in outcome.out) == (0, True)
+    assert "(snapshots): not tried" in outcome.out
     edit(Subject.from_file(catalog).catalog.ledger_path, "UPDATE entries SET time = '2020' WHERE sequence = 4")
     outcome = run("audit", str(catalog), "--json", "-")
     document = json.loads(outcome.out)
@@ -78,11 +81,20 @@ def test_a_page_shows_findings_power_and_changes(catalog: Path) -> None:
     bad = replace(report, checks=(replace(report.checks[0], findings=(BAD,)),))
     page = pages.as_html(bad, AuditChanges.between(report, bad))
     assert all(html.escape(sentence) in page for sentence in report.head)
+    heading = report.checks[0].heading
+    assert f"{heading.title} ({report.checks[0].name}). {heading.meaning}" in page
     assert "entry &lt;3&gt;" in page
     assert "It is &amp; bad." in page
     assert "1 new findings, 0 gone, 0 unchanged" in page
     assert "<script" not in page
     assert AuditChanges.between(bad, report).gone == (BAD,)
+
+
+def test_every_check_has_a_heading() -> None:
+    folder = Path(running.__file__).parent
+    named = {name for file in folder.glob("*.py") for name in NAMED.findall(file.read_text(encoding="utf-8"))}
+    assert named == HEADINGS.keys()
+    assert len({heading.title for heading in HEADINGS.values()}) == len(named)
 
 
 def test_a_server_is_audited_by_what_an_auditor_sees(catalog: Path) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self, final
 
+from lapwing.audit.headings import CheckHeading, heading_of
+
 
 class Severity(StrEnum):
     """Classes of findings, the worst first.
@@ -90,6 +92,11 @@ class AuditCheck:
     def violated(self) -> bool:
         """Whether something that is promised does not hold."""
         return any(finding.severity is Severity.violated for finding in self.findings)
+
+    @property
+    def heading(self) -> CheckHeading:
+        """Its heading for people."""
+        return heading_of(self.name)
 
     @property
     def outcome(self) -> str:

@@ -67,9 +67,14 @@ def _changes(changes: AuditChanges | None) -> Iterator[PageSection]:
 
 
 def _power(report: AuditReport) -> PageSection:
-    rows = ((check.name, check.outcome, _tried(check), check.power) for check in report.checks)
+    rows = ((_titled(check), check.outcome, _tried(check), check.power) for check in report.checks)
     head = ("Check", "Result", "What was tried", "The smallest violation that would have been found")
     return PageSection(title="Checks", table=(head, *rows))
+
+
+def _titled(check: AuditCheck) -> str:
+    heading = check.heading
+    return f"{heading.title} ({check.name}). {heading.meaning}" if heading.meaning else check.name
 
 
 def _tried(check: AuditCheck) -> str:
@@ -77,5 +82,5 @@ def _tried(check: AuditCheck) -> str:
 
 
 def _left_out(report: AuditReport) -> PageSection:
-    rows = tuple((check.name, check.not_tried) for check in report.checks if check.not_tried)
+    rows = tuple((check.heading.title, check.not_tried) for check in report.checks if check.not_tried)
     return PageSection(title="Left out", table=(("Check", "Not tried"), *rows) if rows else ())

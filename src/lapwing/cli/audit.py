@@ -147,10 +147,13 @@ def _show(report: "AuditReport", changes: "AuditChanges | None") -> None:
 
 
 def _check(check: "AuditCheck") -> list[RenderableType]:
+    heading = check.heading
     facts = [("tried", f"{check.tried:,} {check.what_was_tried}"), ("finds", check.power)]
     facts += [("not tried", check.not_tried)] if check.not_tried else []
-    head = Text.assemble((check.name, "bold"), ": ", (check.outcome, OUTCOMES[check.outcome]))
-    return [head, labelled(*facts), *map(_finding, check.findings)]
+    name = f" ({check.name})" if heading.meaning else ""
+    head = Text.assemble((heading.title, "bold"), f"{name}: ", (check.outcome, OUTCOMES[check.outcome]))
+    meaning = [text(heading.meaning)] if heading.meaning else []
+    return [head, *meaning, labelled(*facts), *map(_finding, check.findings)]
 
 
 def _finding(finding: "AuditFinding") -> Text:
