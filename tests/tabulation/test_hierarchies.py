@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lapwing.catalog.toml import loads
-from lapwing.errors import CatalogError, InvalidParameter, QueryRefused
+from lapwing.errors import CatalogError, InvalidParameter
 from lapwing.mechanisms import residual_marginals
 from lapwing.opening import open_session
 from lapwing.release import workloads
@@ -244,10 +244,18 @@ def test_a_wrong_hierarchy_is_refused(old: str, new: str) -> None:
         TableRelease.from_text(RELEASE.replace(old, new))
 
 
-def test_a_table_that_is_not_public_is_no_hierarchy(tmp_path: Path) -> None:
-    text = RELEASE.replace('table = "places"', 'table = "visits"')
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('table = "places"', 'table = "visits"', r"\[tables.visits\] with public = true"),
+        ('table = "places"', 'table = "towns"', r"'place': the catalog has no public table 'towns'"),
+        ('"municipality"]', '"parish"]', "'place': the public table 'places' has no column parish"),
+    ],
+)
+def test_a_public_table_that_the_catalog_lacks_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
+    text = RELEASE.replace(old, new, 1)
     with opened(tmp_path) as session:
-        with pytest.raises((InvalidParameter, QueryRefused)):
+        with pytest.raises(InvalidParameter, match=said):
             run_release(session, TableRelease.from_text(text))
         assert not session.history()
 

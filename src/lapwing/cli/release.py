@@ -55,7 +55,7 @@ def plan(
         print_text(to_json({**lw.tabulation.plan_document(planned), **more}))
         return
     show(*as_page(planned), *release_advice.as_page(saved))
-    for said in (*release_advice.notes_on(noisy, planned), *notes_on(planned)):
+    for said in (*release_advice.notes_on(noisy), *notes_on(planned)):
         note("note", said)
 
 

@@ -10,9 +10,9 @@ from lapwing.cli import figures
 from lapwing.cli.console import Fitted, new_table, text
 
 if TYPE_CHECKING:
-    from lapwing.tabulation import ReleasePlan, TableSaving, UnreliableTable
+    from lapwing.tabulation import TableSaving, UnreliableTable
 
-MOST_NOTES: Final = 5
+MOST_NAMED: Final = 3
 MOST_EPSILON: Final = 100
 """A cost beyond this is no advice."""
 
@@ -34,13 +34,15 @@ def _change(ratio: float) -> str:
     return "the same" if not percent else f"{abs(percent)} % {'less' if percent < 0 else 'more'}"
 
 
-def notes_on(noisy: "Sequence[UnreliableTable]", planned: "ReleasePlan") -> Iterator[str]:
-    """Yield what makes noisy tables reliable."""
-    for one in noisy[:MOST_NOTES]:
-        pay = f", or pay epsilon {figures.size(one.epsilon)}" if one.epsilon <= MOST_EPSILON else ""
+def notes_on(noisy: "Sequence[UnreliableTable]") -> Iterator[str]:
+    """Yield what makes noisy tables reliable: one note for tables with the same remedy."""
+    for merged in dict.fromkeys(one.merged for one in noisy):
+        alike = [one for one in noisy if one.merged == merged]
+        names = ", ".join(one.table for one in alike[:MOST_NAMED])
+        more = f" and {len(alike) - MOST_NAMED:,} more tables" if len(alike) > MOST_NAMED else ""
+        epsilon = max(one.epsilon for one in alike)
+        pay = f", or pay epsilon {figures.size(epsilon)}" if epsilon <= MOST_EPSILON else ""
         yield (
-            f"a cell of the assumed size would be unreliable in {one.table}. "
-            f"Make its cells {one.merged:,} times as large by a coarser key{pay}."
+            f"a cell of the assumed size would be unreliable in {names}{more}. "
+            f"It would have to be {merged:,} times as large: use coarser keys{pay}."
         )
-    if len(noisy) > MOST_NOTES:
-        yield f"the same holds for {len(noisy) - MOST_NOTES:,} more tables."

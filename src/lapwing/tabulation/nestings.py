@@ -49,11 +49,9 @@ class PublicPlaces:
         Raises:
             InvalidParameter: If a value has no parent, or two, or two rows, or if the catalog lists values that the
                 table lacks.
-            QueryRefused: If the table or a column does not exist.
+            QueryRefused: If the table or a column does not exist, which `require_public_tables` says more plainly.
         """
         levels = ", ".join(hierarchy.levels)
-        if hierarchy.table not in {table.name for table in session.catalog.public_tables}:
-            raise _wrong(hierarchy, f"the catalog has no public table {hierarchy.table!r}", "declare it as public")
         answer = session.sql(f"SELECT {levels} FROM {hierarchy.table}")
         rows = tuple(tuple(map(_constant, row.values())) for row in answer.rows())
         finest, unit = [row[-1] for row in rows], hierarchy.levels[-1]
@@ -115,6 +113,22 @@ def _some(values: "Iterator[Constant] | Sequence[Constant]") -> str:
     every = [str(value) for value in values]
     more = f" and {len(every) - MOST_NAMED:,} more" if len(every) > MOST_NAMED else ""
     return ", ".join(every[:MOST_NAMED]) + more
+
+
+def require_public_tables(hierarchies: Sequence[Hierarchy], session: "Session") -> None:
+    """Require that the catalog has the public table of each hierarchy, with a column for each level.
+
+    Raises:
+        InvalidParameter: If it does not.
+    """
+    tables = {table.name: {column.name for column in table.columns} for table in session.catalog.public_tables}
+    for hierarchy in (one for one in hierarchies if one.table is not None):
+        if hierarchy.table not in tables:
+            what = f"the catalog has no public table {hierarchy.table!r}"
+            raise _wrong(hierarchy, what, f"add [tables.{hierarchy.table}] with public = true to the catalog")
+        if missing := [level for level in hierarchy.levels if level not in tables[hierarchy.table]]:
+            what = f"the public table {hierarchy.table!r} has no column {_some(missing)}"
+            raise _wrong(hierarchy, what, "declare it in the catalog, or correct the levels")
 
 
 def nestings_of(hierarchies: Sequence[Hierarchy], plans: Sequence[Plan], session: "Session") -> tuple[NestedKeys, ...]:

@@ -19,7 +19,7 @@ from lapwing.release.previews import column_previews
 from lapwing.tabulation.allocation import AllocationProblem, problem_of, shares_for
 from lapwing.tabulation.consistency import NOTHING_FIXED, groups_of
 from lapwing.tabulation.declaration import TableRelease
-from lapwing.tabulation.nestings import nestings_of
+from lapwing.tabulation.nestings import nestings_of, require_public_tables
 from lapwing.tabulation.offer import Offer
 from lapwing.tabulation.public_totals import FixedCells, fixed_cells
 
@@ -243,6 +243,7 @@ def _fixed(release: TableRelease, plans: Sequence[Plan], offer: Offer, nestings:
 
 def _plans(session: "Session", release: TableRelease) -> list[Plan]:
     """Bind the queries of all tables, each of which must be one question by itself."""
+    require_public_tables(release.hierarchies, session)
     plans, moment = list[Plan](), session.moment()
     for table in release.tables:
         try:
