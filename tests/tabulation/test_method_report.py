@@ -46,6 +46,10 @@ def test_the_page_has_the_published_numbers_and_no_script(tmp_path: Path) -> Non
     manifest = published(tmp_path / "a")
     release = PublishedRelease.from_file(manifest)
     page = manifest.with_name("method.html").read_text()
+    words = [float(y) for y in re.findall(r'<text x="6" y="([0-9]+)"', page)]
+    zeros = [float(y) for y in re.findall(r'<line x1="(?:[^"]*)" x2="[^"]*" y1="([0-9]+)" y2="(?!\1")', page)]
+    assert words  # a chart
+    assert all(zero > word for word, zero in zip(words, zeros, strict=True))  # no upright line crosses words
     assert page == method_report(release)  # read again from CSV, it is the same
     assert "<script" not in page
     assert not re.findall(r"(?:src|href)=", page)

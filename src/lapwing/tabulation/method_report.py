@@ -207,13 +207,11 @@ def _chart(numbers: Sequence[PublishedNumber]) -> str:
     cells = _drawn(number)
     least = min(0.0, *(low for _, low, _, _ in cells))
     span = max(0.0, *(high for _, _, _, high in cells)) - least or 1.0
-    marks = [_mark(place, cell, least, span) for place, cell in enumerate(cells)]
-    said = escape(f"{number.name} in the table “{number.table}”, with 95 % intervals. The upright line is at 0.")
-    at = f"{-100 * least / span:.2f}%"
-    zero = f'<line x1="{at}" x2="{at}" y1="0" y2="100%" stroke="currentColor"/>'
+    marks = "".join(_mark(place, cell, least, span) for place, cell in enumerate(cells))
+    said = escape(f"{number.name} in the table “{number.table}”, with 95 % intervals. The upright lines are at 0.")
     return (
         f'<p>{said}</p><svg role="img" aria-label="{said}" width="100%" '
-        f'height="{BAR * len(cells)}" font-size="14">{zero}{"".join(marks)}</svg>'
+        f'height="{BAR * len(cells)}" font-size="14">{marks}</svg>'
     )
 
 
@@ -232,12 +230,16 @@ def _drawn(number: PublishedNumber) -> list[tuple[str, float, float, float]]:
 
 
 def _mark(place: int, cell: tuple[str, float, float, float], least: float, span: float) -> str:
-    """Return one interval of a chart: its words above it, a line, and a dot at the number."""
+    """Return one interval of a chart: its words above it, a line, a dot at the number, and an upright line at 0.
+
+    The upright line is as high as the interval only, so that it crosses no words.
+    """
     label, *ends = cell
-    low, value, high = (f"{100 * (end - least) / span:.2f}%" for end in ends)
+    zero, low, value, high = (f"{100 * (end - least) / span:.2f}%" for end in (0, *ends))
     top, middle = BAR * place + 18, BAR * place + 28
     return (
         f'<text x="6" y="{top}" fill="currentColor">{escape(label)}</text>'
+        f'<line x1="{zero}" x2="{zero}" y1="{middle - 5}" y2="{middle + 8}" stroke="currentColor"/>'
         f'<line x1="{low}" x2="{high}" y1="{middle}" y2="{middle}" stroke="currentColor" stroke-width="3" '
         f'opacity="0.5"/>'
         f'<circle cx="{value}" cy="{middle}" r="4" fill="currentColor"/>'
