@@ -3,7 +3,8 @@
     python scripts/proof_index.py            check that the page shows what is so
     python scripts/proof_index.py --write    write the table into the page
 
-A row is about one class or function. What it promises is read from the docstring; the rest stands in `ROWS`.
+A row is about one class, function or module. What it promises is read from the docstring; the rest stands in `ROWS`
+and in `proof_rows.py`.
 `tests/docs/test_proof_index.py` holds that all of it exists, and that nothing lacks a row.
 """
 
@@ -11,26 +12,19 @@ import ast
 import re
 import sys
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+
+from proof_rows import ACCOUNTING, COUNTED, GRAPHS, HOLDOUTS, LOCAL, MONITORS, MORE_CONVERSIONS, SECURE, Row
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "theory" / "proof-index.md"
 BEGIN, END = "<!-- proof index: written by scripts/proof_index.py -->", "<!-- end of the proof index -->"
 
 
-class Row(NamedTuple):
-    """Where one guarantee is stated, proven and tested: the twin is a test with a bug planted, which must fail."""
-
-    code: str  # a file below the package, and a name in it
-    theorem: str  # a page below docs/, and perhaps a heading
-    twin: str  # a file below tests/, and a test in it; the file alone where there is no twin
-    machine: str = ""  # a theorem in proofs/
-    says: str = ""  # the guarantee, where no docstring says it of this name alone
-
-
 CASES: Final = "mechanisms/test_mechanism_cases.py:test_twin_a_planted_bug_is_caught"
 NOISE: Final = "mechanisms/test_additive.py:test_twin_noise_of_nine_tenths_the_scale_is_caught"
 RELATIONS: Final = "query/test_relations.py"
+LONGEST: Final = 20
 BOUNDS: Final = "theory/sensitivity.md#the-bounds"
 
 GROUPS: Final[dict[str, tuple[Row, ...]]] = {
@@ -115,6 +109,7 @@ GROUPS: Final[dict[str, tuple[Row, ...]]] = {
             "mechanisms/continual.md",
             "mechanisms/continual/test_honaker.py:test_twin_a_level_that_is_not_paid_for_is_noticed",
         ),
+        *COUNTED,
     ),
     "Relations": (
         Row(
@@ -274,12 +269,12 @@ GROUPS: Final[dict[str, tuple[Row, ...]]] = {
         Row(
             "privacy/concentrated_profile.py:zcdp_delta_up",
             "theory/measures.md#conversions",
-            "privacy/test_conversions.py",
+            "privacy/test_conversions.py:test_twins_of_deltas_are_caught",
         ),
         Row(
             "privacy/concentrated_profile.py:zcdp_epsilon_up",
             "theory/measures.md#conversions",
-            "privacy/test_conversions.py",
+            "privacy/test_conversions.py:test_twins_of_epsilons_are_caught",
         ),
         Row(
             "privacy/laplace_implies.py:gdp_from_discrete_laplace_up",
@@ -289,7 +284,7 @@ GROUPS: Final[dict[str, tuple[Row, ...]]] = {
         Row(
             "privacy/pure_profile.py:pure_delta_up",
             "theory/measures.md#conversions",
-            "privacy/test_conversions.py",
+            "privacy/test_conversions.py:test_twins_of_deltas_are_caught",
         ),
         Row(
             "privacy/bounded_range.py:gdp_from_bounded_range_up",
@@ -299,8 +294,9 @@ GROUPS: Final[dict[str, tuple[Row, ...]]] = {
         Row(
             "privacy/bounded_range.py:bounded_range_down",
             "theory/measures.md#conversions",
-            "privacy/test_bounded_range.py",
+            "privacy/test_bounded_range.py:test_twins_of_inverses_are_caught",
         ),
+        *MORE_CONVERSIONS,
     ),
     "Filters and the ledger": (
         Row(
@@ -331,18 +327,26 @@ GROUPS: Final[dict[str, tuple[Row, ...]]] = {
             says="Nobody acts on an entry before its commit has made it durable",
         ),
     ),
+    "Accounting": ACCOUNTING,
+    "Graphs": GRAPHS,
+    "Local mechanisms": LOCAL,
+    "Monitors": MONITORS,
+    "Secure sums": SECURE,
+    "Reusable holdouts": HOLDOUTS,
 }
 ROWS: Final = tuple(row for rows in GROUPS.values() for row in rows)
 
 
 def promised(code: str) -> str:
-    """Return what a docstring promises: the first sentence of its guarantee, or else of itself."""
+    """Return how a docstring's promise begins: the first words of its guarantee, or else of itself."""
     path, _, name = code.partition(":")
     tree = ast.parse((ROOT / "src" / "lapwing" / path).read_text(encoding="utf-8"))
-    named = (n for n in tree.body if isinstance(n, ast.ClassDef | ast.FunctionDef) and n.name == name)
-    text = ast.get_docstring(next(named)) or ast.get_docstring(tree) or ""
+    named = (n for n in ast.walk(tree) if isinstance(n, ast.ClassDef | ast.FunctionDef) and n.name == name)
+    text = ast.get_docstring(next(named, tree)) or ast.get_docstring(tree) or ""
     own = text.partition("Guarantee:")[2] or text
     sentence = re.split(r"(?<=[^.])\.(?:\s|$)", " ".join(own.split("\n\n")[0].split()), maxsplit=1)[0]
+    words = sentence.split(" ")
+    sentence = sentence if len(words) <= LONGEST else f"{' '.join(words[:LONGEST])} …"
     return sentence.replace("|", r"\|").replace("_", r"\_").replace("*", r"\*").replace("`", "")
 
 
@@ -355,7 +359,15 @@ def line(row: Row) -> str:
     test, _, twin = row.twin.partition(":")
     coq = f"[`{row.machine}`](machine-checked.md)" if row.machine else ""
     where = f"[{shown}]({link}{'#' + heading if heading else ''})"
-    cells = (f"`{name}`", row.says or promised(row.code), where, f"`{code}`", f"`{test}`", twin and f"`{twin}`", coq)
+    cells = (
+        f"`{name or code.rpartition('/')[2]}`",
+        row.says or promised(row.code),
+        where,
+        f"`{code}`",
+        f"`{test}`",
+        twin and f"`{twin}`",
+        coq,
+    )
     return f"| {' | '.join(cells)} |"
 
 

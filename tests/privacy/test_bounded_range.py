@@ -1,6 +1,6 @@
 """What bounded range implies, against random pairs of bounded range and the pair that attains it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import pairwise
 from random import Random
@@ -81,14 +81,31 @@ def test_the_slope_in_the_proof_falls() -> None:
             assert density / (1 - below) <= (x + mp.sqrt(x * x + 4)) / 2 <= 2 * x
 
 
-@pytest.mark.parametrize("kind", ["pure", "gdp", "zcdp"])
-def test_inverses(kind: str) -> None:
+KINDS = ["pure", "gdp", "zcdp"]
+
+
+def check_inverse(kind: str, inverse: Callable[[str, Fraction], Fraction]) -> None:
     for amount in (Fraction(1, 10**9), Fraction("0.0153"), Fraction(1, 2), Fraction(2), Fraction(30)):
-        implied = bounded_range.bounded_range_amount(kind, bounded_range.bounded_range_down(kind, amount))
+        implied = bounded_range.bounded_range_amount(kind, inverse(kind, amount))
         assert amount * (1 - Fraction(1, 10**14)) <= implied <= amount * (1 + Fraction(1, 10**15))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_inverses(kind: str) -> None:
+    check_inverse(kind, bounded_range.bounded_range_down)
     assert bounded_range.bounded_range_down("zcdp", Fraction(1, 2)) == 2
     steps = [bounded_range.bounded_range_amount(kind, eta) for eta in ETAS]
     assert all(less < more for less, more in pairwise(steps))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_twins_of_inverses_are_caught(kind: str) -> None:
+    """A range of one millionth more or less, and that of twice the amount."""
+    for factor in (1 + Fraction(1, 10**6), 1 - Fraction(1, 10**6)):
+        with pytest.raises(AssertionError):
+            check_inverse(kind, lambda kind, amount, by=factor: bounded_range.bounded_range_down(kind, amount) * by)
+    with pytest.raises(AssertionError):
+        check_inverse(kind, lambda kind, amount: bounded_range.bounded_range_down(kind, 2 * amount))
 
 
 # ---- log-ratios in one interval --------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from lapwing.privacy import (
     pure_concentrated,
     pure_profile,
 )
+from lapwing.privacy.groups import group_delta_up
 from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from tests.support import mechanism_cases
 from tests.support.effort import one_in
@@ -41,25 +42,77 @@ def check_above(stated: Fraction, true: mpf, *, relative: float = 1e-9) -> None:
     assert real(stated) <= true * (1 + relative) + mpf(10) ** -300
 
 
+def check_delta(kind: str, convert: Convert, amount: Fraction, epsilon: Fraction) -> None:
+    gain = (mp.exp(real(amount)) - mp.exp(real(epsilon))) / (1 + mp.exp(real(amount)))
+    true, relative = {
+        "gdp": (oracle.gdp_delta(amount, epsilon), 1e-15),
+        "zcdp": (oracle.zcdp_delta(amount, epsilon), 1e-12),
+        "pure": (max(gain, mpf(0)), 1e-15),
+    }[kind]
+    check_above(convert(amount, epsilon), true, relative=relative)
+
+
+DELTA_OF: dict[str, Convert] = {
+    "gdp": gaussian_profile.gdp_delta_up,
+    "zcdp": concentrated_profile.zcdp_delta_up,
+    "pure": pure_profile.pure_delta_up,
+}
+
+
 @pytest.mark.parametrize("amount", one_in(2, AMOUNTS))
 @pytest.mark.parametrize("epsilon", one_in(2, EPSILONS))
 def test_delta_of_each_measure(amount: Fraction, epsilon: Fraction) -> None:
-    check_above(gaussian_profile.gdp_delta_up(amount, epsilon), oracle.gdp_delta(amount, epsilon), relative=1e-15)
-    check_above(concentrated_profile.zcdp_delta_up(amount, epsilon), oracle.zcdp_delta(amount, epsilon), relative=1e-12)
-    gain = (mp.exp(real(amount)) - mp.exp(real(epsilon))) / (1 + mp.exp(real(amount)))
-    check_above(pure_profile.pure_delta_up(amount, epsilon), max(gain, mpf(0)), relative=1e-15)
+    for kind, convert in DELTA_OF.items():
+        check_delta(kind, convert, amount, epsilon)
+
+
+@pytest.mark.parametrize("kind", DELTA_OF)
+def test_twins_of_deltas_are_caught(kind: str) -> None:
+    """Rounded down; of a smaller loss; of a larger ε; and twice as much, which holds and is not attained."""
+    convert = DELTA_OF[kind]
+    twins: list[Convert] = [
+        lambda amount, epsilon: convert(amount, epsilon) * (1 - Fraction(1, 10**15)),
+        lambda amount, epsilon: convert(amount * Fraction(999, 1000), epsilon),
+        lambda amount, epsilon: convert(amount, epsilon * Fraction(1001, 1000)),
+        lambda amount, epsilon: convert(amount, epsilon) * 2,
+    ]
+    for twin in twins:
+        with pytest.raises(AssertionError):
+            check_delta(kind, twin, Fraction(1), Fraction(1, 2))
+
+
+def check_epsilon(kind: str, convert: Convert, amount: Fraction, delta: Fraction) -> None:
+    delta_at = {"gdp": oracle.gdp_delta, "zcdp": oracle.zcdp_delta}[kind]
+    epsilon = real(convert(amount, delta))
+    assert delta_at(amount, epsilon) <= real(delta) * (1 + mpf(10) ** -30)
+    assert epsilon == 0 or delta_at(amount, epsilon * (1 - mpf(10) ** -12)) > real(delta)
+
+
+EPSILON_OF: dict[str, Convert] = {
+    "gdp": gaussian_epsilon.gdp_epsilon_up,
+    "zcdp": concentrated_profile.zcdp_epsilon_up,
+}
 
 
 @pytest.mark.parametrize("amount", one_in(6, AMOUNTS))
 @pytest.mark.parametrize("delta", one_in(2, DELTAS))
 def test_epsilon_of_each_measure(amount: Fraction, delta: Fraction) -> None:
-    for convert, delta_at in (
-        (gaussian_epsilon.gdp_epsilon_up, oracle.gdp_delta),
-        (concentrated_profile.zcdp_epsilon_up, oracle.zcdp_delta),
-    ):
-        epsilon = real(convert(amount, delta))
-        assert delta_at(amount, epsilon) <= real(delta) * (1 + mpf(10) ** -30)
-        assert epsilon == 0 or delta_at(amount, epsilon * (1 - mpf(10) ** -12)) > real(delta)
+    for kind, convert in EPSILON_OF.items():
+        check_epsilon(kind, convert, amount, delta)
+
+
+@pytest.mark.parametrize("kind", EPSILON_OF)
+def test_twins_of_epsilons_are_caught(kind: str) -> None:
+    """Rounded down; of a larger δ; and the classical ρ + 2√(ρ·ln(1/δ)), which is valid and not the best bound."""
+    convert = EPSILON_OF[kind]
+    twins: list[Convert] = [
+        lambda amount, delta: convert(amount, delta) * (1 - Fraction(1, 10**15)),
+        lambda amount, delta: convert(amount, delta * Fraction(1001, 1000)),
+        lambda amount, delta: amount + Fraction(float(2 * mp.sqrt(real(amount) * mp.log(1 / real(delta))))),
+    ]
+    for twin in twins:
+        with pytest.raises(AssertionError):
+            check_epsilon(kind, twin, Fraction(1, 2), DELTAS[2])
 
 
 @given(amounts, deltas)
@@ -234,6 +287,16 @@ def test_groups_of_approximate_losses(delta: Fraction, size: int) -> None:
         loss = ApproxDP(epsilon, delta).for_group(size)
         assert loss.epsilon == size * epsilon
         check_above(loss.delta, min(mpf(1), real(delta) * steps), relative=1e-15)
+
+
+def test_twins_of_groups_are_caught() -> None:
+    """A δ that only counts the units, and one of a group that is smaller by one."""
+    epsilon, delta, size = Fraction(1, 2), Fraction(1, 10**6), 5
+    true = real(delta) * mp.fsum(mp.exp(real(epsilon) * step) for step in range(size))
+    check_above(group_delta_up(epsilon, delta, size), true, relative=1e-15)
+    for twin in (size * delta, group_delta_up(epsilon, delta, size - 1)):
+        with pytest.raises(AssertionError):
+            check_above(twin, true, relative=1e-15)
 
 
 @pytest.mark.parametrize("amount", [Fraction(1, 10**24), Fraction(10**13), Fraction(10**60), Fraction(10**98)])
