@@ -9,8 +9,8 @@ there were, the least, mean, greatest and last time, and when its reply first wa
 
 Half of the trials of a family, drawn at random, train a classifier: boosted stumps or nearest neighbours, chosen by
 cross-validation in this half. It then says of each trial of the other half where it was asked. Half of its guesses
-are right if nothing tells. The table has the average over nine such halves. *control* is about a person who is in both: what is told there are the two data sets and
-not the person.
+are right if nothing tells. The table has the average over nine such halves. *control* is about a person who is in
+both: what is told there are the two data sets and not the person.
 
 Where the work that a unit can cause is bounded, the families are the dearest forms found that are answered to people
 who are not trusted, and the joins of one person's rows and of different units in their first form, which are refused
