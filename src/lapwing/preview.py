@@ -11,8 +11,8 @@ from lapwing.privacy.measures import Loss
 class MeasurePreview:
     """One noisy number of the answer.
 
-    `sensitivity` is the most that one privacy unit can move it (over all cells, in the norm of the mechanism), `scale`
-    the mechanism's parameter and `half_width` the half-width of its 95 % interval, all in the measure's own unit.
+    One privacy unit moves it by at most `sensitivity` (over all cells, in the norm of the mechanism). `scale` is the
+    parameter of the mechanism, and `half_width` is of the 95 % interval. All have the measure's own unit.
     """
 
     measure: str
@@ -28,13 +28,13 @@ class SelectionPreview:
     """How the private keys of an answer are chosen.
 
     Args:
-        keys: Whose values are chosen.
-        price_share: What the choice takes of the price.
+        keys: The columns of the chosen values.
+        price_share: The part of the price that the choice takes.
         delta: Of the delta for keys.
-        scale: The mechanism's noise, in weights of which those of one unit have length 1, None where it flips coins.
+        scale: The noise, in weights that have length 1 for one unit. None if the mechanism flips coins.
         threshold: The weight that a key needs with its noise, in the same unit, None likewise.
-        fewest_units: How many units, each with no other key, make a key appear with 95 % probability, and most_units,
-            how many if each holds `keys_per_unit` keys, the most there can be; None beyond billions.
+        fewest_units: From this many units on, each with no other key, a key appears with 95 % probability.
+        most_units: The same if each holds `keys_per_unit` keys, the most there can be; None beyond billions.
     """
 
     keys: tuple[str, ...]
@@ -53,8 +53,8 @@ class ColumnPreview:
     """One column of the answer; `half_width` is None where the error is not a public fact.
 
     For an AVG, `half_width` is given only with `assuming_count`: then the true mean is within it, for any data.
-    `selected` tells that it shows values that were chosen, of private keys or of the largest groups: each value is
-    exact, but which are shown is noisy.
+    `selected` tells that it shows chosen values, of private keys or of the largest groups. Each value is exact, but
+    the choice is noisy.
     """
 
     name: str

@@ -3,6 +3,9 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from importlib import import_module
+from inspect import getdoc, getsource
+from types import ModuleType
 from typing import Final, get_args
 
 import pytest
@@ -51,6 +54,7 @@ TABULATION: list[type] = [
     getattr(lw.tabulation, name) for name in lw.tabulation.__all__ if is_dataclass(getattr(lw.tabulation, name))
 ]
 SYNTHETIC = (lw.synthesis.SyntheticTable, lw.synthesis.MarginalReport, lw.synthesis.WorkloadError)
+GRAPHS: Final = (graphs.GraphSession, graphs.GraphAnswer, graphs.GraphPreview, graphs.NumberPreview)
 HOLDOUT_RECORDS: Final = (lw.holdout.HoldoutAnswer, lw.holdout.Outlook)
 MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
 INNER: Final = {"model_", "bins_", "features_", "target_", "values_", "of_matrix", "window"}
@@ -103,56 +107,104 @@ def shown(estimator: type) -> list[str]:
     return [name for name in {*taken, *public(estimator)} - INNER if name != "fit"]
 
 
+def rendered() -> dict[str, object]:
+    """Return what the pages that are generated from docstrings show, by the names there."""
+    names = re.findall(r"^::: ([\w.]+)$", page("api.md") + page("api-mechanisms.md"), re.MULTILINE)
+    return {name: getattr(import_module(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in names}
+
+
+RENDERED: Final = rendered()
+
+
+def described_by_docstrings(kind: type) -> set[str]:
+    """Return the members that the generated page of a class shows: what it takes, and what has a docstring."""
+    if kind not in RENDERED.values():
+        return set()
+    taken = {field.name for field in fields(kind) if field.init} if is_dataclass(kind) else set()
+    attributes = re.findall(r'^    (\w+): [^\n]*\n    """', getsource(kind), re.MULTILINE)
+    text = re.findall(r"\w+", kind.__doc__ or "")
+    return {*taken, *attributes, *text, *(name for name in public(kind) if getdoc(getattr(kind, name)))}
+
+
+def unshown(kind: type, names: Iterable[str]) -> list[str]:
+    """Return the names of members that the generated page of their class does not describe."""
+    return sorted({*names} - described_by_docstrings(kind))
+
+
+def unlisted(module: ModuleType, names: Iterable[str]) -> list[str]:
+    """Return the names in a module that the generated pages do not show, with the module's name."""
+    shown_there = list(RENDERED.values())
+    return [f"{module.__name__}.{name}" for name in names if getattr(module, name) not in shown_there]
+
+
 def test_public_names() -> None:
     assert not unmentioned(lw.__all__, page("python.md"))
 
 
 @pytest.mark.parametrize(
-    ("heading", "names"),
+    ("heading", "kind", "names"),
     [
-        ("Session", [*public(lw.Session), "catalog"]),
-        ("Remote sessions", [*public(lw.RemoteSession), *public(lw.RemoteAnswer)]),
-        ("Remote sessions", public(lw.Pending)),
-        ("Remote sessions", ["dataset", "schema", "id", "columns", "cost", "stored", "notes"]),
-        ("Answer", [*public(lw.Answer), "mechanisms", "cost", "stored", "notes", "plan"]),
-        ("Preview", {field.name for kind in (Preview, MeasurePreview, ColumnPreview) for field in fields(kind)}),
-        ("BudgetView", [*public(lw.BudgetView), *(field.name for field in fields(HistoryRow))]),
-        ("Losses", {name for kind in LOSSES for name in public(kind)}),
-        ("lapwing.noise", [f"lapwing.noise.{name}" for name in lw.noise.__all__]),
-        ("lapwing.privacy", [f"lapwing.privacy.{name}" for name in dir(lw.privacy)]),
-        ("lapwing.learn", lw.learn.__all__),
+        ("Session", lw.Session, [*public(lw.Session), "catalog"]),
+        ("Remote sessions", lw.RemoteSession, [*public(lw.RemoteSession), "dataset", "schema"]),
         (
-            "lapwing.learn",
-            {
-                name
-                for one in lw.learn.__all__
-                if is_dataclass(getattr(lw.learn, one))
-                for name in shown(getattr(lw.learn, one))
-            },
+            "Remote sessions",
+            lw.RemoteAnswer,
+            [*public(lw.RemoteAnswer), "id", "columns", "cost", "stored", "notes", "delayed"],
         ),
-        ("lapwing.learn", public(lw.learn.OpacusAccountant)),
-        ("lapwing.learn", deep.__all__),
-        ("lapwing.synthesis", lw.synthesis.__all__),
-        ("lapwing.synthesis", {name for one in SYNTHETIC for name in public(one)}),
-        ("lapwing.synthesis", {f.name for one in SYNTHETIC for f in fields(one) if not f.name.startswith("_")}),
-        ("lapwing.tabulation", lw.tabulation.__all__),
-        ("lapwing.tabulation", {name for one in TABULATION for name in shown(one)}),
-        ("lapwing.generalisation", [f"lapwing.generalisation.{name}" for name in lw.generalisation.__all__]),
-        ("lapwing.holdout", [f"lapwing.holdout.{name}" for name in lw.holdout.__all__]),
-        ("lapwing.holdout", [f".{name}" for name in public(lw.holdout.ReusableHoldout)]),
-        ("lapwing.holdout", {f.name for kind in HOLDOUT_RECORDS for f in fields(kind)}),
-        ("lapwing.privacy", {field.name for kind in PRIVACY_RECORDS for field in fields(kind)}),
+        ("Remote sessions", lw.Pending, [*public(lw.Pending), "id"]),
+        ("Answer", lw.Answer, [*public(lw.Answer), "mechanisms", "cost", "stored", "notes", "plan", "entries"]),
+        ("BudgetView", HistoryRow, [field.name for field in fields(HistoryRow)]),
+        ("lapwing.learn", lw.learn.OpacusAccountant, public(lw.learn.OpacusAccountant)),
+        ("lapwing.holdout", lw.holdout.ReusableHoldout, public(lw.holdout.ReusableHoldout)),
+        *(("Preview", kind, [f.name for f in fields(kind)]) for kind in (Preview, MeasurePreview, ColumnPreview)),
+        ("BudgetView", lw.BudgetView, public(lw.BudgetView)),
+        *(("Losses", kind, public(kind)) for kind in LOSSES),
+        *(("lapwing.synthesis", kind, [*public(kind), *(f.name for f in fields(kind))]) for kind in SYNTHETIC),
+        *(("lapwing.tabulation", kind, shown(kind)) for kind in TABULATION),
+        *(("lapwing.holdout", kind, [f.name for f in fields(kind)]) for kind in HOLDOUT_RECORDS),
+        *(("lapwing.privacy", kind, [f.name for f in fields(kind)]) for kind in PRIVACY_RECORDS),
+        *(
+            ("lapwing.learn", kind, shown(kind))
+            for kind in (getattr(lw.learn, name) for name in lw.learn.__all__)
+            if isinstance(kind, type) and is_dataclass(kind)
+        ),
+        *(("lapwing.monitors", kind, public(kind)) for kind in (monitors.Monitor, monitors.Tick)),
+        *(("lapwing.graphs", kind, public(kind)) for kind in GRAPHS),
     ],
 )
-def test_members(heading: str, names: Iterable[str]) -> None:
-    assert not unmentioned(names, section(page("python.md"), heading))
+def test_members(heading: str, kind: type, names: Iterable[str]) -> None:
+    missing = [name for name in unshown(kind, names) if not name.startswith("_")]
+    assert not unmentioned(missing, section(page("python.md"), heading))
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        (lw.noise, lw.noise.__all__),
+        (lw.privacy, dir(lw.privacy)),
+        (lw.learn, lw.learn.__all__),
+        (deep, deep.__all__),
+        (lw.synthesis, lw.synthesis.__all__),
+        (lw.tabulation, lw.tabulation.__all__),
+        (lw.generalisation, lw.generalisation.__all__),
+        (lw.holdout, lw.holdout.__all__),
+        (monitors, monitors.__all__),
+        (graphs, graphs.__all__),
+    ],
+)
+def test_names_of_modules(module: ModuleType, names: Iterable[str]) -> None:
+    described = section(page("python.md"), "lapwing.learn" if module is deep else module.__name__)
+    missing = unlisted(module, names)
+    assert not [
+        name for name in missing if unmentioned([name], described) and unmentioned([name.rpartition(".")[2]], described)
+    ]
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_mechanisms(name: str) -> None:
-    row = rf"^\| `{name}` \| \[[^]]+\]\(\.\./mechanisms/([\w-]+\.md)(#[\w-]+)?\) \|$"
+    row = rf"^\| \[[^]]+\]\(\.\./mechanisms/([\w-]+\.md)(#[\w-]+)?\) \| .*`{name}`.* \|$"
     found = re.search(row, section(page("python.md"), "lapwing.mechanisms"), re.MULTILINE)
-    assert found, "the table of lapwing.mechanisms lacks this class with a link to its page"
+    assert found, "the table of lapwing.mechanisms lacks this class in the row of its page"
     described = (DOCS / "mechanisms" / found[1]).read_text(encoding="utf-8")
     if hasattr(getattr(lw.mechanisms, name), "release"):
         assert re.search(rf"\b{name}\b", described), f"{found[1]} does not mention this mechanism"
@@ -229,15 +281,7 @@ def test_names_of_secure_sums() -> None:
     assert not unmentioned(prio3.__all__, section(page("secure.md"), "Prio3"))
 
 
-def test_names_of_monitors() -> None:
-    described = section(page("python.md"), "lapwing.monitors")
-    assert not unmentioned([*monitors.__all__, *public(monitors.Monitor), *public(monitors.Tick)], described)
-
-
-def test_names_of_graphs() -> None:
-    described = section(page("python.md"), "lapwing.graphs")
-    kinds = (graphs.GraphSession, graphs.GraphAnswer, graphs.GraphPreview, graphs.NumberPreview)
-    assert not unmentioned([*graphs.__all__, *(name for kind in kinds for name in public(kind))], described)
+def test_statistics_of_graphs() -> None:
     assert not unmentioned(STATISTICS, (DOCS / "how-to" / "graphs.md").read_text(encoding="utf-8"))
     assert not unmentioned(
         (field.name for field in fields(Graph) if field.init and field.name not in ("name", "public_nodes")),
