@@ -8,6 +8,7 @@ from inspect import getdoc, getsource
 from types import ModuleType
 from typing import Final, get_args
 
+import option_list
 import pytest
 from sqlglot import exp, parse_one
 from sqlglot.errors import ParseError
@@ -217,10 +218,11 @@ def test_other_names_of_mechanisms() -> None:
 
 
 def commands(group: object, path: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield every command with all spellings of its options."""
+    """Yield every command with all spellings of the options that its help lists."""
     subcommands: dict[str, object] = getattr(group, "commands", {})
     if not subcommands:
-        options = [spelling for parameter in getattr(group, "params", []) for spelling in parameter.opts]
+        listed = [one for one in getattr(group, "params", []) if not getattr(one, "hidden", False)]
+        options = [spelling for parameter in listed for spelling in parameter.opts]
         yield path, [spelling for spelling in options if spelling.startswith("-")]
     for name, command in subcommands.items():
         yield from commands(command, f"{path} {name}")
@@ -239,11 +241,18 @@ def test_kinds_of_listed_mechanisms() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_and_options(command: str) -> None:
-    text = page("command-line.md")
-    common = text.partition("**Common options.**")[2].partition("\n\n**")[0]
-    described = section(text, command) + common
-    assert not unmentioned((o for o in COMMANDS[command] if o not in ("--help", "-h")), described)
+def test_commands(command: str) -> None:
+    section(page("command-line.md"), command)
+
+
+def test_list_of_options_is_of_this_version() -> None:
+    assert page("options.md") == option_list.text(), "run python scripts/option_list.py"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options(command: str) -> None:
+    options = [option for option in COMMANDS[command] if option not in ("--help", "-h")]
+    assert not unmentioned(options, section(page("options.md"), command))
 
 
 def leaves(kind: type[errors.LapwingError]) -> Iterator[type[errors.LapwingError]]:

@@ -35,7 +35,7 @@ def day(option: str) -> Callable[[str], date]:
 
 MOST_LISTED: Final = 1 << 24
 """Bytes of a file of values or candidates."""
-Question = Annotated[str, typer.Option(metavar="TEXT", help="What is asked.", show_default=False)]
+Question = Annotated[str, typer.Option(metavar="TEXT", help="The question for people.", show_default=False)]
 Opens = Annotated[date, typer.Option(parser=day("--opens"), metavar="DAY", help="The first day.")]
 Closes = Annotated[date, typer.Option(parser=day("--closes"), metavar="DAY", help="The last day.")]
 Epsilon = Annotated[Fraction, amount(above_zero("--epsilon"), "The privacy loss of one report.")]

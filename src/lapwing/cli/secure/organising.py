@@ -19,7 +19,7 @@ from lapwing.privacy.amount_texts import short
 
 @grouped
 def init(
-    question: Annotated[str, typer.Option(metavar="TEXT", help="What is asked.", show_default=False)],
+    question: Annotated[str, typer.Option(metavar="TEXT", help="The question for people.", show_default=False)],
     epsilon: Annotated[
         Fraction, amount(above_zero("--epsilon"), "The privacy loss of one answer.", show_default=False)
     ],
