@@ -110,6 +110,18 @@ def test_large_points_are_counted_exactly_in_blocks() -> None:
     assert not any(GRID_MODULUS % divisor == 0 for divisor in range(2, 2**12))
 
 
+def test_weights_do_not_depend_on_how_many_clients_are_weighed_at_once() -> None:
+    """Servers of other versions must draw the same: the numbers' weights, then 8,192 clients' own, then the rest's."""
+    grid, clients = Grid(4), 2**13 + 3000
+    points = uniform(clients * grid.sent, modulus=GRID_MODULUS)
+    stream = KeyStream(KEY)
+    drawn = [uniform(count * 3, stream, GRID_MODULUS) for count in (grid.rows + grid.columns + grid.sent, 2**13, 3000)]
+    weights, first, rest = (np.array(each, dtype=np.uint64).reshape(-1, 3) for each in drawn)
+    held = np.array(points, dtype=np.uint64).reshape(clients, -1)
+    wanted = weighed(grid, held, 1, weights, np.vstack((first, rest)))
+    assert np.array_equal(GridPart(grid, 1).summands(grids._packed(held.reshape(-1)), KEY), wanted)
+
+
 def test_a_seed_stands_for_what_uniform_reads() -> None:
     """Words of three bytes, those beyond the modulus dropped."""
     assert stretched(KEY, 1000).tolist() == uniform(1000, KeyStream(KEY), GRID_MODULUS)

@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, final
 
+import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -21,7 +22,7 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
-from lapwing.secure.field import MODULUS, uniform
+from lapwing.secure.field import MODULUS, uniform_numbers
 from lapwing.secure.identity import KEY
 from lapwing.secure.key_stream import KeyStream
 from lapwing.secure.task import Task
@@ -52,12 +53,12 @@ class PairKeys:
 
     def masks(self, label: bytes, count: int, modulus: int = MODULUS) -> list[int]:
         """Return so many masks of a label; those of all servers add up to 0, and any fewer of them are uniform."""
-        masks = [0] * count
+        masks = np.zeros(count, dtype=np.uint64)
         for other in self._keys:
-            sign = 1 if self.place < other else -1
-            stream = uniform(count, self.stream(other, label), modulus)
-            masks = [(mask + sign * each) % modulus for mask, each in zip(masks, stream, strict=True)]
-        return masks
+            each = uniform_numbers(count, self.stream(other, label), modulus)
+            masks = (masks + (each if self.place < other else modulus - each)) % modulus  # two numbers of 61 bits fit
+        numbers: list[int] = masks.tolist()
+        return numbers
 
     def seal(self, receiver: int, label: bytes, message: bytes, entropy: Entropy = SYSTEM) -> bytes:
         """Return a message that the receiver alone can read, and knows to be of this server, to it, of this label."""
