@@ -170,7 +170,7 @@ def test_a_page_shows_the_result_its_noise_and_its_price_and_nothing_else(world:
         "rounded Gaussian",
     ):
         assert part in text
-    for part in ("ε = 0.5", "δ = 0.001", "each person", "95 %", "at most 2 rows", "<svg", "<table"):
+    for part in ("ε = 0.5", "δ = 0.001", "each person", "95\xa0%", "at most 2 rows", "<svg", "<table"):
         assert part in text, part
     assert "Dr Owner" not in text
     assert leaks(text) == []

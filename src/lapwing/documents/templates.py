@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from lapwing.answer.charts.chart import Chart
 from lapwing.answer.charts.svg import svg_of
+from lapwing.answer.charts.wrapping import unbroken
 from lapwing.privacy import figures
 
 FOLDER: Final = Path(__file__).parent
@@ -22,8 +23,12 @@ def new_environment(*folders: Path) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(clip=figures.clip, level=figures.level, svg=_svg)
+    environment.filters.update(clip=figures.clip, level=_level, svg=_svg, unbroken=unbroken)
     return environment
+
+
+def _level(confidence: float) -> str:
+    return unbroken(figures.level(confidence))
 
 
 def _svg(chart: Chart, simulated: bool = False) -> Markup:

@@ -341,6 +341,7 @@ def test_a_reference_line_is_on_the_axis() -> None:
         drawn = svg_of(chart, alone=True)
         assert 0 < chart.reference.at < chart.width
         assert "Reference line at 500" in drawn
+        assert ('text-anchor="end">500</text>' in drawn) == (chart.kind == "line")  # elsewhere the caption has it
         assert "The numbers contain noise." in drawn
 
 

@@ -68,7 +68,7 @@ class Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._area is not None:
             self.forms[-1].fields[self._area] += data
-        self.text += data
+        self.text += data.replace("\xa0", " ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

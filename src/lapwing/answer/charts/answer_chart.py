@@ -26,7 +26,7 @@ from lapwing.answer.charts.drawings import (
     histogram,
     line,
 )
-from lapwing.answer.charts.wrapping import wrapped
+from lapwing.answer.charts.wrapping import unbroken, wrapped
 from lapwing.answer.key_texts import LABELS, TEXTS, label_of, titles_in
 from lapwing.privacy.figures import level, plain
 
@@ -206,7 +206,7 @@ def caption_of(chart: Chart, confidence: float | None, size: Size) -> Sequence[s
     drawn = {"line": "Bands", "heat": "±"}.get(chart.kind, "Thin lines")
     parts = ["The numbers contain noise."] if confidence is not None or ranges else []
     if ranges or (chart.kind == "heat" and parts):
-        parts.append(f"{drawn}: {'' if confidence is None else f'{level(confidence)} '}intervals.")
+        parts.append(f"{drawn}: {'' if confidence is None else f'{unbroken(level(confidence))} '}intervals.")
     if chart.reference:
         parts.append(f"Dotted line: {chart.reference.text}.")
     if below:

@@ -13,7 +13,7 @@ from lapwing.answer.charts.drawings import AXIS, CHARACTER, LEFT, RIGHT
 from lapwing.answer.charts.wrapping import cut, width_of, wrapped
 from lapwing.privacy.figures import clip
 
-LINE, HEADING, LONGEST_TITLE, LONGEST_KEY = 16, 24, 60, 200
+LINE, HEADING, EDGE, LONGEST_TITLE, LONGEST_KEY = 16, 24, 8, 60, 200
 MANY_DOTS: Final = 80
 TONES: Final = ("#b5702a", "#740018", "#1306d7", "#a96ef6", "#581572")
 DASHES: Final = ("7 3", "2 3", "10 3 2 3", "4 4", "14 4")
@@ -56,11 +56,12 @@ def svg_of(chart: Chart, *, alone: bool = False, simulated: bool = False) -> str
         f"{escape(text)}</text>"
         for n, text in enumerate(reversed(headings))
     ]
-    lines += _axis_titles(chart)
+    edge = EDGE if alone else 0  # on a page, words begin where the title above them does
+    lines += _axis_titles(chart, edge)
     lines += _legend(chart)
     lines += {"line": _line, "histogram": _histogram, "heat": _heat}.get(chart.kind, _bars)(chart)
     lines += [
-        f'<text class="soft" x="8" y="{chart.height + below + LINE * n - 4}">{escape(text)}</text>'
+        f'<text class="soft" x="{edge}" y="{chart.height + below + LINE * n - 4}">{escape(text)}</text>'
         for n, text in enumerate(chart.caption, 1)
     ]
     return "\n".join([*lines, "</svg>"])
@@ -186,9 +187,9 @@ def _heat(chart: Chart) -> Iterator[str]:
         yield f'<text class="soft" {place} text-anchor="middle">{_cut(tick.text, room)}</text>'
 
 
-def _axis_titles(chart: Chart) -> Iterator[str]:
+def _axis_titles(chart: Chart, edge: int) -> Iterator[str]:
     for n, text in enumerate(reversed(chart.up_title)):
-        yield f'<text class="soft" x="8" y="{-4 - LINE * n}">{escape(text)}</text>'
+        yield f'<text class="soft" x="{edge}" y="{-4 - LINE * n}">{escape(text)}</text>'
     widest, room = max(map(width_of, chart.across_title), default=0.0), chart.width - RIGHT - chart.left
     middle = chart.left + room / 2 if widest <= room else chart.width / 2
     for n, text in enumerate(chart.across_title, 1):
@@ -212,6 +213,8 @@ def _level(chart: Chart) -> Iterator[str]:
     if chart.reference:
         at = chart.reference.at
         yield _reference(chart, f'x1="{LEFT}" x2="{chart.width - RIGHT}" y1="{at}" y2="{at}"')
+        place = f'x="{chart.width - RIGHT}" y="{at - 4}" text-anchor="end"'
+        yield f"<text {place}>{escape(chart.reference.text)}</text>"
 
 
 def _reference(chart: Chart, place: str) -> str:

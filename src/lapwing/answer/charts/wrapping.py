@@ -1,4 +1,4 @@
-"""Titles of charts as lines that fit: SVG does not break lines by itself."""
+"""Texts as lines that fit: SVG does not break lines by itself, and pages break them anywhere at a space."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -15,6 +15,15 @@ def width_of(text: str) -> float:
     (28.0, 26.0)
     """
     return sum(map(_width, text))
+
+
+def unbroken(text: str) -> str:
+    r"""Return a text in which no line ends between a number and its % or ±.
+
+    >>> unbroken("± at 95 %")
+    '±\xa0at 95\xa0%'
+    """
+    return text.replace(" %", "\xa0%").replace("± ", "±\xa0")
 
 
 def wrapped(text: str, room: float) -> Sequence[str]:

@@ -16,6 +16,7 @@ from typing import Any, Final, final
 from urllib.parse import quote
 
 from lapwing import __version__
+from lapwing.answer.charts.wrapping import unbroken
 from lapwing.documents.roles import DATASET_ROLES, RIGHTS, ROLES
 from lapwing.documents.templates import new_environment
 from lapwing.errors import AllowanceExhausted, BudgetExhausted, charge_in_words
@@ -132,12 +133,12 @@ def size(value: float | str | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share as a percentage, or a dash.
+    r"""Return a share as a percentage, or a dash.
 
     >>> percent(0.25), percent(0.00001), percent(None)
-    ('25 %', '< 0.01 %', '–')
+    ('25\xa0%', '< 0.01\xa0%', '–')
     """
-    return NOTHING if share is None else figures.share(float(share))
+    return NOTHING if share is None else unbroken(figures.share(float(share)))
 
 
 def _exact(value: float | str) -> Fraction:
