@@ -6,7 +6,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from proof_index import GROUPS, PAGE, ROOT, ROWS, Row, with_table
+from proof_index import GROUPS, PAGE, ROOT, ROWS, with_table
+from proof_rows import Row
 
 from tests.docs.test_links import headings
 from tests.support.docs.pages import DOCS

@@ -102,8 +102,12 @@ def test_inverses(kind: str) -> None:
 def test_twins_of_inverses_are_caught(kind: str) -> None:
     """A range of one millionth more or less, and that of twice the amount."""
     for factor in (1 + Fraction(1, 10**6), 1 - Fraction(1, 10**6)):
+
+        def scaled(kind: str, amount: Fraction, by: Fraction = factor) -> Fraction:
+            return bounded_range.bounded_range_down(kind, amount) * by
+
         with pytest.raises(AssertionError):
-            check_inverse(kind, lambda kind, amount, by=factor: bounded_range.bounded_range_down(kind, amount) * by)
+            check_inverse(kind, scaled)
     with pytest.raises(AssertionError):
         check_inverse(kind, lambda kind, amount: bounded_range.bounded_range_down(kind, 2 * amount))
 
