@@ -13,8 +13,9 @@ import numpy as np
 from lapwing.answer.column_facts import ColumnFacts, facts
 from lapwing.answer.frames import pandas_frame, polars_frame
 from lapwing.answer.interval_ends import intervals_of, margins_of
-from lapwing.answer.presentation import EndArray, caption, cost_in_words, html_table, rows_to_read
+from lapwing.answer.presentation import EndArray, caption, cost_in_words, html_table
 from lapwing.answer.python_values import Cell, cells
+from lapwing.answer.truncated_times import rows_to_read
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, integer_array
 from lapwing.mechanisms.additive import NoiseLaw

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from lapwing.answer.key_texts import label_of
-from lapwing.answer.truncated_times import TRUNCATED, short_text
+from lapwing.answer.truncated_times import text_in
 from lapwing.privacy.figures import NOTHING, noisy, places_of, plain, reach_of, separated
 
 NUMERIC: Final = ("integer", "decimal", "real")
@@ -63,8 +63,7 @@ def column_of(
     ends, kind = document["intervals"].get(name), document["types"].get(name)
     if ends is None:
         if kind not in NUMERIC or name in document.get("keys", ()):
-            unit = document.get(TRUNCATED, {}).get(name)
-            return [_key(short_text(value, unit), label_of(document, name, value)) for value in values]
+            return [_key(text_in(document, name, value), label_of(document, name, value)) for value in values]
         fine = None if released is None or kind == "integer" else _places_in(released, name)
         numbers = [_number(value, kind) for value in values]
         return [CellText(text=NOTHING if n is None else separated(n, fine), margin="") for n in numbers]

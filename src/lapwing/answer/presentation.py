@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.answer.python_values import Cell
-from lapwing.answer.truncated_times import truncated_keys, with_short_times
 from lapwing.privacy import figures
 from lapwing.privacy.figures import FREE, NOTHING_PROTECTED, epsilon, level, plain, separated, with_margins
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.columns import Shape
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
-from lapwing.query.plan.plan import Plan
 
 EndArray = NDArray[Any]
 """Ends of intervals: float64, int64 of whole numbers, or datetime64, with NaN or NaT where there is none.
@@ -81,20 +79,6 @@ def show(value: Cell) -> str:
     return (
         separated(value) if isinstance(value, int | float | Decimal) and not isinstance(value, bool) else plain(value)
     )
-
-
-class WithPlan(Protocol):
-    """An answer of this machine."""
-
-    plan: Plan
-
-    def rows(self) -> list[dict[str, Cell]]:
-        """Return a list of dicts."""
-
-
-def rows_to_read(answer: WithPlan) -> Sequence[Mapping[str, Cell]]:
-    """Return the rows of an answer of this machine, for people."""
-    return with_short_times(answer.rows(), truncated_keys(answer.plan))
 
 
 def html_table(

@@ -6,7 +6,7 @@ that a column does not change its form with its rows. Programs get times as ISO 
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from lapwing.answer.python_values import Cell
 from lapwing.privacy.figures import plain
@@ -52,6 +52,23 @@ def with_short_times(rows: Sequence[Mapping[str, Cell]], units: Mapping[str, str
     if not units:
         return rows
     return [{**row, **{name: short_text(row[name], unit) for name, unit in units.items()}} for row in rows]
+
+
+def text_in(document: Mapping[str, Any], name: str, value: Any) -> str:
+    """Return the value of a key as people read it, by the document of its answer."""
+    return short_text(value, document.get(TRUNCATED, {}).get(name))
+
+
+class WithRows(Protocol):
+    """An answer of this machine or of a server."""
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """Return a list of dicts."""
+
+
+def rows_to_read(answer: WithRows) -> Sequence[Mapping[str, Cell]]:
+    """Return the rows of an answer for people, in which a month is 2025-01."""
+    return with_short_times(answer.rows(), truncated_in(answer))
 
 
 def truncated_in(answer: object) -> Mapping[str, str]:

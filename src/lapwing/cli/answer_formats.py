@@ -5,7 +5,7 @@ Programs get `<column>_low` and `<column>_high` beside every noisy column; peopl
 
 import csv
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from enum import StrEnum
 from fractions import Fraction
@@ -54,7 +54,9 @@ BY_SUFFIX: Final = {
 
 def as_table(answer: "AnswerShown", confidence: Fraction) -> Fitted:
     """Return the answer with a ± behind every noisy number, and the ends of its interval behind a date or time."""
-    intervals, rows = answer.interval(confidence), _rows_to_read(answer)
+    from lapwing.answer.truncated_times import rows_to_read  # here, as below
+
+    intervals, rows = answer.interval(confidence), rows_to_read(answer)
     columns = [
         coloured_margins([row[name] for row in rows], *intervals[name])
         if name in intervals
@@ -65,13 +67,6 @@ def as_table(answer: "AnswerShown", confidence: Fraction) -> Fitted:
     for cells in zip(*columns, strict=True):
         table.add_row(*cells)
     return Fitted(table)
-
-
-def _rows_to_read(answer: "AnswerShown") -> "Sequence[Mapping[str, Cell]]":
-    """Return rows for people, in which a month is 2025-01."""
-    from lapwing.answer.truncated_times import truncated_in, with_short_times  # here, as below
-
-    return with_short_times(answer.rows(), truncated_in(answer))
 
 
 def coloured_margins(values: Sequence["Cell"], low: "EndArray", high: "EndArray") -> list[Text]:
@@ -135,7 +130,9 @@ def as_json(answer: "AnswerShown", confidence: Fraction) -> str:
 
 def as_markdown(answer: "AnswerShown", confidence: Fraction) -> str:
     """Return the answer as a Markdown table, with a ± behind every noisy number."""
-    intervals, rows = answer.interval(confidence), _rows_to_read(answer)
+    from lapwing.answer.truncated_times import rows_to_read  # here, as below
+
+    intervals, rows = answer.interval(confidence), rows_to_read(answer)
     columns = [
         [visible(value) + margin for value, margin in with_margins([row[name] for row in rows], *intervals[name])]
         if name in intervals

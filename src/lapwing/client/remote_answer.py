@@ -16,7 +16,7 @@ from lapwing.answer.key_texts import texts_of
 from lapwing.answer.presentation import EndArray, caption, cost_in_words, ends_shown, html_table
 from lapwing.answer.python_values import Cell
 from lapwing.answer.text_table import text_table
-from lapwing.answer.truncated_times import TRUNCATED, with_short_times
+from lapwing.answer.truncated_times import TRUNCATED, rows_to_read
 from lapwing.client.transport import ServerConnection, error_of
 from lapwing.documents.answer_document import facts_of, notes_in, value_of
 from lapwing.documents.described_answer import DescribedAnswer
@@ -79,8 +79,9 @@ class RemoteAnswer:
 
     def __str__(self) -> str:
         level = self._opened
-        rows = with_short_times(self.rows(), self.truncated)
-        return text_table(self.columns, rows, self.interval(level), caption=caption(self, level, self._delta))
+        return text_table(
+            self.columns, rows_to_read(self), self.interval(level), caption=caption(self, level, self._delta)
+        )
 
     def __iter__(self) -> Iterator[dict[str, Cell]]:
         return iter(self.rows())
@@ -186,8 +187,7 @@ class RemoteAnswer:
 
     def _repr_html_(self) -> str:
         ends = self._intervals[self._opened]
-        rows = with_short_times(self.rows(), self.truncated)
-        return html_table(self.columns, rows, ends, caption=caption(self, self._opened, self._delta))
+        return html_table(self.columns, rows_to_read(self), ends, caption=caption(self, self._opened, self._delta))
 
 
 @final

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, final
 
 from lapwing.answer.key_texts import label_of
-from lapwing.answer.truncated_times import TRUNCATED, short_text
+from lapwing.answer.truncated_times import text_in
 from lapwing.documents.over_time import TIME
 from lapwing.privacy.figures import plain
 
@@ -55,8 +55,7 @@ def choices_of(document: Mapping[str, Any]) -> Choices:
     """Return the values of the keys of an answer."""
     return {
         key: {
-            plain(row[key]): label_of(document, key, row[key])
-            or short_text(row[key], document.get(TRUNCATED, {}).get(key))
+            plain(row[key]): label_of(document, key, row[key]) or text_in(document, key, row[key])
             for row in document["rows"]
         }
         for key in document.get("keys", ())

@@ -44,7 +44,7 @@ from lapwing.answer.answer_table import NUMERIC
 from lapwing.answer.charts.answer_chart import adds_up
 from lapwing.answer.key_texts import LABELS, label_of
 from lapwing.answer.notes import CHOSEN_KEYS
-from lapwing.answer.truncated_times import TRUNCATED, short_text
+from lapwing.answer.truncated_times import TRUNCATED, text_in
 
 CHANCE: Final = 0.05
 """That the sum is outside of its interval, at most."""
@@ -111,8 +111,8 @@ def rearranged(document: Document, wanted: Arrangement, sql: str) -> dict[str, A
 
 def _holds(document: Document, wanted: Arrangement, value: object) -> bool:
     """Tell whether a key's value, or its label, has the text that is looked for."""
-    unit = document.get(TRUNCATED, {}).get(wanted.key or "")
-    texts = (str(value), short_text(value, unit), label_of(document, wanted.key or "", value) or "")
+    key = wanted.key or ""
+    texts = (str(value), text_in(document, key, value), label_of(document, key, value) or "")
     return any(wanted.holds.casefold() in text.casefold() for text in texts)
 
 
