@@ -130,7 +130,7 @@ def list_versions(service: OfService, dataset: str, caller: Caller = AUDITOR) ->
     """List the versions of the data, with their digests, and the catalogs; as secret as the ledger."""
     served = service.datasets.visible(caller, dataset)
     data: list[DataVersionDocument] = []
-    raises: list[BudgetRaiseDocument] = []
+    raises: list[Entry] = []
     for entry in served.session.ledger_entries():
         if entry.kind == "data":
             body, person = entry.contents(), None
@@ -146,7 +146,8 @@ def list_versions(service: OfService, dataset: str, caller: Caller = AUDITOR) ->
                 }
             )
         elif entry.kind == "raise":
-            raises.append(_raise_document(entry, audit_log.reasons_of_raises(service.store, dataset)))
+            raises.append(entry)
+    reasons = audit_log.reasons_of_raises(service.store, dataset) if raises else {}
     kept: list[CatalogVersionDocument] = [
         {"number": one.number, "created": one.created, "person": one.person, "digest": one.digest}
         for one in service.catalog_versions.all(dataset)
@@ -159,7 +160,7 @@ def list_versions(service: OfService, dataset: str, caller: Caller = AUDITOR) ->
         "number": served.number,
         "catalog": served.session.catalog.digest,
         "newest_in_force": newest is None or newest.digest == served.session.catalog.digest,
-        "raises": raises[::-1],
+        "raises": [_raise_document(entry, reasons) for entry in reversed(raises)],
     }
     return json_response(document)
 

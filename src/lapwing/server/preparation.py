@@ -216,11 +216,11 @@ def _checked(catalog: Catalog) -> CheckDocument:
             {
                 **as_document(check),
                 "findings": [
-                    {"of": name, "said": said, **({"codes": True} if said in code_findings(check) else {})}
+                    {"of": name, "said": said, **({"codes": True} if said in codes else {})}
                     for name, said in findings(check)
                 ],
             }
-            for check in checks
+            for check, codes in ((check, set(code_findings(check))) for check in checks)
         ],
     }
 

@@ -141,8 +141,7 @@ class PaidMarginals:
             BudgetExhausted: If that part is not left.
         """
         law = self.noise(part)
-        self._take(part)
-        self.drawn.append(DrawnMechanism.of(law.name, law.record(), self._sensitivity))
+        self._take(part, DrawnMechanism.of(law.name, law.record(), self._sensitivity))
         exact = self._table(clique)
         counts: IntArray = law.release(exact.reshape(-1), self._entropy).reshape(exact.shape)
         return NoisyTable(clique=clique, counts=counts, noise=law)
@@ -155,8 +154,7 @@ class PaidMarginals:
         mechanism = ResidualMarginals.for_loss(
             self._part(part), sizes=self.sizes, marginals=list(cliques), unit=self._unit
         )
-        self._take(part)
-        self.drawn.append(DrawnMechanism.of_residuals(mechanism, self._unit))
+        self._take(part, DrawnMechanism.of_residuals(mechanism, self._unit))
         released = mechanism.release([self._table(clique) for clique in cliques], self._entropy)
         return tuple(
             NoisyTable(clique=clique, counts=counts, noise=mechanism.noise(clique))
@@ -172,9 +170,8 @@ class PaidMarginals:
         most = max(candidate.weight for candidate in candidates)
         sensitivity = ScoreSensitivity(bound=Fraction(most * GRID * self._sensitivity.l1), monotonic=False)
         mechanism = ExponentialMechanism.for_loss(self._part(part), sensitivity)
-        self._take(part)
         moved = Sensitivity.from_l1(int(sensitivity.range))
-        self.drawn.append(DrawnMechanism.of(mechanism.name, [mechanism.scale], moved))
+        self._take(part, DrawnMechanism.of(mechanism.name, [mechanism.scale], moved))
         scores = [self._score(candidate) for candidate in candidates]
         return candidates[mechanism.release(scores, self._entropy)].clique
 
@@ -184,8 +181,7 @@ class PaidMarginals:
         squares = moved**2 * self._sensitivity.l1**2
         sensitivity = Sensitivity(l1=moved * self._sensitivity.l1, l2_squared=squares)
         law = self._noise(part, sensitivity)
-        self._take(part)
-        self.drawn.append(DrawnMechanism.of(law.name, law.record(), sensitivity))
+        self._take(part, DrawnMechanism.of(law.name, law.record(), sensitivity))
         exact = sum(self._apart(clique, counts) for clique, counts in told.items())
         return float(law.release(np.array([exact]), self._entropy)[0]), law
 
@@ -202,10 +198,12 @@ class PaidMarginals:
     def _part(self, part: Fraction) -> Loss:
         return self._loss.from_amount(self._loss.amount * part)
 
-    def _take(self, part: Fraction) -> None:
+    def _take(self, part: Fraction, used: DrawnMechanism) -> None:
+        """Take a part of what was paid for a mechanism, before it is used."""
         if not 0 < part <= self._left:
             raise BudgetExhausted("Synthesis used more than was paid for; this is a bug in Lapwing.")
         self._left -= part
+        self.drawn.append(used)
 
     def _table(self, clique: Clique) -> Integers:
         if clique not in self._exact:
