@@ -21,6 +21,7 @@ from lapwing.catalog.several_files import named
 from lapwing.catalog.source_names import catalog_beside, ending
 from lapwing.cli.column_options import bounds_of, types_of, values_of
 from lapwing.cli.console import complain
+from lapwing.cli.listening_options import TlsCertificate, TlsKey
 from lapwing.cli.options import DEFAULT_CATALOG, Unreadable, above_zero, amount, grouped, part_of_one, quantity
 from lapwing.cli.serve_demo import CATALOG, HOSTS, UPLOADS, DemoOptions, introduce
 from lapwing.errors import InvalidParameter
@@ -97,10 +98,8 @@ class StorageOptions:
 class CertificateOptions:
     """How callers reach the service safely, and by which address."""
 
-    tls_cert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A certificate with its chain, in PEM form.")
-    ] = None
-    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, in PEM form.")] = None
+    tls_cert: TlsCertificate = None
+    tls_key: TlsKey = None
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="A proxy on this machine speaks TLS with the callers.")
     ] = False

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from lapwing.cli.console import note
+from lapwing.cli.listening_options import RequestRate, TlsCertificate, TlsKey
 from lapwing.cli.local.estimate import read_task
 from lapwing.cli.local.task_options import lines_of
-from lapwing.cli.options import amount, part_of_one, quantity
+from lapwing.cli.options import amount, part_of_one
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -57,18 +58,9 @@ def collect(
     forged: Annotated[
         int, typer.Option(metavar="COUNT", help="With --delta: how many reports of a batch may be forged.")
     ] = 0,
-    rate: Annotated[
-        float,
-        typer.Option(
-            metavar="N",
-            parser=quantity("--rate", "0"),
-            help="Requests per second from one address; 0 for no limit.",
-        ),
-    ] = 20.0,
-    tls_cert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A certificate with its chain, in PEM form.")
-    ] = None,
-    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, in PEM form.")] = None,
+    rate: RequestRate = 20.0,
+    tls_cert: TlsCertificate = None,
+    tls_key: TlsKey = None,
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="A proxy on this machine speaks TLS with respondents.")
     ] = False,

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from lapwing.cli.console import note
-from lapwing.cli.options import above_zero, amount, part_of_one, quantity
+from lapwing.cli.listening_options import RequestRate, TlsCertificate, TlsKey
+from lapwing.cli.options import above_zero, amount, part_of_one
 from lapwing.cli.secure.task_files import TaskFile, task_in
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amount_texts import short
@@ -94,18 +95,9 @@ def relay(
     file: TaskFile,
     listen: Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Where to listen.")] = "127.0.0.1:8480",
     folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the relay stores envelopes.")] = Path("relay"),
-    rate: Annotated[
-        float,
-        typer.Option(
-            metavar="N",
-            parser=quantity("--rate", "0"),
-            help="Requests per second from one address; 0 for no limit.",
-        ),
-    ] = 20.0,
-    tls_cert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A certificate with its chain, in PEM form.")
-    ] = None,
-    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, in PEM form.")] = None,
+    rate: RequestRate = 20.0,
+    tls_cert: TlsCertificate = None,
+    tls_key: TlsKey = None,
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="A proxy on this machine speaks TLS with clients.")
     ] = False,
