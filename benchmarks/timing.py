@@ -325,6 +325,7 @@ LATER: Final = 0.005
 """The small question is sent so many seconds after the question."""
 QUICK: Final = 2
 PATIENCE: Final = 120.0
+RESTING: Final = 20.0
 NOT_ASKED: Final = (429, 503)
 """Statuses of questions that are uncharged, and are asked again."""
 
@@ -343,13 +344,20 @@ class Trial:
 
 @dataclass(slots=True)
 class Watched:
-    """A connection on which one reply is waited for; whole: returns the status of a reply, once it is whole."""
+    """A connection on which one reply is waited for; whole: returns the status of a whole reply; port: over HTTP."""
 
     socket: socket.socket
     whole: Callable[[bytes], int | None] = complete
+    port: int = 0
     began: float = 0.0
     received: bytes = b""
     kind: str = ""
+
+    def renew(self) -> None:
+        """Connect again over HTTP after a while without a request: the service closes what rests for a minute."""
+        if self.whole is complete and self.began and time.perf_counter() - self.began > RESTING:
+            closed, self.socket = self.socket, connected(self.port)
+            closed.close()
 
     def send(self, request: bytes, kind: str) -> None:
         self.kind, self.received = kind, b""
@@ -415,14 +423,14 @@ class Attacker:
 
     def __post_init__(self) -> None:
         self.asking, self.small = self.opened(), self.opened()
-        self.beside = Watched(connected(self.port))
+        self.beside = Watched(connected(self.port), port=self.port)
         pages = request_bytes("GET", f"/v1/datasets/{DATASETS[0]}/history?limit=1&after=0", self.token)
         self.paged = asked(self.beside.socket, pages) == 200
 
     def opened(self) -> Mapping[str, Watched]:
         """Return a connection by data set: over HTTP, the same for both."""
         if self.wire_port is None:
-            return dict.fromkeys(DATASETS, Watched(connected(self.port)))
+            return dict.fromkeys(DATASETS, Watched(connected(self.port), port=self.port))
         options = f"-c lapwing.epsilon={EPSILON}"
         return {
             name: Watched(wire_connected(self.wire_port, self.person, self.token, name, options), wire_complete)
@@ -453,6 +461,7 @@ class Attacker:
         ended: dict[str, tuple[float, int]] = {}
         with selectors.DefaultSelector() as selector:
             for watched in (asking, small, self.beside):
+                watched.renew()
                 selector.register(watched.socket, selectors.EVENT_READ, watched)
             asking.send(self.query(dataset, family.path, family.asked(number)), "question")
             start = following = asking.began
