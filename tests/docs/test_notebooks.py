@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import notebook_pages
 import pytest
 
 from tests.support.docs.pages import DOCS
@@ -77,3 +78,26 @@ def test_a_cell_that_fails_is_noticed(tmp_path: Path) -> None:
     shown = run(["1 / 0", "1 +", "2"], tmp_path)
     assert [one.error is not None for one in shown] == [True, True, False]
     assert shown[2].result == {"text/plain": "2"}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: str(path.relative_to(DOCS)))
+def test_a_page_shows_all_cells_and_outputs(path: Path) -> None:
+    page = path.with_suffix(".md").read_text(encoding="utf-8")
+    assert notebook_pages.MARK.findall(page) == [path.name]
+    shown = notebook_pages.rendered(path)
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert all(f"\n{source_of(cell)}\n```" in shown for cell in code)
+    outputs = [output for cell in code for output in cell["outputs"]]
+    assert shown.count('<div class="lapwing-output">') == len(outputs) > 5
+    tables = ["".join(output["data"]["text/html"]) for output in outputs if "text/html" in output.get("data", {})]
+    assert len(tables) > 3
+    assert all(table in shown for table in tables)
+
+
+def test_an_output_is_shown_as_text_not_as_html(tmp_path: Path) -> None:
+    cell = {"cell_type": "code", "source": ["1"], "outputs": [{"output_type": "stream", "text": ["<b>\n"]}]}
+    path = tmp_path / "a.ipynb"
+    path.write_text(json.dumps({"cells": [{"cell_type": "markdown", "source": ["# Title\n", "\n", "Text"]}, cell]}))
+    assert notebook_pages.rendered(path).startswith("Text\n\n```python\n1\n```")
+    assert notebook_pages.rendered(path).endswith("<pre>&lt;b&gt;</pre></div>")
