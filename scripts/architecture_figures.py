@@ -229,7 +229,7 @@ def measured() -> dict[str, int]:
 
 def listing(counts: Mapping[str, int]) -> str:
     """Return the counts as a table for the page."""
-    head = ["| What is counted | at 8ef8aea5 | now | at most |", "|---|---:|---:|---:|"]
+    head = ["| Count | at 8ef8aea5 | now | at most |", "|---|---:|---:|---:|"]
     rows = [f"| {one.what} | {one.once} | {counts[name]} | {one.most} |" for name, one in FIGURES.items()]
     return "\n".join([*head, *rows])
 

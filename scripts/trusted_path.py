@@ -95,7 +95,7 @@ def listing(files: list[Path]) -> str:
     total = sum(map(lines_of, files))
     rows = [f"| `{path.relative_to(SOURCE)}` | {summary_of(path)} |" for path in files]
     head = f"{len(files)} files, about {round(total, -2):,} lines, in the order in which the question enters them:"
-    return "\n".join([head, "", "| File | What it says of itself |", "|---|---|", *rows])
+    return "\n".join([head, "", "| File | Its first sentence |", "|---|---|", *rows])
 
 
 def main() -> int:

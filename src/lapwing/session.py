@@ -1,4 +1,4 @@
-"""What an analyst holds: one data set, its engine, its ledger."""
+"""An analyst's session: one data set, its engine, its ledger."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -74,3 +74,24 @@ export LAPWING_PASSWORD="$LAPWING_CURATOR_PASSWORD"
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^female,\d+,\d+,\d+$", done.stdout, re.MULTILINE), done.stdout + done.stderr
     assert "alice (limit: 20 %)" in " ".join(done.stderr.split())
+
+
+TOP = sorted([*DOCS.glob("*.md"), *(DOCS / "start").glob("*.md"), DOCS.parent / "README.md"])
+LONGEST = 90
+"""Words of a paragraph."""
+
+
+def paragraphs(text: str) -> list[str]:
+    """Return the paragraphs and the items of lists of a page, without code and tables."""
+    prose_only = re.sub(r"```.*?```|<!--.*?-->|\A---\n.*?\n---\n|^\|.*$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", prose_only)
+
+
+def test_top_pages_are_plain_english_in_short_paragraphs() -> None:
+    sentences = [sentence for page in TOP for sentence in prose.sentences_of_page(page)]
+    flagged = [one for one in sentences if any(rule(one) for rule in prose.RULES.values())]
+    assert len(sentences) > 2000
+    assert len(flagged) * 200 <= len(sentences), flagged
+    assert [each for page in TOP for each in paragraphs(page.read_text("utf-8")) if len(each.split()) > LONGEST] == []
+    assert len(paragraphs("a\nb\n\n- c\n- d\n1. e")) == 4, "items stand by themselves"
+    assert "code" not in "".join(paragraphs("a\n```\ncode\n```\n| code |\n"))

@@ -1,4 +1,4 @@
-"""The durable ledger: what a session asks of it, whatever store keeps it.
+"""The durable ledger that a session uses, with any store.
 
 Each method is decided in a transaction of the store's chain (`ledger.store`), where the crash argument stands, and kept
 by one commit with what other threads ask at the time (`ledger.group_commit`); what may be appended is decided by the

@@ -1,4 +1,4 @@
-"""What all mechanisms that add noise share: sensitivities, exact sums, half-widths, and searches for a scale."""
+"""Parts of all mechanisms that add noise: sensitivities, exact sums, half-widths, and searches for a scale."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What losses have in common that are one number which adds up, and how a ledger's record becomes one again.
+"""Losses that are one number which adds up, and how a ledger's record becomes one again.
 
 The state of a loss is an exact rational, its `amount`. The three measures that have it are in `additive`.
 """

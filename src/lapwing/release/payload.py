@@ -1,4 +1,4 @@
-"""What the ledger keeps of an answer: the released integers, the mechanisms that made them, the selected keys.
+"""The ledger's copy of an answer: the released integers, the mechanisms that made them, the selected keys.
 
 Format 1 has no selected keys and one number a cell; format 2 has them as well; format 3 has the place of a measure that
 was chosen, and no numbers. All are read, in `restoring`.

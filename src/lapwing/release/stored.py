@@ -1,4 +1,4 @@
-"""What the ledger is told of a question and keeps of its answer: its name, its charge, the numbers that were released.
+"""The ledger's record of a question and its answer: its name, its charge, the numbers that were released.
 
 A stored answer is served again for nothing, or sharpened for the difference.
 """

@@ -1,4 +1,4 @@
-"""Whether source files changed, and what is said of one that cannot be read.
+"""Stamps that show whether source files changed, and the error for a file that cannot be read.
 
 A source that is a pattern has several files (`patterns`), and changes when one of them does, comes or goes.
 """

@@ -1,4 +1,4 @@
-"""Who is asking a ledger in a file: a lock that the kernel drops when the process dies.
+"""The process that uses a ledger in a file: a lock that the kernel drops when the process dies.
 
 While an asker has questions under way it holds the lock (`flock`) of an empty file `<ledger>.asker-<name>` of its own.
 The kernel drops the lock when the process dies, however it dies, and at a power failure; so a name whose file is gone,

@@ -1,4 +1,4 @@
-"""What a SELECT list may refer to, and what its aggregates ask for beside their measures."""
+"""The names that a SELECT list may use, and the needs of its aggregates beside their measures."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

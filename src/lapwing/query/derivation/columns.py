@@ -1,4 +1,4 @@
-"""Columns of derived values: exact numbers, conditions, and whatever else keys are.
+"""Columns of derived values: exact numbers, conditions, and keys of any other kind.
 
 A column has one entry a cell, or a single one that stands for all.
 

@@ -1,4 +1,4 @@
-"""What is derived: post-processing of released numbers and keys, which costs nothing and cannot leak.
+"""Derived values: post-processing of released numbers and keys, which costs nothing and cannot leak.
 
 A derived value is a tree. Each node states what it rests on, what it is in every cell of an answer, and where the true
 value is in every cell if every released number is within its margin of the true one. `derive` makes trees, and checks

@@ -1,4 +1,4 @@
-"""What a question may name in one row: columns by SQL's rules, and refusals that know where they point."""
+"""The names that a question may use in one row: columns by SQL's rules, and refusals that know where they point."""
 
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, contextmanager

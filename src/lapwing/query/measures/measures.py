@@ -1,4 +1,4 @@
-"""What is measured, by which keys: a measure is an integer a cell, or a vector of them, to which noise is added.
+"""Measures, and their keys: a measure is an integer a cell, or a vector of them, to which noise is added.
 
 A measure states its own facts; its sensitivity is proven in `stability`, and an engine says how it is computed. Its
 printed form is part of what stored answers are found by, and never changes. Of every measure, `step` is what one unit

@@ -1,4 +1,4 @@
-"""What a question means: noisy measures per cell of public keys, and what is derived from them afterwards.
+"""The meaning of a question: noisy measures per cell of public keys, and values derived from them afterwards.
 
 A `Question` is the part that touches data and is paid for; it is also what identifies a stored answer. A `Plan` adds
 the names, order and arithmetic of the answer, which are post-processing of released numbers and cost nothing.
