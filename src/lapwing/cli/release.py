@@ -1,7 +1,8 @@
 """`lapwing release`: tables that are planned, bought and published together."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 EXAMPLE: Final = options.examples(
     "lapwing release plan release.toml",
+    "lapwing release plan release.toml --epsilon 0.5",
     "lapwing release rehearse release.toml --data public.csv",
     "lapwing release run release.toml --output published",
     "lapwing release verify published/manifest.json",
@@ -41,11 +43,16 @@ def plan(
     without: Annotated[
         bool, typer.Option("--without", help="Also show what leaving out each table saves. Plans the release for each.")
     ] = False,
+    epsilon: Annotated[
+        Fraction | None,
+        options.amount(options.above_zero("--epsilon"), "Plan with this cost instead of that in the file."),
+    ] = None,
     form: options.ReportFormat = options.ReportFormatName.table,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
 ) -> None:
     """Show how a release divides its cost among its tables, and the error of each. Free, and reads no row."""
     release = lw.tabulation.TableRelease.from_file(file)
+    release = release if epsilon is None else replace(release, epsilon=epsilon)
     with lw.connect(catalog) as session:
         planned = lw.tabulation.plan_release(session, release)
         saved = lw.tabulation.savings(session, release) if without else ()

@@ -241,13 +241,16 @@ class ResidualMarginals:
         whole = tuple(marginal)
         if whole not in self.marginals:
             raise InvalidParameter(f"{whole} is not among the wanted marginals.")
-        return sum(
-            (
-                _share(self.sizes, whole, axes) / each
-                for axes, each in zip(self.residuals, self.precisions, strict=True)
-            ),
-            Fraction(0),
-        )
+        return self._variances[whole]
+
+    @cached_property
+    def _variances(self) -> dict[tuple[int, ...], Fraction]:
+        """The variance of a cell of each marginal."""
+        noises = [(axes, 1 / each) for axes, each in zip(self.residuals, self.precisions, strict=True)]
+        return {
+            whole: sum((_share(self.sizes, whole, axes) * of for axes, of in noises if axes <= {*whole}), Fraction(0))
+            for whole in self.marginals
+        }
 
     def noise(self, marginal: Sequence[int]) -> ReconstructedGaussian:
         """Return what each cell of a wanted marginal errs by, with a deviation that is rounded up."""
@@ -418,10 +421,7 @@ def _share(sizes: tuple[int, ...], whole: tuple[int, ...], axes: Axes) -> Fracti
     """Return what a residual measured with a precision of 1 adds to the variance of a marginal's cell."""
     if not axes <= frozenset(whole):
         return Fraction(0)
-    return prod(
-        (Fraction(sizes[i] - 1, sizes[i] ** 3) if i in axes else Fraction(1, sizes[i] ** 2) for i in whole),
-        start=Fraction(1),
-    )
+    return Fraction(prod(sizes[i] - 1 for i in axes), prod(sizes[i] ** (3 if i in axes else 2) for i in whole))
 
 
 def _centred(table: IntArray) -> IntArray:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
 from lapwing.answer.consistent import ConsistentAnswer, released_numbers
+from lapwing.machine import progress
 from lapwing.query.derivation.derived import MeasureValue
 from lapwing.release.nested_keys import NestedKeys
 from lapwing.tabulation.common_table import Integers
@@ -107,11 +108,14 @@ def adjusted_tables(
     ]
     adjusted: dict[Number, Integers] = {}
     found: dict[Number, AdjustmentEffect] = {}
-    for group in adjusted_groups(answers, nestings, fixed, top_down=top_down):
+    with progress.work("Adjusting numbers so that they add up"):
+        groups = adjusted_groups(answers, nestings, fixed, top_down=top_down)
+    for group in groups:
         adjusted.update(group.numbers)
         if simulates:
             mine = [one for one in joint if one.numbers.keys() & set(group.numbers)]
-            found.update(effects(group, laws, mine, questions))
+            with progress.work("Simulating what adjusting does"):
+                found.update(effects(group, laws, mine, questions))
     for place, answer in enumerate(answers):
         numbers = {
             measure: adjusted.get((place, measure), values) for measure, values in released_numbers(answer).items()

@@ -34,7 +34,7 @@ from lapwing.privacy.measures import PureDP
 from lapwing.query.pricing.quote import request
 from lapwing.tabulation.allocation import AllocationProblem, shares_for
 from lapwing.tabulation.declaration import ReleaseTable, TableRelease
-from lapwing.tabulation.planning import PlannedTable, plan_release, problem_in
+from lapwing.tabulation.planning import PlannedTable, prepared, problem_in
 
 if TYPE_CHECKING:
     from lapwing.session import Session
@@ -187,7 +187,7 @@ def plan_budget(session: "Session", entries: tuple[BudgetEntry, ...], epsilon: N
     planned, cost = [], Fraction(0)
     for entry, each in zip(entries, costs, strict=True):
         price = entry.times * request(each, budget).amount
-        tables = plan_release(session, replace(entry.release, epsilon=each)).tables
+        tables = prepared(session, replace(entry.release, epsilon=each)).described.tables
         cost += price
         planned.append(BudgetPlanEntry(entry=entry, epsilon=each, share=float(price / whole.amount), tables=tables))
     needed = None

@@ -1,11 +1,12 @@
 """One table of whole numbers whose margins are close to given tables: least squares without negative numbers.
 
 Theory of operation. Cells of a common table are numbered from 0. A margin says into which of its cells each cell of the
-common table goes, and what was released there. `nearest_whole_numbers` takes two steps.
+common table goes, and what was released there. Two steps follow, `nearest` and `whole_numbers`.
 
 1. Least squares. Minimise Σ_w ‖M_w x − y_w‖²/σ_w² + a small multiple of ‖x‖². If numbers cannot be negative, x ≥ 0.
    Conjugate gradients solve it on the cells that are free. A free cell that comes out negative is set to 0. A
    cell at 0 is free again if the sum would fall with it (block principal pivoting; Portugal, Júdice and Vicente 1994).
+   Each round starts at the numbers of the last one. The work ends when what is left is a small part of the noise.
 2. Whole numbers. Round one cell after the other up or down. Choose the side at which all margins so far have the
    least errors, by their weighted squares.
 
@@ -13,14 +14,16 @@ Margins are then sums of the common table. So they agree with each other exactly
 decides only how near they are.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import inf, prod, sqrt
 from typing import Final, final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lapwing.machine import progress
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int32]
@@ -29,10 +32,13 @@ Integers = NDArray[np.int64]
 RIDGE: Final = 1e-6
 """Of the largest weight: the weight of the squares of the common table itself. It makes the solution unique."""
 STEPS: Final = 300
-ACCURACY: Final = 1e-7
-ROUGH: Final = 1e-5
-"""Of the residual, relative to the right side."""
-ROUNDS: Final = 20
+ACCURACY: Final = 1e-2
+"""A part of the noise: how far numbers may be from the nearest ones."""
+WITHIN: Final = 1e-3
+"""By what a round makes smaller what was left before it: its free cells change anyway."""
+DIGITS: Final = 1e-11
+"""Of the right side: what floats cannot make smaller."""
+ROUNDS: Final = 40
 _CLOSE: Final = 1e-4
 """A number that is so near to a whole one is that."""
 
@@ -67,21 +73,15 @@ class Margin:
         spread = np.broadcast_to(self.places.reshape(self._kept_shape), self.shape)
         return np.ascontiguousarray(spread).reshape(-1)
 
-    @property
-    def _kept_shape(self) -> list[int]:
-        return [length if axis in self.kept else 1 for axis, length in enumerate(self.shape)]
+    @cached_property
+    def _kept_shape(self) -> tuple[int, ...]:
+        return tuple(length if axis in self.kept else 1 for axis, length in enumerate(self.shape))
 
     def of(self, numbers: Floats) -> Floats:
         """Return the sums of a common table."""
         others = tuple(axis for axis in range(len(self.shape)) if axis not in self.kept)
-        return self.collected(numbers.reshape(self.shape).sum(axis=others))
-
-    def collected(self, sums: Floats) -> Floats:
-        """Return the sums of this table from sums over all other axes."""
-        if self.is_plain:
-            return np.asarray(sums.reshape(-1), dtype=np.float64)
-        found = np.bincount(self.places, weights=sums.reshape(-1), minlength=self.size + 1)
-        return np.asarray(found[: self.size], dtype=np.float64)
+        sums = numbers.reshape(self.shape).sum(axis=others).reshape(-1)
+        return sums if self.is_plain else _collected(self.places, sums, self.size)[: self.size]
 
     def exactly(self, numbers: Integers) -> Integers:
         """Return the sums of a common table of whole numbers."""
@@ -95,12 +95,21 @@ class Margin:
         spread: Floats = values if self.is_plain else np.append(values, 0.0)[self.places]
         return spread.reshape(self._kept_shape)
 
+    def places_from(self, finer: "Margin") -> Places | None:
+        """Return into which cell each cell of a table by the same axes goes, if that says it for all of them."""
+        into = np.full(finer.size + 1, self.size, dtype=np.int32)
+        into[finer.places] = self.places
+        if into[finer.size] != self.size or (into[finer.places] != self.places).any():
+            return None
+        return into[: finer.size] if finer.is_plain else into
+
 
 @final
 class _Sums:
     """Sums over axes, each from the smallest table that has them, and the same way back.
 
     Only tables that lie in no other one are added up from the common table. So most of the work is on smaller ones.
+    Tables by the same axes are levels of hierarchies. A coarser level is added up from the finer one.
     """
 
     def __init__(self, shape: tuple[int, ...], margins: Sequence[Margin], weights: Sequence[float]) -> None:
@@ -110,6 +119,8 @@ class _Sums:
         # The first larger set that contains one is the smallest.
         self._around = {one: next(other for other in sets if one < other) for one in sets if one != whole}
         self._whole = whole
+        self._levels = {one: list(_levels(one, self._pairs)) for one in sets}
+        self._kept_shapes = {one: tuple(n if axis in one else 1 for axis, n in enumerate(shape)) for one in sets}
 
     def squared(self, numbers: Floats) -> Floats:
         """Return Σ_w MᵀM x/σ_w² in units of the smallest σ², and a small multiple of x."""
@@ -118,11 +129,9 @@ class _Sums:
         for kept, around in reversed(self._around.items()):
             sums[kept] = np.asarray(sums[around].sum(axis=tuple(around - kept), keepdims=True))
         parts = {self._whole: RIDGE * table}
-        for margin, weight in self._pairs:
-            of_kept = sums[frozenset(margin.kept)]
-            _add(
-                parts, margin.kept, weight * (of_kept if margin.is_plain else margin.spread(margin.collected(of_kept)))
-            )
+        for kept, levels in self._levels.items():
+            if levels:
+                _add(parts, kept, _squared(sums[kept].reshape(-1), levels).reshape(self._kept_shapes[kept]))
         return self._joined(parts)
 
     def wanted(self, released: Sequence[Floats]) -> Floats:
@@ -146,37 +155,79 @@ def _add(parts: dict[frozenset[int], Floats], axes: Iterable[int], values: Float
     parts[kept] = values if before is None else before + values
 
 
-def nearest_whole_numbers(margins: Sequence[Margin], released: Sequence[Floats], *, may_be_negative: bool) -> Integers:
-    """Return a common table of whole numbers with margins near released ones.
+_Level = tuple[int, Places | None, int, float]
+"""A table by some axes: the table that it is added up from, or −1 for the sums by these axes; where each of its cells
+goes, or None if the cells are the same; the number of its cells; and its weight."""
+
+
+def _levels(axes: frozenset[int], pairs: Sequence[tuple[Margin, float]]) -> Iterator[_Level]:
+    """Yield the tables by some axes, the finest first."""
+    mine = sorted((pair for pair in pairs if frozenset(pair[0].kept) == axes), key=lambda pair: -pair[0].size)
+    for place, (margin, weight) in enumerate(mine):
+        for finer in reversed(range(place)):
+            if (into := margin.places_from(mine[finer][0])) is not None:
+                yield finer, into, margin.size, weight
+                break
+        else:
+            yield -1, None if margin.is_plain else margin.places, margin.size, weight
+
+
+def _collected(into: Places, values: Floats, size: int) -> Floats:
+    """Return the sums of what goes into each cell of a table, and 0 for what goes into none."""
+    sums = np.asarray(np.bincount(into, weights=values, minlength=size + 1), dtype=np.float64)
+    sums[size] = 0.0
+    return sums
+
+
+def _squared(sums: Floats, levels: Sequence[_Level]) -> Floats:
+    """Return Σ_w MᵀM s/σ_w² over the tables by some axes, whose sums are s."""
+    found: list[Floats] = []
+    for finer, into, size, _ in levels:
+        start = sums if finer < 0 else found[finer]
+        if into is not None:
+            start = _collected(into, start, size)
+        found.append(start)
+    back, whole = [weight * one for one, (*_, weight) in zip(found, levels, strict=True)], np.zeros_like(sums)
+    for place in reversed(range(len(levels))):
+        finer, into, *_ = levels[place]
+        values = back[place] if into is None else back[place][into]
+        if finer < 0:
+            whole += values
+        else:
+            back[finer] += values
+    return whole
+
+
+def nearest(margins: Sequence[Margin], released: Sequence[Floats], *, may_be_negative: bool) -> Floats:
+    """Return the real common table whose margins are the nearest to released ones.
 
     Guarantee:
         Post-processing of released numbers.
     """
-    return whole_numbers(nearest(margins, released, may_be_negative=may_be_negative), margins)
-
-
-def nearest(margins: Sequence[Margin], released: Sequence[Floats], *, may_be_negative: bool) -> Floats:
-    """Return the real common table whose margins are the nearest to released ones."""
     least = min(margin.deviation for margin in margins)
     weights = [(least / margin.deviation) ** 2 for margin in margins]
     sums = _Sums(margins[0].shape, margins, weights)
     wanted, squared, cells = sums.wanted(released), sums.squared, prod(margins[0].shape)
-    numbers, free = np.zeros(cells), np.ones(cells, dtype=bool)
-    if may_be_negative:
-        return _solved(squared, wanted, numbers, free, ACCURACY)
-    # Which cells are 0 is found with less accuracy, and then the numbers with all of it.
-    accuracy = ROUGH
+    # If each cell of table w is off by its σ_w, the right side is off by least²/σ_w in each cell of the common table.
+    noise = least**2 * sqrt(cells) / max(margin.deviation for margin in margins)
+    enough = max(ACCURACY * noise, DIGITS * sqrt(_inner(wanted, wanted)))
+    even = squared(np.ones(cells))
+    numbers = np.full(cells, max(_inner(wanted, even) / _inner(even, even), 0.0))
+    slope, least_left, best = squared(numbers) - wanted, inf, numbers
     for turn in range(ROUNDS):
-        numbers = _solved(squared, wanted, numbers * free, free, accuracy)
-        negative = free & (numbers < 0)
-        small = accuracy * float(np.abs(wanted).max(initial=0))
-        wrong = ~free & (squared(numbers) - wanted < -small) if turn < ROUNDS // 2 else np.zeros_like(free)
-        if not negative.any() and not wrong.any():
-            if accuracy == ACCURACY:
-                break
-            accuracy = ACCURACY
-        free = (free & ~negative) | wrong
-    return np.maximum(numbers, 0.0)
+        progress.report(turn / ROUNDS)
+        # A cell at 0 is free if the sum would fall with it. The second half frees none, so that the rounds end.
+        free = (numbers > 0) | (slope < (-enough / sqrt(cells) if turn < ROUNDS // 2 else -inf)) | may_be_negative
+        downhill = -slope * free
+        left = sqrt(_inner(downhill, downhill))
+        if left < least_left or turn == ROUNDS // 2:
+            least_left, best = left, numbers
+        if left <= enough:
+            break
+        numbers = numbers + _solved(squared, downhill, free, max(WITHIN * left, enough / 2))
+        numbers = numbers if may_be_negative else np.maximum(numbers, 0.0)
+        slope = squared(numbers) - wanted
+    return best
 
 
 def _inner(one: Floats, other: Floats) -> float:
@@ -184,16 +235,11 @@ def _inner(one: Floats, other: Floats) -> float:
     return float((one * other).sum())
 
 
-def _solved(
-    squared: Callable[[Floats], Floats], wanted: Floats, start: Floats, free: NDArray[np.bool_], accuracy: float
-) -> Floats:
+def _solved(squared: Callable[[Floats], Floats], wanted: Floats, free: NDArray[np.bool_], enough: float) -> Floats:
     """Return the solution on the cells that are free by conjugate gradients; the others stay 0."""
-    numbers = start
-    rest = (wanted - squared(numbers)) * free
-    direction, length = rest, _inner(rest, rest)
-    enough = accuracy**2 * _inner(wanted, wanted)
+    numbers, rest, direction, length = np.zeros_like(wanted), wanted, wanted, _inner(wanted, wanted)
     for _ in range(STEPS):
-        if length <= enough:
+        if length <= enough**2:
             break
         product = squared(direction) * free
         step = length / _inner(direction, product)

@@ -29,7 +29,7 @@ from lapwing.answer.exhaustive_keys import is_exhaustive
 from lapwing.query.plan.plan import Question
 from lapwing.release.nested_keys import NestedAttribute, NestedKeys, attributes_of
 from lapwing.release.workloads import has_margins, rows_and_measure
-from lapwing.tabulation.common_table import Floats, Integers, Margin, Places, nearest_whole_numbers
+from lapwing.tabulation.common_table import Floats, Integers, Margin, Places, nearest, whole_numbers
 from lapwing.tabulation.public_totals import FixedCells, Number, Owners
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ class TableGroup:
             deviation = min(margin.deviation for margin in margins) / KNOWN
             margins = (*margins, self.owners.margin(margins[0].shape, deviation))
             turned = [*turned, side * self.owners.amounts.astype(np.float64)]
-        whole = side * nearest_whole_numbers(margins, turned, may_be_negative=not self.sign)
+        numbers = nearest(margins, turned, may_be_negative=not self.sign)
+        whole = side * whole_numbers(numbers, margins)
         return whole if self.owners is None else self.owners.met(whole, self.sign)
 
     def top_down(self) -> "TableGroup":

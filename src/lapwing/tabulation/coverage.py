@@ -18,6 +18,7 @@ from typing import Final, final
 
 import numpy as np
 
+from lapwing.machine import progress
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.residual_marginals import Axes, ResidualMarginals
@@ -107,14 +108,15 @@ def effects(
     generator = np.random.default_rng(int.from_bytes(seed, "big"))
     times = max(FEWEST_SIMULATIONS, min(MOST_SIMULATIONS, CELLS // group.cells))
     near, squares, raw = (np.zeros(len(group.numbers)) for _ in range(3))
-    for _ in range(times):
+    truths = [adjusted.numbers[number].astype(np.float64) for number in group.numbers]
+    for turn in range(times):
         noise = {number: drawn for joint in together for number, drawn in joint.draw(questions, generator).items()}
         for number, values in adjusted.numbers.items():
             if number not in noise:
                 noise[number] = _noise(laws[number], values.size, generator)
-        truths = [adjusted.numbers[number].astype(np.float64) for number in group.numbers]
         simulated = [truth + noise[number] for truth, number in zip(truths, group.numbers, strict=True)]
-        again = group.tables(group.common_table(simulated))
+        with progress.step(turn, times):
+            again = group.tables(group.common_table(simulated))
         for place, (number, truth, table) in enumerate(zip(group.numbers, truths, again, strict=True)):
             error = table - truth
             near[place] += float((np.abs(error) <= laws[number].half_width(CONFIDENCE)).mean())

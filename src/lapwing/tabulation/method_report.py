@@ -33,6 +33,13 @@ MOST_BARS: Final = 12
 """Cells of a chart, and changes in a table."""
 BAR: Final = 40
 """Height in a chart, in pixels."""
+WORSE: Final = 1.2
+"""Times the error of released numbers: beyond it the page says why adjusted numbers err more."""
+FURTHER: Final = (
+    "In these tables adjusted numbers are further from the truth than released numbers: {names}. Noise cannot make an "
+    "adjusted cell negative. So small cells come out too large on average, and sums of many small cells even more. Use "
+    "the released numbers of these tables."
+)
 AVOID: Final = (
     "Do not rank cells whose intervals overlap. Noise can have made their order.",
     "Do not take the largest of many cells at its word. The largest tends to be one with lucky noise.",
@@ -255,10 +262,12 @@ def _avoid(numbers: Sequence[PublishedNumber]) -> tuple[str, ...]:
 def _adjusted(manifest: Mapping[str, Any]) -> PageSection | None:
     """Return what adjusted numbers are, and the part of them that is near the truth: None without such numbers."""
     rows: list[Row] = [("Column", "Within the ± of the released number", "Error, where released numbers have 100 %")]
+    worse: list[str] = []
     for table in manifest["tables"]:
         for name, effect in table.get("adjusted", {}).get("columns", {}).items():
             error = _percent(effect["error_relative_to_released"])
             rows.append((_named(table["name"], name), _percent(effect["average_coverage"]), error))
+            worse += [table["name"]] * (effect["error_relative_to_released"] > WORSE)
     if len(rows) == 1:
         return None
     paragraphs = (
@@ -267,6 +276,7 @@ def _adjusted(manifest: Mapping[str, Any]) -> PageSection | None:
         "The interval in the files is of the released number, and has a guarantee. An adjusted number has no interval.",
         "The parts below are averages over the cells of a table. No proof gives them: Lapwing simulated them from the "
         "adjusted numbers.",
+        *([FURTHER.format(names=", ".join(dict.fromkeys(worse)))] if worse else []),
         *(
             f"Adjusted numbers meet a public total: {one['value']} in {one['table']}"
             + (f", {', '.join(f'{key} {value}' for key, value in one['cell'].items())}" if one["cell"] else "")

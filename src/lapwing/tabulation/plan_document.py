@@ -97,7 +97,7 @@ def plan_for_caller(session: "Session", release: TableRelease) -> ReleasePlanDoc
     Raises:
         LapwingError: As `plan_release`.
     """
-    ready = prepared(session, release)
+    ready = prepared(session, release, compares=True)
     planned, access = ready.described, access_of(session)
     new = [one.priced for one in requests_of(release, ready) if not is_stored(one, access)]
     charge = planned.cost.from_amount(sum((quote.loss.amount for quote in new), Fraction(0)))

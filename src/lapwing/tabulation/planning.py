@@ -114,8 +114,8 @@ class ReleasePlan:
         fits: Whether the budget still bears it, with its delta for private keys.
         is_optimal: Whether the division is proven to be the best for the objective, within 0.2 %.
         epsilon_needed: About the least cost at which all wanted errors are met; None where none are wanted.
-        other_costs: The same tables at half and at twice the cost.
-        other_measures: The same tables in the other kinds of ledgers, each with its best division.
+        other_costs: The same tables at half and at twice the cost. A run does not compute them, so it has none.
+        other_measures: The same tables in the other kinds of ledgers, each with its best division; as `other_costs`.
     """
 
     title: str
@@ -146,7 +146,7 @@ def plan_release(session: "Session", release: TableRelease) -> ReleasePlan:
         QueryRefused: If a query is not allowed; the message names the table.
         InvalidParameter: If tables cannot be planned together.
     """
-    return prepared(session, release).described
+    return prepared(session, release, compares=True).described
 
 
 @final
@@ -167,8 +167,11 @@ class PreparedRelease:
     fixed: FixedCells
 
 
-def prepared(session: "Session", release: TableRelease) -> PreparedRelease:
+def prepared(session: "Session", release: TableRelease, *, compares: bool = False) -> PreparedRelease:
     """Return a plan, with all that a run needs; the shares follow from the release and the catalog.
+
+    Args:
+        compares: Whether it has other costs and measures, too.
 
     Raises:
         LapwingError: As `plan_release`.
@@ -185,7 +188,7 @@ def prepared(session: "Session", release: TableRelease) -> PreparedRelease:
         _planned(release, place, plan, offer, alone[place], shares[place] / sum(shares))
         for place, plan in enumerate(plans)
     )
-    others = [replace(problem, epsilon=problem.epsilon * factor) for factor in FACTORS]
+    others = [replace(problem, epsilon=problem.epsilon * factor) for factor in FACTORS] if compares else []
     described = ReleasePlan(
         title=release.title,
         objective=release.objective.value,
@@ -204,7 +207,7 @@ def prepared(session: "Session", release: TableRelease) -> PreparedRelease:
         tables=tables,
         epsilon_needed=_needed(tables, release, budget, problem.power),
         other_costs=tuple(_alternative(release, plans, one.offer(shares), one.budget, one.epsilon) for one in others),
-        other_measures=tuple(_in_other_measures(plans, release, budget, nestings)),
+        other_measures=tuple(_in_other_measures(plans, release, budget, nestings)) if compares else (),
     )
     fixed = _fixed(release, plans, offer, nestings)
     return PreparedRelease(described=described, plans=plans, offer=offer, nestings=nestings, fixed=fixed)

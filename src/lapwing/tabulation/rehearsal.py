@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 
 from lapwing.errors import InvalidParameter
+from lapwing.machine import progress
 from lapwing.privacy.measures import GaussianDP, PureDP, ZeroConcentratedDP
 from lapwing.query.derivation.derived import measures_of
 from lapwing.tabulation.adjusted_columns import SUFFIX
@@ -122,7 +123,8 @@ def rehearse_release(
         truth = _without_noise(standing_in, release, plan)
         runs, planned = [], None
         for place in range(times):
-            with standing_in.session(f"run-{place}") as own:
+            with progress.work("Rehearsing"), progress.step(place, times), standing_in.session(f"run-{place}") as own:
+                progress.report(0)
                 planned = planned or prepared(own, release)  # each run has the same plan
                 runs.append(_released(bought(own, release, planned, simulates=False)))  # it measures itself
     return Rehearsal(plan=plan, times=times, numbers=tuple(_numbers(plan, truth, runs)))

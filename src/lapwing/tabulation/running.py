@@ -40,6 +40,7 @@ from lapwing.tabulation.planning import UNRELIABLE, PlannedTable, PreparedReleas
 from lapwing.tabulation.public_totals import as_facts
 from lapwing.tabulation.published import PublishedRelease
 from lapwing.tabulation.rounding import rounded
+from lapwing.tabulation.row_order import in_natural_order
 from lapwing.tabulation.signing import SigningKey
 from lapwing.tabulation.workbook import NAME, workbook_of_release
 
@@ -103,7 +104,8 @@ class ReleasedTables:
         if self.release.unreliable_cells is UnreliableCells.COARSEN:
             plans = [table.answer.plan for table in self.tables]
             rows = with_coarser_cells(rows, place, plans, self._rows, self.nestings)
-        return self.adjusted[place].beside(rows, self.release) if self.adjusted else rows
+        rows = self.adjusted[place].beside(rows, self.release) if self.adjusted else rows
+        return in_natural_order(rows, self.tables[place].answer.plan)
 
     def _rows(self, place: int) -> "pa.Table":
         answer = self.tables[place].answer
