@@ -66,7 +66,7 @@ def test_the_command_shows_advice_if_it_is_asked(visits: Path, run: Run) -> None
     assert less["epsilon"] == 0.01
     assert less["tables"][0]["numbers"][0]["half_width"] > document["tables"][0]["numbers"][0]["half_width"]
     refused = run("release", "plan", "release.toml", "--epsilon", "0")
-    assert refused.code == 2
+    assert refused.status == 2
     assert "--epsilon" in refused.err
     assert document["unreliable_tables"][0]["table"] == "n"
     assert document["savings"] == []

@@ -156,8 +156,9 @@ def _add(parts: dict[frozenset[int], Floats], axes: Iterable[int], values: Float
 
 
 _Level = tuple[int, Places | None, int, float]
-"""A table by some axes: the table that it is added up from, or −1 for the sums by these axes; where each of its cells
-goes, or None if the cells are the same; the number of its cells; and its weight."""
+"""A table by some axes: what it is added up from, where its cells go, how many it has, and its weight.
+
+It is added up from the table of this number, or from the sums by these axes (−1). None: its cells are those."""
 
 
 def _levels(axes: frozenset[int], pairs: Sequence[tuple[Margin, float]]) -> Iterator[_Level]:
