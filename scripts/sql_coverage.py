@@ -53,16 +53,16 @@ def _collection(name: str, queries: str, answered: str) -> Collection:
 
 def as_table(found: list[Collection]) -> str:
     """Return the collections as a table in Markdown, with a bar for each share."""
-    lines = ["| collection | queries | answered | with `delta` | share | |", "|---|---:|---:|---:|---:|---|"]
+    lines = ["| collection | share | answered | with `delta` | queries | |", "|---|---:|---:|---:|---:|---|"]
     for each in found:
         percent = round(100 * each.most / each.queries)
         bar = f'<meter min="0" max="100" value="{percent}">{percent} %</meter>' if each.answered is not None else ""
         share = f"{percent} %" if bar else ""
         numbers = ["" if number is None else str(number) for number in (each.answered, each.with_delta)]
-        lines.append(f"| {each.name} | {each.queries} | {' | '.join(numbers)} | {share} | {bar} {each.note} |")
+        lines.append(f"| {each.name} | {share} | {' | '.join(numbers)} | {each.queries} | {bar} {each.note} |")
     counted = [each for each in found if each.answered is not None]
     total, most = sum(each.queries for each in counted), sum(each.most for each in counted)
-    lines.append(f"| **all** | **{total:,}** | | | **{round(100 * most / total)} %** | **{most:,} answered** |")
+    lines.append(f"| **all** | **{round(100 * most / total)} %** | | | **{total:,}** | **{most:,} answered** |")
     return "\n".join(lines)
 
 

@@ -66,4 +66,4 @@ def test_counts_are_read_as_they_are_written() -> None:
         ("B", 0, None, "3 with `COUNT(*)` in place"),
         ("D", None, None, "see [D](d.md)"),
     ]
-    assert "| **all** | **16** | | | **38 %** | **6 answered** |" in sql_coverage.as_table(found)
+    assert "| **all** | **38 %** | | | **16** | **6 answered** |" in sql_coverage.as_table(found)
