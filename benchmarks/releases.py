@@ -90,7 +90,7 @@ by = [[], ["region"], ["district"], ["municipality"], ["age", "sex"], ["region",
 def exact(folder: Path) -> int:
     """Count the largest table without privacy."""
     source = folder / "people.parquet"
-    return len(duckdb.execute(LARGEST.replace("FROM people", f"FROM '{source}'")).to_arrow_table())
+    return len(duckdb.connect().sql(LARGEST.replace("FROM people", f"FROM '{source}'")).to_arrow_table())
 
 
 def largest(folder: Path) -> int:
