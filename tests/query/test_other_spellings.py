@@ -1,6 +1,7 @@
 """Other spellings are the plan of the words that are known, and nothing is lost on the way."""
 
 from dataclasses import replace
+from datetime import date, timedelta
 from itertools import product
 
 import duckdb
@@ -342,6 +343,39 @@ PAIRS = [
         "AND DATE_TRUNC('day', seen) < '2021-01-01'",
     ),
     (
+        "SELECT COUNT(*) AS n FROM visits WHERE DATEADD(wk, DATEDIFF(week, 0, seen), 0) > '2020-01-06' "
+        "AND DATEDIFF(ww, 0, seen) > 6000 AND DATEDIFF(dd, 0, seen) > 43000",
+        "SELECT COUNT(*) AS n FROM visits WHERE DATE_TRUNC('week', (seen) + INTERVAL 1 DAY) > '2020-01-06' "
+        "AND DATE_DIFF('week', DATE '1900-01-01', (seen) + INTERVAL 1 DAY) > 6000 "
+        "AND DATE_DIFF('day', DATE '1900-01-01', seen) > 43000",
+    ),
+    (
+        "SELECT DATEPART(yyyy, seen) AS y, DATEPART(dw, seen) AS d, COUNT(*) AS n FROM visits "
+        "WHERE seen > CAST('2020/1/5' AS TIMESTAMP) - 3 AND DATEPART(weekday, seen) < 7 "
+        "GROUP BY DATEPART(yyyy, seen), DATEPART(dw, seen)",
+        "SELECT YEAR(seen) AS y, (DAYOFWEEK(seen) + 1) AS d, COUNT(*) AS n FROM visits "
+        "WHERE seen > CAST('2020-01-05' AS TIMESTAMP) - INTERVAL 3 DAY AND (DAYOFWEEK(seen) + 1) < 7 "
+        "GROUP BY YEAR(seen), (DAYOFWEEK(seen) + 1)",
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM visits WHERE DATEPART(wk, seen) = 3",
+        "SELECT COUNT(*) AS n FROM visits "
+        "WHERE ((DAYOFYEAR(seen) + DAYOFWEEK(MAKE_DATE(YEAR(seen), 1, 1)) - 1) // 7 + 1) = 3",
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM visits "
+        "WHERE DATEADD(mm, (YEAR(seen) - 1900) * 12 + MONTH(seen) - 1, 0) > '2020-01-01' "
+        "AND CAST(CAST(DATEPART(YYYY, seen) AS varchar(4)) + '-' + CAST(MONTH(seen) AS varchar) + '-01' AS date) "
+        "< '2021-01-01'",
+        "SELECT COUNT(*) AS n FROM visits "
+        "WHERE DATE '1900-01-01' + INTERVAL ((YEAR(seen) - 1900) * 12 + MONTH(seen) - 1) MONTH > '2020-01-01' "
+        "AND CAST(DATE_TRUNC('month', seen) AS date) < '2021-01-01'",
+    ),
+    (
+        "SELECT COUNT(*) AS [% of (all)?], SUM(age) AS [Years, all] FROM visits ORDER BY [% of (all)?]",
+        'SELECT COUNT(*) AS "% of (all)?", SUM(age) AS "Years, all" FROM visits ORDER BY "% of (all)?"',
+    ),
+    (
         "SELECT * FROM (SELECT plan, VAR(age) AS v FROM main.visits GROUP BY plan) WHERE v > 3",
         "SELECT plan, VAR_SAMP(age) AS v FROM visits GROUP BY plan HAVING VAR_SAMP(age) > 3",
     ),
@@ -370,7 +404,18 @@ REFUSED = [
     "SELECT v.n = COUNT(*) FROM visits AS v",
     "SELECT n = COUNT(*) FROM (SELECT age FROM visits)",
     "SELECT COUNT(*) AS n FROM visits WHERE DATENAME(week, seen) = '3'",
-    "SELECT COUNT(*) AS n FROM visits WHERE DATEADD(week, DATEDIFF(week, 0, seen), 0) > '2020-01-01'",
+    "SELECT COUNT(*) AS n FROM visits WHERE DATEADD(m, 3, seen) > '2020-01-01'",
+    "SELECT COUNT(*) AS n FROM visits WHERE DATEDIFF(m, born, seen) > 3",
+    "SELECT COUNT(*) AS n FROM visits WHERE DATEPART(y, seen) = 3",
+    "SELECT COUNT(*) AS n FROM visits WHERE DATEADD(w, 3, seen) > '2020-01-01'",
+    "SELECT COUNT(*) AS n FROM visits WHERE DATEPART(m, seen) = 3",
+    "SELECT COUNT(*) AS n FROM visits WHERE seen > '2020-13-1'",
+    "SELECT COUNT(*) AS n FROM visits WHERE seen + 0.5 > '2020-01-01'",
+    "SELECT COUNT(*) AS n FROM visits WHERE CAST(CAST(YEAR(seen) AS TEXT) + '-' + CAST(MONTH(born) AS TEXT) + '-01' "
+    "AS DATE) > '2020-01-01'",
+    "SELECT COUNT(*) AS n FROM visits WHERE CAST(CAST(YEAR(seen) AS TEXT) + '-' + CAST(MONTH(seen) AS TEXT) + '-02' "
+    "AS DATE) > '2020-01-01'",
+    "SELECT [age, cost] AS n, COUNT(*) AS k FROM visits",
     "SELECT COUNT(*) AS n FROM visits WHERE DATEADD(month, DATEDIFF(day, 0, seen), 0) > '2020-01-01'",
     "SELECT COUNT(*) AS n FROM visits WHERE JSON_VALUE(note, 'a.b') = 'b'",
     "SELECT COUNT(*) AS n FROM other.main.visits",
@@ -462,6 +507,29 @@ def test_a_condition_that_is_lost_when_public_tables_come_first_is_found(
     known = world.plan(LISTED)
     monkeypatch.setattr(comma_joins, "conjuncts", lambda node, rows: conjuncts(node, rows)[:1])
     assert same(world.plan(FIRST), known)
+
+
+def _weeks(formula: str, week: str) -> list[date]:
+    """Return the days of 400 years on which DuckDB counts other weeks than SQL Server does."""
+    days = [date(1900, 1, 1) + timedelta(days=place) for place in range(146_097)]
+    known = duckdb.sql(
+        f"SELECT {formula}, {week} FROM (SELECT DATE '1900-01-01' + i::INT AS d FROM range(146097) r(i))"
+    )
+    differing = []
+    for day, (begun, number) in zip(days, known.fetchall(), strict=True):
+        sundays = ((day - days[0]).days + 1) // 7
+        first = date(day.year, 1, 1).isoweekday() % 7
+        expected = days[0] + timedelta(weeks=sundays), (day.timetuple().tm_yday - 1 + first) // 7 + 1
+        differing += [day] if (begun, number) != expected or (sundays == 0 and begun != days[0]) else []
+    return differing
+
+
+def test_weeks_are_those_of_sql_server() -> None:
+    """From day 0 on, by its arithmetic: Sundays since a Monday, and weeks that the first of January begins."""
+    week = "(DAYOFYEAR(d) + DAYOFWEEK(MAKE_DATE(YEAR(d), 1, 1)) - 1) // 7 + 1"
+    assert not _weeks("CAST(DATE_TRUNC('week', d + INTERVAL 1 DAY) AS DATE)", week)
+    assert _weeks("CAST(DATE_TRUNC('week', d) AS DATE)", week)
+    assert _weeks("CAST(DATE_TRUNC('week', d + INTERVAL 1 DAY) AS DATE)", "WEEK(d)")
 
 
 def test_parentheses_around_a_question_are_left_out(world: World) -> None:

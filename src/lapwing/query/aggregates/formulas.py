@@ -23,7 +23,7 @@ from lapwing.query.expressions.expression import Constant
 from lapwing.query.expressions.library import LIBRARY
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import RowScope
-from lapwing.query.expressions.temporal import LONGEST_SHIFT, SHIFTS, unit_of
+from lapwing.query.expressions.temporal import LONGEST_SHIFT, SHIFTS, instead_of, unit_of
 from lapwing.query.expressions.time_calls import spans_of
 from lapwing.query.expressions.unknown_names import unknown_function
 
@@ -252,7 +252,7 @@ def _taken(name: str, of: exp.Expression, node: exp.Expression, rows: RowScope, 
             node,
             RefusalCause.UNKNOWN_TIME_UNIT,
             f"The part '{name[:40]}' is not supported here",
-            f"Use {', '.join(PARTS)}.",
+            instead_of(name, PARTS),
         )
     return compute("part", ConstantValue(value=unit, shape="text"), value)
 

@@ -15,7 +15,7 @@ from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionValue, Side, compute, interval_end
 from lapwing.query.derivation.derived import measures_of
 from lapwing.query.derivation.node import Derived
-from lapwing.query.expressions.temporal import LONGEST_SHIFT, unit_of
+from lapwing.query.expressions.temporal import LONGEST_SHIFT, instead_of, unit_of
 
 _WRITTEN: Final = ("date_at", "moment_at")
 _SECONDS: Final[Mapping[str, int]] = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
@@ -78,7 +78,7 @@ def difference(unit: str, start: Derived, end: Derived) -> FunctionValue:
     size = _SECONDS.get(unit_of(unit))
     if size is None:
         reason = f"DATE_DIFF over the result does not count in '{unit[:40]}'"
-        raise QueryRefused(reason, cause=RefusalCause.UNKNOWN_TIME_UNIT, remedy=f"Use {', '.join(_SECONDS)}.")
+        raise QueryRefused(reason, cause=RefusalCause.UNKNOWN_TIME_UNIT, remedy=instead_of(unit, _SECONDS))
     if any(part.shape not in TEMPORAL for part in (start, end)):
         raise QueryRefused(
             "DATE_DIFF over the result needs dates or timestamps",

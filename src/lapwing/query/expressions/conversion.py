@@ -318,6 +318,7 @@ def _read(argument: Expression, kind: str) -> Expression:
 
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
+_DAY = re.compile(r"([0-9]{4})([-/])([0-9]{1,2})\2([0-9]{1,2})(?![0-9])")
 _ZONE = re.compile(r"\s*(UTC|GMT|[zZ])$|\s+(?=[+-][0-9:]+$)")
 
 
@@ -340,13 +341,14 @@ def _temporal(argument: Expression, kind: Type) -> Expression:
 
 
 def temporal(text: str, kind: Type, *, zoned: bool = False) -> Literal:
-    """Read an ISO date or timestamp constant; a date of a timestamp is its day.
+    """Read an ISO date or timestamp constant, also 2026/3/1; a date of a timestamp is its day.
 
     Args:
         zoned: Whether it may be in another zone than UTC, and is moved to UTC then.
     """
     try:
-        moment = datetime.fromisoformat(_ZONE.sub(lambda zone: "Z" if zone[1] else "", text.strip()))
+        iso = _DAY.sub(lambda day: f"{day[1]}-{day[3]:0>2}-{day[4]:0>2}", text.strip(), count=1)
+        moment = datetime.fromisoformat(_ZONE.sub(lambda zone: "Z" if zone[1] else "", iso))
         if moment.utcoffset() and not zoned:  # databases disagree whether that moves it
             raise QueryRefused(
                 f"'{text[:40]}' is not in UTC, as columns are",

@@ -6,7 +6,7 @@ Guarantee:
     engine has room for these years, and for 1,000 more on either side, which is as far as a shift goes.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from fractions import Fraction
 from typing import cast
@@ -48,14 +48,17 @@ PARTS: Mapping[str, tuple[int, int]] = {
     "second": (0, 59),
 }
 SPELLINGS = {
-    "years": "year", "y": "year", "quarters": "quarter", "months": "month", "mon": "month", "weeks": "week",
-    "w": "week", "weekofyear": "week", "isoweek": "week", "week_iso": "week", "weekiso": "week", "yr": "year",
+    "years": "year", "yr": "year", "yy": "year", "yyyy": "year", "quarters": "quarter", "qq": "quarter", "q": "quarter",
+    "months": "month", "mon": "month", "mm": "month", "weeks": "week", "wk": "week", "ww": "week", "isowk": "week",
+    "weekofyear": "week", "isoweek": "week", "week_iso": "week", "weekiso": "week", "isoww": "week",
     "dayofweekiso": "isodow", "dayofweek_iso": "isodow",
-    "days": "day", "d": "day", "dayofmonth": "day", "doy": "dayofyear",
-    "dow": "dayofweek", "weekday": "dayofweek", "hours": "hour", "h": "hour", "minutes": "minute", "m": "minute",
-    "min": "minute", "seconds": "second", "s": "second", "sec": "second", "milliseconds": "millisecond",
-    "ms": "millisecond", "microseconds": "microsecond", "us": "microsecond",
+    "days": "day", "d": "day", "dd": "day", "dayofmonth": "day", "doy": "dayofyear", "dy": "dayofyear",
+    "dow": "dayofweek", "weekday": "dayofweek", "hours": "hour", "h": "hour", "hh": "hour", "minutes": "minute",
+    "mi": "minute", "min": "minute", "seconds": "second", "s": "second", "ss": "second", "sec": "second",
+    "milliseconds": "millisecond", "ms": "millisecond", "microseconds": "microsecond", "us": "microsecond",
 }  # fmt: skip
+DISPUTED = {"m": "'month' or 'minute'", "y": "'year' or 'dayofyear'", "w": "'week' or 'weekday'"}
+"""Letters that SQL Server reads as another unit than DuckDB and Snowflake do: what to write instead."""
 SHIFTS: Mapping[str, tuple[str, int]] = {
     "year": ("months", 12),
     "quarter": ("months", 3),
@@ -87,9 +90,15 @@ def _one_of(units: Collection[str], name: str) -> str:
         raise QueryRefused(
             f"The unit '{name[:40]}' is not supported",
             cause=RefusalCause.UNKNOWN_TIME_UNIT,
-            remedy=f"Use {', '.join(units)}.",
+            remedy=instead_of(name, units),
         )
     return unit
+
+
+def instead_of(name: str, units: Iterable[str]) -> str:
+    """Return a remedy for a word that is no unit of time."""
+    clear = DISPUTED.get(name.casefold())
+    return f"Use {', '.join(units)}." if clear is None else f"Databases read '{name}' differently. Write {clear}."
 
 
 def word(value: str) -> Literal:
@@ -111,7 +120,7 @@ def part(name: str, argument: Expression) -> Expression:
         raise QueryRefused(
             f"The part '{name[:40]}' is not supported",
             cause=RefusalCause.UNKNOWN_TIME_UNIT,
-            remedy=f"Use {', '.join(PARTS)}, decade, date or epoch.",
+            remedy=instead_of(name, [*list(PARTS), "decade", "date or epoch"]),
         )
     low, high = PARTS[unit]
     first, last = days.microseconds(cast(Plain, argument.type))
@@ -221,13 +230,9 @@ def shift(argument: Expression, unit: str, amount: Expression, sign: int) -> Exp
 
 
 def shift_days(argument: Expression, amount: Expression, sign: int) -> Expression:
-    """Move a date by a whole number of days; the result is a date."""
+    """Move a date by a whole number of days; the result is a date. Of a timestamp it is one, as in SQL Server."""
     if require_temporal("+", argument).name != "date":
-        raise QueryRefused(
-            "A timestamp and a number are not added",
-            cause=RefusalCause.INCOMPATIBLE_TYPES,
-            remedy="Write x + INTERVAL 3 DAY.",
-        )
+        return shift(argument, "day", amount, sign)
     steps = _whole(amount, sign)
     (low, high), argument = integers_of(steps), in_calendar(argument)
     _require_short(max(-low, high) * days.DAY)

@@ -20,6 +20,8 @@ from lapwing.query.expressions.weight import bearable, require_small
 _SPAN: Final = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
 _INTERVAL: Final = "Write INTERVAL '15' MINUTE, or INTERVAL '1 day 12 hours'."
 _DIFFERENCE: Final = "Write later - earlier > INTERVAL 2 DAY, of timestamps."
+_LETTERS: Final = {"m": "minute", "w": "week", "y": "year"}
+"""In a text of an INTERVAL databases agree on what these are."""
 _MONTHS: Final = {1: "month", 3: "quarter", 12: "year"}
 
 
@@ -47,7 +49,7 @@ def spans_of(node: exp.Expression, rows: RowScope) -> list[tuple[str, Fraction]]
         raise rows.refusal(node, RefusalCause.NOT_CONSTANT, "A constant INTERVAL is needed", _INTERVAL)
     found, at = list[tuple[str, Fraction]](), 0
     while (part := _SPAN.match(written, at)) is not None:
-        unit_name = temporal.unit_of(part[2])
+        unit_name = temporal.unit_of(_LETTERS.get(part[2].casefold(), part[2]))
         if unit_name not in temporal.SHIFTS:
             break
         found, at = [*found, (unit_name, Fraction(part[1]))], part.end()

@@ -30,7 +30,7 @@ from lapwing.query.normalise.listed_joins import with_listed_joins
 from lapwing.query.normalise.most_common import with_most_common
 from lapwing.query.normalise.named_columns import with_named_columns
 from lapwing.query.normalise.report_fields import field_of_report, with_intervals, with_parts_of_list
-from lapwing.query.normalise.server_spellings import of_server, with_named_items
+from lapwing.query.normalise.server_spellings import beginning_of_month, of_server, since_day_zero, with_named_items
 from lapwing.query.text.trees import copied, depth_first, nodes_of
 
 Spelling = Callable[[exp.Expression], exp.Expression | None]
@@ -86,6 +86,8 @@ def _may_be_respelled(node: exp.Expr) -> bool:
             return keys or bool(node.args.get("rollup") or node.args.get("cube"))
         case exp.EQ():
             return node.arg_key == "expressions" and isinstance(node.parent, exp.Select)
+        case exp.Cast():
+            return isinstance(node.this, exp.Add | exp.DPipe)
         case exp.DataType():
             return node.this in _NATIONAL
         case exp.CTE():
@@ -302,7 +304,9 @@ _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.Bracket: _quantile,
     exp.Count: _count,
     exp.CTE: with_named_columns,
+    exp.Cast: beginning_of_month,
     exp.DataType: _text_type,
+    exp.DateDiff: since_day_zero,
     exp.Dot: field_of_report,
     exp.RegrSlope: _regression(lambda _y, _x, pairs: pairs.slope),
     exp.RegrIntercept: _regression(lambda _y, _x, pairs: pairs.intercept),
@@ -319,8 +323,8 @@ _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.Group: grouped,
 }
 _OTHERS: Final = (
-    exp.Anonymous, exp.ApproxDistinct, exp.ApproxQuantiles, exp.ApproxTopK, exp.ArrayAgg, exp.Bracket, exp.Distinct,
-    exp.Dot, exp.Fetch, exp.Lateral, exp.Mode, exp.RegrAvgx, exp.RegrAvgy, exp.RegrCount, exp.RegrIntercept, exp.RegrR2,
-    exp.RegrSlope, exp.SetOperation, exp.Tuple, exp.Unnest, exp.Values,
+    exp.Anonymous, exp.ApproxDistinct, exp.ApproxQuantiles, exp.ApproxTopK, exp.ArrayAgg, exp.Bracket, exp.DateDiff,
+    exp.Distinct, exp.Dot, exp.Fetch, exp.Lateral, exp.Mode, exp.RegrAvgx, exp.RegrAvgy, exp.RegrCount,
+    exp.RegrIntercept, exp.RegrR2, exp.RegrSlope, exp.SetOperation, exp.Tuple, exp.Unnest, exp.Values,
 )  # fmt: skip
 """One of these is in whatever is spelled anew, but for schemas, parentheses and GROUP BY."""

@@ -2,6 +2,8 @@
 
 `other_spellings` applies these rules. Day 0 is 1900-01-01, a Monday and the first of a month, quarter and year.
 So the months since then, added to it, give the beginning of the month of t. Days, quarters and years do the same.
+Weeks begin on Sunday: those since day 0 are the Mondays up to the day after t. DATEPART counts weekdays from Sunday,
+which is 1, and weeks from that of the first of January, which is 1.
 """
 
 from collections.abc import Mapping
@@ -22,8 +24,11 @@ _UNITS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("QUARTER", "QQ", "Q"), "QUARTER"),
     **dict.fromkeys(("YEAR", "YY", "YYYY"), "YEAR"),
 }
-"""Units that day 0 begins. Weeks begin on Sunday in SQL Server, and day 0 is a Monday."""
+"""Units that day 0 begins, but for weeks."""
 _WEEKDAY: Final = ("WEEKDAY", "DW", "W")
+_TIMES: Final = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.DATETIME)
+_TEXTS: Final = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.NVARCHAR, exp.DType.CHAR, exp.DType.NCHAR)
+_WEEK: Final = ("WEEK", "WK", "WW")
 
 
 def of_server(node: exp.Expression) -> exp.Expression | None:
@@ -33,8 +38,13 @@ def of_server(node: exp.Expression) -> exp.Expression | None:
         return None
     if name == "DATENAME" and len(parts) == 2:
         return _named_part(parts[0], parts[1])
+    if name == "DATEPART" and len(parts) == 2 and is_column(parts[0]):
+        return _numbered_part(parts[0].name.upper(), parts[1])
     if name == "DATEADD" and len(parts) == 3:
-        return _beginning(parts[0], [part for part in parts[1:] if not _is_zero(part)])
+        begun = _beginning(parts[0], [part for part in parts[1:] if not _is_zero(part)])
+        if begun is None and _is_zero(parts[2]) and not _is_zero(parts[1]):
+            begun = exp.Anonymous(this=node.this, expressions=[*(part.copy() for part in parts[:2]), _day_zero()])
+        return begun
     if name == "JSON_VALUE" and len(parts) == 2 and _is_text(parts[1]):
         return exp.JSONValue(this=parts[0].copy(), path=DuckDB().to_json_path(parts[1]))
     return None
@@ -54,16 +64,76 @@ def _named_part(unit: exp.Expression, value: exp.Expression) -> exp.Expression |
     return exp.Cast(this=part, to=exp.DataType(this=exp.DType.TEXT))
 
 
+def _numbered_part(name: str, value: exp.Expression) -> exp.Expression | None:
+    """Write DAYOFWEEK(t) + 1 for DATEPART(weekday, t), and the week of DATEPART(week, t) by the first of January."""
+    one = exp.Literal.number(1)
+    if name in _WEEKDAY[:2]:
+        return exp.Paren(this=exp.Add(this=exp.DayOfWeek(this=value.copy()), expression=one))
+    if name not in _WEEK:
+        return None
+    january = exp.DateFromParts(year=exp.Year(this=value.copy()), month=one, day=one.copy())
+    days = exp.Add(this=exp.DayOfYear(this=value.copy()), expression=exp.DayOfWeek(this=january))
+    weeks = exp.IntDiv(this=exp.Paren(this=exp.Sub(this=days, expression=one.copy())), expression=exp.Literal.number(7))
+    return exp.Paren(this=exp.Add(this=weeks, expression=one.copy()))
+
+
+def since_day_zero(node: exp.Expression) -> exp.Expression | None:
+    """Write DATE_DIFF('month', DATE '1900-01-01', t) for DATEDIFF(month, 0, t)."""
+    unit = node.args.get("unit")
+    if not isinstance(unit, exp.Var) or not _is_zero(node.args.get("expression")):
+        return None
+    later = _next_day(node.this) if unit.name.upper() in _WEEK else node.this.copy()
+    return exp.DateDiff(this=later, expression=_day_zero(), unit=unit.copy())
+
+
+def beginning_of_month(node: exp.Expression) -> exp.Expression | None:
+    """Write DATE_TRUNC('month', t) for CAST(CAST(YEAR(t) AS VARCHAR) + '-' + … + '-01' AS DATE)."""
+    if not has_only(node, "this", "to") or node.args["to"].this not in _TIMES:
+        return None
+    joined, parts = node.this, list[exp.Expression]()
+    while type(joined) in (exp.Add, exp.DPipe) and len(parts) < 4:
+        parts.append(joined.expression)
+        joined = joined.this
+    year, *others = [joined, *reversed(parts)]
+    if len(others) != 3 or [other.name for other in (others[0], others[2])] not in (["-", "-01"], ["-", "-1"]):
+        return None
+    times = [_part_as_text(part, name) for part, name in ((year, "YEAR"), (others[1], "MONTH"))]
+    if not (_is_text(others[0]) and _is_text(others[2])) or times[0] is None or times[0] != times[1]:
+        return None
+    begun = exp.TimestampTrunc(this=times[0].copy(), unit=exp.Var(this="MONTH"))
+    return exp.Cast(this=begun, to=node.args["to"].copy())
+
+
+def _part_as_text(node: exp.Expression, unit: str) -> exp.Expression | None:
+    """Return t of CAST(YEAR(t) AS VARCHAR) or CAST(DATEPART(year, t) AS VARCHAR); None of anything else."""
+    part = node.this if type(node) is exp.Cast and node.args["to"].this in _TEXTS else None
+    if type(part) in (exp.Year, exp.Month) and type(part).__name__.upper() == unit and has_only(part, "this"):
+        return part.this
+    named = isinstance(part, exp.Anonymous) and part.name.upper() == "DATEPART" and len(part.expressions) == 2
+    return part.expressions[1] if named and _UNITS.get(part.expressions[0].name.upper()) == unit else None
+
+
+def _next_day(value: exp.Expression) -> exp.Expression:
+    one = exp.Interval(this=exp.Literal.string("1"), unit=exp.Var(this="DAY"))
+    return exp.Add(this=exp.Paren(this=value.copy()), expression=one)
+
+
+def _day_zero() -> exp.Expression:
+    return exp.Cast(this=exp.Literal.string("1900-01-01"), to=exp.DataType(this=exp.DType.DATE))
+
+
 def _beginning(unit: exp.Expression, rest: list[exp.Expression]) -> exp.Expression | None:
     """Write DATE_TRUNC('month', t) for DATEADD(month, DATEDIFF(month, 0, t), 0), in which 0 is day 0."""
-    name = _UNITS.get(unit.name.upper()) if is_column(unit) or isinstance(unit, exp.Var) else None
+    known = {**_UNITS, **dict.fromkeys(_WEEK, "WEEK")}
+    name = known.get(unit.name.upper()) if is_column(unit) or isinstance(unit, exp.Var) else None
     since = rest[0] if len(rest) == 1 else None
-    if name is None or not isinstance(since, exp.DateDiff) or not _is_zero(since.expression):
+    if name is None or not isinstance(since, exp.DateDiff) or not _is_zero(since.args.get("expression")):
         return None
     counted = since.args.get("unit")
-    if counted is None or _UNITS.get(counted.name.upper()) != name:
+    if counted is None or known.get(counted.name.upper()) != name:
         return None
-    return exp.TimestampTrunc(this=since.this.copy(), unit=exp.Var(this=name))
+    time = _next_day(since.this) if name == "WEEK" else since.this.copy()
+    return exp.TimestampTrunc(this=time, unit=exp.Var(this=name))
 
 
 def _is_zero(node: exp.Expr | None) -> bool:

@@ -14,7 +14,8 @@ from lapwing.errors import RefusalCause
 from lapwing.query.text.positions import refused_at
 from lapwing.query.text.syntax_refusals import top_refused
 
-_NAME: Final = re.compile(r"[^\W\d][\w $#@.:%&/+<>-]{0,127}|[$#@][\w $]{0,127}")
+_NAME: Final = re.compile(r"(?:[^\W\d]|[$#@%])[\w $#@.:%&/+<>=()?!*-]{0,127}")
+_ALIAS: Final = re.compile(r"[\w $#@.:%&/+<>=()?!*,-]{1,128}")
 _BEFORE_PLACE: Final = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN, TokenType.R_BRACKET})
 _PLACES: Final = ("OFFSET", "SAFE_OFFSET", "ORDINAL", "SAFE_ORDINAL")
 _MOST_TOPS: Final = 100
@@ -60,7 +61,8 @@ def _end_of_name(tokens: Sequence[Token], place: int, text: str) -> int | None:
         end += 1
     if end >= len(tokens) or tokens[end].token_type != TokenType.R_BRACKET:
         return None
-    return end if _NAME.fullmatch(text[opening.start + 1 : tokens[end].start]) else None
+    names = _ALIAS if previous is not None and previous.token_type == TokenType.ALIAS else _NAME  # AS [Share, %]
+    return end if names.fullmatch(text[opening.start + 1 : tokens[end].start]) else None
 
 
 def top_as_limit(tokens: list[Token], text: str) -> None:
