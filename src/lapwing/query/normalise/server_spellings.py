@@ -97,20 +97,22 @@ def beginning_of_month(node: exp.Expression) -> exp.Expression | None:
     year, *others = [joined, *reversed(parts)]
     if len(others) != 3 or [other.name for other in (others[0], others[2])] not in (["-", "-01"], ["-", "-1"]):
         return None
-    times = [_part_as_text(part, name) for part, name in ((year, "YEAR"), (others[1], "MONTH"))]
-    if not (_is_text(others[0]) and _is_text(others[2])) or times[0] is None or times[0] != times[1]:
+    time, other = _part_as_text(year, "YEAR"), _part_as_text(others[1], "MONTH")
+    if not (_is_text(others[0]) and _is_text(others[2])) or time is None or time != other:
         return None
-    begun = exp.TimestampTrunc(this=times[0].copy(), unit=exp.Var(this="MONTH"))
+    begun = exp.TimestampTrunc(this=time.copy(), unit=exp.Var(this="MONTH"))
     return exp.Cast(this=begun, to=node.args["to"].copy())
 
 
 def _part_as_text(node: exp.Expression, unit: str) -> exp.Expression | None:
     """Return t of CAST(YEAR(t) AS VARCHAR) or CAST(DATEPART(year, t) AS VARCHAR); None of anything else."""
     part = node.this if type(node) is exp.Cast and node.args["to"].this in _TEXTS else None
-    if type(part) in (exp.Year, exp.Month) and type(part).__name__.upper() == unit and has_only(part, "this"):
-        return part.this
-    named = isinstance(part, exp.Anonymous) and part.name.upper() == "DATEPART" and len(part.expressions) == 2
-    return part.expressions[1] if named and _UNITS.get(part.expressions[0].name.upper()) == unit else None
+    if isinstance(part, exp.Year | exp.Month) and has_only(part, "this"):
+        return part.this if type(part).__name__.upper() == unit else None
+    if not isinstance(part, exp.Anonymous) or part.name.upper() != "DATEPART" or len(part.expressions) != 2:
+        return None
+    named, time = part.expressions
+    return time if _UNITS.get(named.name.upper()) == unit else None
 
 
 def _next_day(value: exp.Expression) -> exp.Expression:
