@@ -251,9 +251,18 @@ def _write(worlds: Worlds, folder: Path) -> None:
 
 def ask_some(cases: Iterable[Case], here: Place, folder: Path, share: float = 0.6) -> None:
     """Ask questions; enough of them have to be answered. Args: share: at least, of all."""
+    require_answers(outcomes_of(cases, here, folder), share)
+
+
+def outcomes_of(cases: Iterable[Case], here: Place, folder: Path) -> Counter[str]:
+    """Ask questions, some through sessions too, and count what became of them."""
     asked = [found(case, here) for case in cases]
     check_sessions(asked, here, folder)
-    outcomes = Counter(outcome for _, outcome in asked)
+    return Counter(outcome for _, outcome in asked)
+
+
+def require_answers(outcomes: Counter[str], share: float) -> None:
+    """Require that enough questions were answered. Args: share: at least, of all."""
     # Of a few questions, anything goes.
     assert outcomes["answered"] + outcomes[SHARED] > outcomes.total() * share - 20, outcomes
 

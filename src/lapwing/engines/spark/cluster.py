@@ -94,7 +94,8 @@ class Cluster:
         self._application: _Application | None = None
         self._session: Any = None
         self._opening = threading.Lock()
-        self._views = 0
+        self._number = 0  # of the newest view
+        self._views: set[str] = set()
         self._partitions: int | None = None
         self._answered = float("-inf")  # when a query last was
 
@@ -171,22 +172,32 @@ class Cluster:
         """Return the name of a view of a query's rows, which executors keep from when it is first asked."""
         return self._run(lambda session: self._view(session.sql(query).persist()))
 
+    def keep_again(self, view: str) -> None:
+        """Have executors keep the rows of a view again where another session, which kept equal rows, dropped them."""
+
+        def kept(session: Any) -> None:
+            if not session.catalog.isCached(view):
+                session.table(view).persist()
+
+        self._run(kept)
+
     def forget(self, view: str) -> None:
         """Drop a view, and what is kept of it."""
-
-        def dropped(session: Any) -> None:
-            session.table(view).unpersist()
-            session.catalog.dropTempView(view)
-
-        self._run(dropped)
+        self._run(lambda session: _drop(session, view))
+        with self._opening:
+            self._views.discard(view)
 
     def release(self, view: str) -> None:
         """Drop the rows of a view from the executors. The next query reads the files."""
         self._run(lambda session: session.table(view).unpersist())
 
     def close(self) -> None:
-        """Let go of the session, and end the application with its last one."""
+        """Let go of the session, and end the application with its last one. Others keep none of its views."""
         with self._opening:
+            if self._served or (self._application is not None and self._application.users > 1):
+                with suppress(Exception):  # it may be lost
+                    for view in self._views:
+                        _drop(self._session, view)
             self._leave()
 
     def _is_lost(self) -> bool:
@@ -223,6 +234,7 @@ class Cluster:
             self._partitions = 2 * (os.cpu_count() or 1) if self._master.startswith("local") else _USUAL
             session.conf.set(_PARTITIONS, str(self._partitions))
         self._session = session
+        self._views.clear()
 
     def spread(self, rows: int) -> None:
         """Shuffle so many rows in as many partitions as they need, unless the operator says in how many."""
@@ -235,8 +247,9 @@ class Cluster:
 
     def _view(self, frame: Any) -> str:
         with self._opening:
-            self._views += 1
-            name = f"lapwing_{self._views}"
+            self._number += 1
+            name = f"lapwing_{self._number}"
+            self._views.add(name)
         frame.createOrReplaceTempView(name)
         return name
 
@@ -276,6 +289,11 @@ class Cluster:
                 return result
             finally:
                 del future  # its error holds this frame
+
+
+def _drop(session: Any, view: str) -> None:
+    session.table(view).unpersist()
+    session.catalog.dropTempView(view)
 
 
 def partitions_of(rows: int, least: int) -> int:

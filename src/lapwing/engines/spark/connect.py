@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from lapwing.engines.spark.settings import CLOSED, SETTINGS, foreign, shut_logger
+from lapwing.engines.spark.settings import CLOSED, PARSER, SETTINGS, foreign, shut_logger
 from lapwing.errors import CatalogError, Fault
 
 ADDRESS: Final = "sc://"
@@ -85,7 +85,7 @@ def opened(address: str) -> Any:
             session = SparkSession(address)
             session.client.set_retry_policies([DefaultPolicy(max_retries=TRIES)])
             problem = _problem(session.version, __version__, session.conf.getAll)
-            for name, value in {} if problem else SETTINGS.items():
+            for name, value in () if problem else (*PARSER.items(), *SETTINGS.items()):
                 session.conf.set(name, value)
                 if session.conf.get(name) != value:
                     problem = f"keeps {name} at another value than {value}"

@@ -38,12 +38,15 @@ from lapwing.engines.spark.literals import identifier, kept_name, schema_of
 from lapwing.engines.spark.object_store import STORED, require_address
 from lapwing.engines.spark.public_rows import public_rows
 from lapwing.engines.spark.relations import public_name
+from lapwing.engines.spark.retired import RetiredViews
 from lapwing.errors import CatalogError, DataFault, EngineFault, LapwingError
 from lapwing.machine import progress
 from lapwing.query.plan.capabilities import Capabilities
 from lapwing.query.plan.plan import Question
 from lapwing.query.relations.relation import public_tables_of, reads
 
+Views = dict[tuple[str, ...], str]
+"""The names of views, by versions of tables; each version begins with the name of its table."""
 SECONDS: Final = 3600.0
 FEW_COLUMNS: Final = 16
 """The first question keeps a table of no more columns, and takes up to a third longer; so the second one is warm."""
@@ -75,9 +78,10 @@ class Spark:
         self._folder = catalog.folder.absolute()
         self._cluster = Cluster(catalog.cluster or LOCAL, seconds=seconds, further=further)
         self._described: dict[str, Files] = {}
-        self._sources: dict[tuple[str, str], str] = {}
-        self._kept: dict[tuple[str, ...], str] = {}
-        self._publics: dict[tuple[str, str], str] = {}
+        self._sources: Views = {}
+        self._kept: Views = {}
+        self._publics: Views = {}
+        self._retired = RetiredViews(self._cluster.forget)
         self._asked: Counter[tuple[str, ...]] = Counter()
         self._fit: set[tuple[str, ...]] = set()
         self._unfit: dict[tuple[str, str], list[str]] = {}
@@ -132,7 +136,8 @@ class Spark:
             before = [self._known(table) for table in question.lineage]
             if [found.digest for found in before] != [digests[table.name] for table in question.lineage]:
                 return None
-            with progress.work(f"Asking Spark of {', '.join(table.name for table in question.tables)}"):
+            asking = progress.work(f"Asking Spark of {', '.join(table.name for table in question.tables)}")
+            with asking, self._retired.reading():
                 exact = queries.run(question, self._layers(question), self._cluster.rows, self._cluster.columns)
             if any(
                 self._describe(table).state != found.state
@@ -152,12 +157,14 @@ class Spark:
         """
         names = {table.name for table in question.lineage}
         with self._lock:
-            views = [self._kept.pop(version) for version in list(self._kept) if version[0] in names]
-            for known in [known for known in self._sources if known[0] in names]:
-                del self._sources[known]
-        for view in views:
+            kept, sources = (
+                [views.pop(version) for version in list(views) if version[0] in names]
+                for views in (self._kept, self._sources)
+            )
+        for view in kept:
             with suppress(Exception):  # the session may be lost
                 self._cluster.release(view)
+        self._retired.add([*kept, *sources])
 
     def _renew(self) -> None:
         """Forget views that were lost with their session."""
@@ -166,6 +173,7 @@ class Spark:
                 self._sources.clear()
                 self._kept.clear()
                 self._publics.clear()
+            self._retired.clear()
 
     def _layers(self, question: Question) -> str:
         """Return the common table expressions that a question reads."""
@@ -186,18 +194,30 @@ class Spark:
         """Return the view of a table's rows that are kept ready, if there is one or it is due."""
         version, kept_at = self._version(table), 1 if len(table.columns) <= FEW_COLUMNS else 2
         with self._lock:
+            for older in [asked for asked in self._asked if asked[0] == table.name and asked != version]:
+                del self._asked[older]
             self._asked[version] += 1
-            if version in self._kept or self._asked[version] < kept_at:
-                return self._kept.get(version)
-            stale = [self._kept.pop(known) for known in list(self._kept) if known[0] == version[0]]
-        for view in stale:
-            self._cluster.forget(view)
+            known, is_due = self._kept.get(version), self._asked[version] >= kept_at
+            stale = [view for kept, view in self._kept.items() if kept[0] == table.name and is_due and not known]
+        if known is not None:
+            self._cluster.keep_again(known)
+        if known is not None or not is_due:
+            return known
+        for older_view in stale:
+            self._cluster.release(older_view)
         above = [self._layer(parent, reads=True) for parent in reversed(table.lineage[1:])]
         found = self._known(table)
         rows = cleaned.rows_of(table, self._source(table, found), found.types, True)
         view = self._cluster.keep(_of_version(f"WITH {', '.join(above)} {rows}" if above else rows, version))
+        return self._adopted(self._kept, version, view)
+
+    def _adopted(self, views: Views, version: tuple[str, ...], view: str) -> str:
+        """Return the view of a version: this one, or another thread's. Retire those of the table's other versions."""
         with self._lock:
-            return self._kept.setdefault(version, view)
+            known = views.setdefault(version, view)
+            others = [views.pop(other) for other in list(views) if other[0] == version[0] and other != version]
+        self._retired.add([*others, *([] if known == view else [view])])
+        return known
 
     def _version(self, table: Table) -> tuple[str, ...]:
         return (table.name, *(self._known(above).digest for above in table.lineage))
@@ -208,9 +228,8 @@ class Spark:
         with self._lock:
             known = self._sources.get(named)
         if known is None:
-            known = self._cluster.read(found.paths, schema_of(found.stored), found.beside, root=found.root)
-            with self._lock:
-                self._sources[named] = known
+            read = self._cluster.read(found.paths, schema_of(found.stored), found.beside, root=found.root)
+            known = self._adopted(self._sources, named, read)
         return known
 
     def _public_view(self, name: str, digest: str) -> str:
@@ -221,9 +240,8 @@ class Spark:
             if self._public is None:
                 raise CatalogError(f"The public table {name} was not opened")
             table = next(public_table for public_table in self._catalog.public_tables if public_table.name == name)
-            known = self._cluster.load(public_rows(table, self._public, self._catalog))
-            with self._lock:
-                self._publics[named] = known
+            loaded = self._cluster.load(public_rows(table, self._public, self._catalog))
+            known = self._adopted(self._publics, named, loaded)
         return known
 
     # ---- files -------------------------------------------------------------------------------------------------------
@@ -260,7 +278,7 @@ class Spark:
         self._renew()
         self._read_through(table)
         for key in self._catalog.leading_to(table):
-            with progress.work(f"Looking for repeated keys of {table.name}"):
+            with progress.work(f"Looking for repeated keys of {table.name}"), self._retired.reading():
                 self._require_unique(table, key)
         if [self._describe(above).state for above in table.lineage] != before:
             raise files.changed(table)
@@ -276,7 +294,7 @@ class Spark:
                 return self._unfit[named]
         fault: LapwingError = unreadable(table)
         try:
-            with progress.work(f"Reading {table.name} through"):
+            with progress.work(f"Reading {table.name} through"), self._retired.reading():
                 rows, unfit = unfit_columns(table, self._source(table, found), found.types, self._cluster.rows)
             if self._describe(table).state != found.state:
                 fault = files.changed(table)
