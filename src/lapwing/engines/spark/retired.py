@@ -1,9 +1,9 @@
 """Views that no new query reads: each is dropped when the last query that may read it has ended.
 
-Theory of operation. A view takes the driver's memory until it is dropped: its plan, its list of files, a copy of all
-settings, and what executors keep of its rows. A service runs for months and the data change every hour, so that views
-of older versions would fill any driver. A query that began before may still name such a view. So each query has a
-number, each view the number at which it was retired, and a view is dropped when no older query runs.
+Theory of operation. Until a view is dropped it takes the driver's memory: its plan, its list of files, and a copy of
+all settings. Executors keep its rows. A service runs for months and the data change every hour, so that views of older
+versions would fill any driver. A query that began before may still name such a view. So each query has a number, each
+view the number at which it was retired, and a view is dropped when no older query runs.
 """
 
 import threading

@@ -48,9 +48,9 @@ CLOSED: Final[Mapping[str, str]] = {
 }
 """What an application must not write of rows and queries."""
 PARSER: Final[Mapping[str, str]] = {
-    # A parser remembers what it looked ahead at in each query, so that it reads the next one faster; without, it reads
-    # the same. By default it never forgets: 105 random queries left 137 MB, in 25,551 states, and Spark takes a state
-    # for 9.7 kB. To begin anew costs a long query 0.1 s.
+    # A parser remembers what it looked ahead at in each query, to read the next one faster. Without, it reads the same.
+    # By default it never forgets: 105 random queries left 137 MB, in 25,551 states. Spark takes a state for 9.7 kB. To
+    # begin anew costs a long query 0.1 s.
     "spark.sql.parser.manageParserCaches": "true",
     "spark.sql.parser.parserDfaCacheFlushRatio": "10",
 }
