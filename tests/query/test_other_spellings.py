@@ -512,7 +512,7 @@ def test_a_condition_that_is_lost_when_public_tables_come_first_is_found(
 def _weeks(formula: str, week: str) -> list[date]:
     """Return the days of 400 years on which DuckDB counts other weeks than SQL Server does."""
     days = [date(1900, 1, 1) + timedelta(days=place) for place in range(146_097)]
-    known = duckdb.sql(
+    known = duckdb.execute(
         f"SELECT {formula}, {week} FROM (SELECT DATE '1900-01-01' + i::INT AS d FROM range(146097) r(i))"
     )
     differing = []
