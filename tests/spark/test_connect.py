@@ -197,6 +197,23 @@ def test_a_server_that_is_started_anew_is_asked_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_a_process_that_closes_no_session_ends(tmp_path: Path) -> None:
+    """Otherwise gRPC waits at the end of Python for threads that have ended."""
+    spark.skip_where_missing("grpc")
+    script = """
+        import sys
+        from lapwing.engines.spark.cluster import Cluster
+        c = Cluster(sys.argv[1], seconds=100)
+        v = c.keep("SELECT id FROM range(10)")
+        print(c.rows(f"SELECT COUNT(*) FROM {v}"), flush=True)
+        c.keep_again(v)
+    """
+    with connect_server(tmp_path, CLOSED_SERVER) as server:
+        command = [sys.executable, "-c", dedent(script), f"sc://127.0.0.1:{server.port}"]
+        assert subprocess.run(command, capture_output=True, text=True, timeout=120).stdout == "[(10,)]\n"
+
+
+@pytest.mark.long
 def test_a_server_with_a_page_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     spark.skip_where_missing("grpc")
     write(tmp_path, 1_000)

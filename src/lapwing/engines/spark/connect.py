@@ -13,9 +13,11 @@ question is paid it is asked for a setting, and begun anew if it does not answer
 """
 
 import warnings
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlsplit
+from weakref import finalize
 
 from lapwing.engines.spark.settings import CLOSED, PARSER, SETTINGS, foreign, shut_logger
 from lapwing.errors import CatalogError, Fault
@@ -83,6 +85,7 @@ def opened(address: str) -> Any:
         session, problem = None, None
         try:
             session = SparkSession(address)
+            finalize(session, _end, session.client)
             session.client.set_retry_policies([DefaultPolicy(max_retries=TRIES)])
             problem = _problem(session.version, __version__, session.conf.getAll)
             for name, value in () if problem else (*PARSER.items(), *SETTINGS.items()):
@@ -96,6 +99,12 @@ def opened(address: str) -> Any:
     if session is not None:
         session.stop()
     raise Fault(f"The Spark Connect server {address} {problem}.")
+
+
+def _end(client: Any) -> None:
+    """Close a client while its threads run: one that is still open when Python ends waits for them for ever."""
+    with suppress(Exception):
+        client.close()
 
 
 def is_lost(session: Any) -> bool:
