@@ -372,6 +372,11 @@ PAIRS = [
         "AND CAST(DATE_TRUNC('month', seen) AS date) < '2021-01-01'",
     ),
     (
+        "SELECT *, COUNT(*) AS n FROM (SELECT plan, YEAR(seen) AS y FROM visits AS v) AS x GROUP BY y, plan ORDER BY n",
+        "SELECT plan, y, COUNT(*) AS n FROM (SELECT plan, YEAR(seen) AS y FROM visits AS v) AS x GROUP BY y, plan "
+        "ORDER BY n",
+    ),
+    (
         "SELECT COUNT(*) AS [% of (all)?], SUM(age) AS [Years, all] FROM visits ORDER BY [% of (all)?]",
         'SELECT COUNT(*) AS "% of (all)?", SUM(age) AS "Years, all" FROM visits ORDER BY "% of (all)?"',
     ),
@@ -415,6 +420,11 @@ REFUSED = [
     "AS DATE) > '2020-01-01'",
     "SELECT COUNT(*) AS n FROM visits WHERE CAST(CAST(YEAR(seen) AS TEXT) + '-' + CAST(MONTH(seen) AS TEXT) + '-02' "
     "AS DATE) > '2020-01-01'",
+    "SELECT *, COUNT(*) AS n FROM (SELECT plan, age FROM visits) AS x GROUP BY plan",
+    "SELECT *, COUNT(*) AS n FROM (SELECT *, age + 1 AS more FROM visits) AS x GROUP BY plan",
+    "SELECT *, *, COUNT(*) AS n FROM (SELECT plan FROM visits) AS x GROUP BY plan",
+    "SELECT *, COUNT(*) AS n FROM (SELECT plan FROM visits) AS x (p) GROUP BY plan",
+    "SELECT *, COUNT(*) AS n FROM (SELECT plan FROM visits) AS x JOIN codes USING (plan) GROUP BY plan",
     "SELECT [age, cost] AS n, COUNT(*) AS k FROM visits",
     "SELECT COUNT(*) AS n FROM visits WHERE DATEADD(month, DATEDIFF(day, 0, seen), 0) > '2020-01-01'",
     "SELECT COUNT(*) AS n FROM visits WHERE JSON_VALUE(note, 'a.b') = 'b'",

@@ -90,3 +90,29 @@ def _is_constant_key(key: exp.Expression, select: exp.Expr | None) -> bool:
     item = select.expressions[place - 1] if 1 <= place <= len(select.expressions) else None
     value = item.this if type(item) is exp.Alias else item
     return isinstance(value, exp.Literal | exp.Boolean | exp.Null)
+
+
+def with_items_for_star(select: exp.Expression) -> exp.Expression | None:
+    """Write the columns of the one subquery in FROM for * in a SELECT list, where rows are grouped."""
+    source, group = select.args.get("from_"), select.args.get("group")
+    stars = [place for place, item in enumerate(select.expressions) if is_star(item)]
+    if len(stars) != 1 or group is None or source is None or select.args.get("joins") or select.args.get("laterals"):
+        return None
+    inner = (
+        source.this.this if isinstance(source.this, exp.Subquery) and has_only(source.this, "this", "alias") else None
+    )
+    named = None if inner is None else source.this.args.get("alias")
+    if not isinstance(inner, exp.Select) or (named is not None and named.args.get("columns")):
+        return None
+    names = [item.args["alias"] if isinstance(item, exp.Alias) else item.this for item in inner.expressions]
+    if not all(isinstance(name, exp.Identifier) for name in names):
+        return None
+    columns = [exp.Column(this=name.copy()) for name in names]
+    items, place = select.expressions, stars[0]
+    select.set("expressions", [*items[:place], *columns, *items[place + 1 :]])
+    return select
+
+
+def is_star(node: exp.Expr) -> bool:
+    """Tell whether an item of a SELECT list is a plain *."""
+    return isinstance(node, exp.Star) and has_only(node) and isinstance(node.parent, exp.Select)

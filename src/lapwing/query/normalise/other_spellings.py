@@ -19,6 +19,8 @@ from lapwing.query.from_clause.scope import Scope
 from lapwing.query.normalise.clause_spellings import (
     as_limit,
     grouped,
+    is_star,
+    with_items_for_star,
     with_named_parentheses,
     without_parentheses,
     without_schema,
@@ -88,6 +90,8 @@ def _may_be_respelled(node: exp.Expr) -> bool:
             return node.arg_key == "expressions" and isinstance(node.parent, exp.Select)
         case exp.Cast():
             return isinstance(node.this, exp.Add | exp.DPipe)
+        case exp.Star():
+            return is_star(node) and node.parent is not None and node.parent.args.get("group") is not None
         case exp.DataType():
             return node.this in _NATIONAL
         case exp.CTE():
@@ -295,7 +299,8 @@ _AGGREGATES: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.ApproxDistinct: _approximate_count,
 }
 _SELECTS: Final = (
-    with_listed_values, with_most_common, with_intervals, with_parts_of_list, with_first_rows, with_grouped_laterals,
+    with_items_for_star, with_listed_values, with_most_common, with_intervals, with_parts_of_list, with_first_rows,
+    with_grouped_laterals,
 )  # fmt: skip
 _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     **_AGGREGATES,
