@@ -2,8 +2,8 @@
 
 `other_spellings` applies these rules. Day 0 is 1900-01-01, a Monday and the first of a month, quarter and year.
 So the months since then, added to it, give the beginning of the month of t. Days, quarters and years do the same.
-Weeks begin on Sunday: those since day 0 are the Mondays up to the day after t. DATEPART gives 1 for
-Sunday, and for the week of the first of January.
+Weeks begin on Sunday: those since day 0 are the Mondays up to the day after t. DATEPART counts weekdays from Sunday,
+which is 1. The first of January begins its first week.
 """
 
 from collections.abc import Mapping
