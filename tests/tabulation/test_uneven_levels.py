@@ -5,6 +5,7 @@ root to a town has the same length, and the numbers of children differ.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,7 +18,15 @@ from lapwing.exact.arrays import IntArray
 from lapwing.mechanisms import residual_marginals
 from lapwing.mechanisms.residual_marginals import ResidualMarginals
 from lapwing.release import workloads
-from lapwing.tabulation import Hierarchy, ReleasedTables, ReleaseTable, TableRelease, run_release
+from lapwing.tabulation import (
+    Hierarchy,
+    ReleasedTables,
+    ReleaseTable,
+    TableRelease,
+    all_margins_of,
+    plan_release,
+    run_release,
+)
 from tests.support.effort import one_in
 from tests.tabulation.test_hierarchies import opened, silent
 
@@ -149,3 +158,50 @@ def test_a_town_that_also_fills_the_places_of_missing_ones_is_found(tmp_path: Pa
     people = [(n, "m4", "f", "2025-01-15") for n in range(20)]
     with patch.object(workloads.Workload, "table", copied):
         assert max(moved(tmp_path, places, people, people[1:])) > 1
+
+
+def large_tree(seed: int) -> list[Place]:
+    """Return regions with none to six districts, of one to fourteen towns: some branches hold most of the towns."""
+    random, places = Random(seed), list[Place]()
+    for region in range(14):
+        for district in range(random.choice((0, 1, 1, 2, 6)) or 1):
+            name = f"d{region}-{district}" if district or region % 3 else f"r{region}"
+            places += [
+                (f"r{region}", name, f"m{region}-{district}-{n}") for n in range(random.choice((1, 1, 2, 5, 14)))
+            ]
+    return places
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2))
+def test_expected_errors_are_observed_in_branches_of_every_size(tmp_path: Path, seed: int) -> None:
+    """Within 5 % over all cells, and over those of small and of large branches. The twin plans for a tenth more."""
+    places = large_tree(seed)
+    place = Hierarchy(name="place", levels=LEVELS, table="places")
+    time = Hierarchy(name="time", levels=("year", "month"), column="day")
+    by = all_margins_of([["place", "time", "sex"]], (place, time))
+    tables = ReleaseTable.margins("n", select="COUNT(*) AS n", source="visits", by=by, hierarchies=(place, time))
+    release = TableRelease(title="t", epsilon=0.5, tables=tables, hierarchies=(place, time))
+    of_region: dict[str, int] = {}
+    for one in places:
+        of_region[one[0]] = of_region.get(one[0], 0) + 1
+    sizes = {name: of_region[one[0]] for one in places for name in one}
+    errors: dict[str, list[float]] = {"small": [], "large": [], "none": []}
+    planted: list[float] = []
+    for turn in range(2):
+        with opened(tmp_path / str(turn), places, []) as session:  # each error is the number
+            released = run_release(session, release)
+            more = plan_release(session, replace(release, epsilon=0.55))
+        for at, (table, other) in enumerate(zip(released.tables, more.tables, strict=True)):
+            expected, wrong = (one.numbers[0].standard_error or 0 for one in (table.planned, other))
+            for row in released.arrow(at).to_pylist():
+                of = max((sizes[row[level]] for level in LEVELS if level in row), default=0)
+                errors["none" if not of else "small" if of <= 5 else "large"].append(row["n"] / expected)
+                planted.append(row["n"] / wrong)
+    pooled = [error for some in errors.values() for error in some]
+    assert len(pooled) > 4_000
+    assert np.sqrt(np.mean(np.square(pooled))) == pytest.approx(1, abs=0.05)
+    assert np.sqrt(np.mean(np.square(planted))) != pytest.approx(1, abs=0.05)
+    for some in (errors["small"], errors["large"]):
+        assert len(some) > 400
+        assert np.sqrt(np.mean(np.square(some))) == pytest.approx(1, abs=0.08)
