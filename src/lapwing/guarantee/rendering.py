@@ -21,7 +21,8 @@ PRINT: Final = """@page { size: A4; margin: 18mm 20mm;
   p, tr, table:not(:has(tr:nth-child(9))) { break-inside: avoid; }
   summary { display: none; } ::details-content { content-visibility: visible; }
   h2, p:has(+ table) { break-after: avoid; } h2 { margin-top: 1.2em; }
-  table { width: 100%; } td, th { border-bottom: 1px solid #bbb; overflow-wrap: anywhere; }
+  table { width: 100%; } td, th { border-bottom: 1px solid #bbb; } td { overflow-wrap: anywhere; }
+  td:first-child { min-width: 6em; }
 }
 """
 STYLE: Final = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }

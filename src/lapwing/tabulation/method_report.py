@@ -159,7 +159,7 @@ def _range_of(widths: Sequence[float]) -> str:
 
 
 def _percent(part: float) -> str:
-    return f"{significant(100 * part, 2 if part < 1 else 3)} %" if part < 10 else "more than 1,000 %"
+    return f"{significant(100 * part, 2 if part < 0.995 else 3)} %" if part < 10 else "more than 1,000 %"
 
 
 def _reading(release: PublishedRelease) -> PageSection:

@@ -1,6 +1,9 @@
 """Releases of tables: plan one, see its errors at other costs, run it, download its files, and publish its report."""
 
 import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -21,6 +24,7 @@ LIST: Final = "/console/data/{dataset}/releases"
 ONE: Final = "/console/releases/{release}"
 MOST: Final = 200
 MOST_KEYS: Final = 2
+EPSILON: Final = re.compile(r"(?m)^(\s*epsilon\s*=\s*)[^#\s]+")
 STEPS: Final = 8
 """Steps of the slider to each side; `STEPS_OF_TWO` of them double the cost, or halve it."""
 STEPS_OF_TWO: Final = 4
@@ -54,7 +58,21 @@ async def run(visit: PageRequest) -> Response:
 async def one(visit: PageRequest) -> Response:
     """Show a release: its promise, its errors, its files."""
     found = await visit.api.get("releases", visit.part("release"))
-    return visit.show("releases/one.html", dataset=found["dataset"], found=found)
+    return visit.show("releases/one.html", dataset=found["dataset"], found=found, text=_as_paid(found["request"]))
+
+
+def _as_paid(request: Mapping[str, Any]) -> str:
+    """Return a release file with the cost that was paid, so that the same file is free; as it is if that fails."""
+    text = str(request["release"])
+    if request.get("epsilon") is None:
+        return text
+    epsilon = written(Fraction(str(request["epsilon"])))
+    changed = EPSILON.sub(rf"\g<1>{epsilon}", text, count=1)
+    try:
+        same = TableRelease.from_text(changed) == replace(TableRelease.from_text(text), epsilon=Fraction(epsilon))
+    except LapwingError:
+        return text
+    return changed if same else text
 
 
 async def files(visit: PageRequest) -> Response:
