@@ -7,9 +7,18 @@ from typing import Final
 
 import pytest
 
-from lapwing.tabulation import Objective, ReleaseTable, TableRelease, plan_release, savings, unreliable_tables
+from lapwing.tabulation import (
+    Hierarchy,
+    Objective,
+    ReleaseTable,
+    TableRelease,
+    plan_release,
+    savings,
+    unreliable_tables,
+)
 from tests.support.cli.command import Run
 from tests.support.release.small import GDP, PURE, opened, row
+from tests.tabulation.test_hierarchies import opened as opened_towns
 
 COUNTS: Final = ReleaseTable.margins(
     "n", select="COUNT(*) AS n", source="visits", by=[["plan"], ["plan", "size"]], assumed_cell=10
@@ -70,3 +79,24 @@ def test_the_command_shows_advice_if_it_is_asked(visits: Path, run: Run) -> None
     assert "--epsilon" in refused.err
     assert document["unreliable_tables"][0]["table"] == "n"
     assert document["savings"] == []
+
+
+def test_a_coarser_level_saves_what_a_release_with_it_says(tmp_path: Path) -> None:
+    """By hand: the release with the coarser table in the place of the finer one."""
+    place = Hierarchy(name="place", levels=("region", "district", "municipality"), table="places")
+
+    def release(*by: list[str]) -> TableRelease:
+        margins = ReleaseTable.margins("n", select="COUNT(*) AS n", source="visits", by=by, hierarchies=[place])
+        return TableRelease(title="t", epsilon=0.5, tables=margins, hierarchies=(place,))
+
+    with opened_towns(tmp_path) as session:
+        fine = release(["region"], ["municipality", "sex"])
+        found = {(one.table, one.coarser): one.others for one in savings(session, fine)}
+        plans = [plan_release(session, one) for one in (fine, release(["region"], ["district", "sex"]))]
+        twice = savings(session, release(["region"], ["district"], ["municipality"]))
+    errors = [plan.tables[0].numbers[0].standard_error or 0 for plan in plans]
+    table = "n by municipality, sex"
+    assert set(found) == {("n by region", None), (table, None), (table, "district")}
+    assert found[table, "district"] == pytest.approx(errors[1] / errors[0])
+    assert found[table, None] < found[table, "district"]
+    assert not any(one.coarser for one in twice)  # each of these is in the release

@@ -41,7 +41,11 @@ def group() -> None:
 def plan(
     file: ReleaseFile,
     without: Annotated[
-        bool, typer.Option("--without", help="Also show what leaving out each table saves. Plans the release for each.")
+        bool,
+        typer.Option(
+            "--without",
+            help="Also show what leaving out each table saves, or a coarser level of it.",
+        ),
     ] = False,
     epsilon: Annotated[
         Fraction | None,

@@ -18,14 +18,15 @@ MOST_EPSILON: Final = 100
 
 
 def as_page(saved: "Sequence[TableSaving]") -> list[RenderableType]:
-    """Return what leaving out each table saves."""
+    """Return what leaving out each table saves, and what coarser levels save."""
     if not saved:
         return []
     page = new_table(
         "without this table", "error of the others", "or the same error at", numbers=["error of the others"]
     )
     for one in saved:
-        page.add_row(*map(text, (one.table, _change(one.others), f"epsilon {figures.size(one.epsilon)}")))
+        table = one.table if one.coarser is None else f"{one.table}: by {one.coarser} instead"
+        page.add_row(*map(text, (table, _change(one.others), f"epsilon {figures.size(one.epsilon)}")))
     return [Text(), Fitted(page)]
 
 

@@ -4,12 +4,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, final
 
 from lapwing.privacy.measures import PureDP
 from lapwing.query.pricing.quote import NoisyMeasure
 from lapwing.tabulation.allocation import AllocationProblem, problem_of, shares_for
-from lapwing.tabulation.declaration import Objective, TableRelease
+from lapwing.tabulation.declaration import Objective, ReleaseTable, TableRelease
 from lapwing.tabulation.nestings import nestings_of
 from lapwing.tabulation.planning import ReleasePlan, prepared
 
@@ -35,9 +36,10 @@ class UnreliableTable:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSaving:
-    """The saving if a table is left out.
+    """The saving if a table is left out, or is by a coarser level.
 
     Args:
+        coarser: The level of a hierarchy that the table is by instead; None if it is left out.
         others: The error of the other tables without it, divided by their error now. By the objective it is the largest
             error, or the root of the sum of variances.
         epsilon: About the cost of the other tables at which their error is as large as now.
@@ -46,6 +48,7 @@ class TableSaving:
     table: str
     others: float
     epsilon: float
+    coarser: str | None = None
 
 
 def unreliable_tables(release: TableRelease, plan: ReleasePlan) -> Iterator[UnreliableTable]:
@@ -58,7 +61,9 @@ def unreliable_tables(release: TableRelease, plan: ReleasePlan) -> Iterator[Unre
 
 
 def savings(session: "Session", release: TableRelease) -> tuple[TableSaving, ...]:
-    """Return what leaving out each table saves, if there are several. It plans the release once for each.
+    """Return what leaving out each table saves, if there are several, and what the level above its own saves.
+
+    It plans the release once for each. A coarser table that the release has already saves what leaving out does.
 
     Raises:
         LapwingError: As `plan_release`.
@@ -77,7 +82,22 @@ def savings(session: "Session", release: TableRelease) -> tuple[TableSaving, ...
         now = _error(problem, [offer.terms[other] for other in rest])
         others = math.sqrt(_error(problem, without.terms) / now)
         found.append(TableSaving(table=table.name, others=others, epsilon=_epsilon(plan, others)))
+        for level, coarser in _coarser(release, table):
+            changed = [coarser if other == place else one for other, one in enumerate(release.tables)]
+            instead = prepared(session, replace(release, tables=tuple(changed))).offer
+            others = math.sqrt(_error(problem, [instead.terms[other] for other in rest]) / now)
+            found.append(TableSaving(table=table.name, others=others, epsilon=_epsilon(plan, others), coarser=level))
     return tuple(found)
+
+
+def _coarser(release: TableRelease, table: ReleaseTable) -> Iterator[tuple[str, ReleaseTable]]:
+    """Yield a table by the level above each of its levels, unless the release has that table."""
+    queries = [other.query for other in release.tables]
+    for hierarchy in release.hierarchies:
+        for above, level in pairwise(hierarchy.levels):
+            query = table.query.replace(f"{hierarchy.key(level)},", f"{hierarchy.key(above)},", 1)
+            if query not in queries:
+                yield above, replace(table, query=query)
 
 
 def _error(problem: AllocationProblem, terms: Sequence[Sequence[NoisyMeasure]]) -> float:
