@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from lapwing.privacy import figures
+from lapwing.privacy.guesses import WITHOUT, in_words, right_guesses_up, times_of_100
 from lapwing.privacy.measures import Loss
 
 
@@ -163,6 +164,22 @@ class Preview:
         return figures.FREE if self.price.amount else figures.NOTHING_PROTECTED
 
     @property
+    def times_of_100(self) -> int | None:
+        """The most guesses about one person that can be right with this result, out of 100; without it 50 are.
+
+        None if nothing new is shown, or if a stored result is made more exact: then both count together.
+        """
+        if self.stored or self.sharpens:
+            return None
+        return times_of_100(right_guesses_up(self.price, self.delta))
+
+    @property
+    def guess(self) -> str:
+        """The words for `times_of_100`; empty if it is None."""
+        times = self.times_of_100
+        return "" if times is None else f"about {self.unit}: {in_words(times)} with this result, {WITHOUT} without"
+
+    @property
     def part_of_budget(self) -> str:
         """The share of the budget that it takes, and how many such queries fit in what is left for the caller.
 
@@ -197,6 +214,7 @@ class Preview:
                     ("cost", cost),
                     *([] if self.refusal is None else [("refused", self.refusal)]),
                     ("protects", self.unit),
+                    *([("guess", self.guess)] if self.guess else []),
                     ("uses", self.bound),
                     ("groups", "not known before" if self.cells is None else f"{self.cells:,}"),
                     *(("note", f"{note}.") for note in self.notes),

@@ -32,11 +32,13 @@ from lapwing.cli.options import (
 from lapwing.errors import InvalidParameter
 from lapwing.plots import plot_of
 from lapwing.privacy.figures import NOTHING
+from lapwing.privacy.guesses import GUESSED, WITHOUT
 
 if TYPE_CHECKING:
     from lapwing.privacy import Listed, Statement
     from lapwing.privacy.listed_mechanisms import Neighbouring
 
+GUESSES: Final = "guesses right"
 EXAMPLE: Final = """\b
 Examples:
   lapwing account "100 laplace epsilon=0.1" "3 gaussian sigma=40" --delta 1e-6
@@ -99,10 +101,11 @@ def command(
         case TableFormat.table:
             show(*as_page(statements, delta, epsilon))
         case TableFormat.csv:
-            print_text(as_csv([asdict(statement) for statement in statements]))
+            print_text(as_csv([as_row(statement) for statement in statements]))
         case TableFormat.json:
             print_text(to_json(as_document(parts, statements, relation)))
     note("for", f"{NEIGHBOURS[neighbouring]}.")
+    note("guesses", f"how often out of 100 a guess {GUESSED[relation]} can be right; {WITHOUT} without the results.")
     if any(statement.lower is not None for statement in statements):
         shown = form or (TableFormat.table if on_terminal() else TableFormat.csv)
         bound = "epsilon" if epsilon is None else "delta"
@@ -167,16 +170,23 @@ def as_page(
     """Return the statements for people: upper bounds rounded up, a lower bound rounded down."""
     at_epsilon = f"delta at epsilon {figures.epsilon(epsilon or Fraction(0))}"
     column = at_epsilon if delta is None else f"epsilon at delta {figures.delta(delta)}"
-    table = new_table("method", column, "valid for", "computed from", numbers=[column])
+    table = new_table("method", column, GUESSES, "valid for", "computed from", numbers=[column, GUESSES])
     for statement in statements:
         value = statement.delta if delta is None else statement.epsilon
         if statement.refused or value is None:
-            cells = (NOTHING, "refused", statement.refused)
+            cells = (NOTHING, NOTHING, "refused", statement.refused)
         else:
-            cells = (_between(statement.lower, value), _label(statement), statement.total)
+            times = statement.times_of_100
+            guessed = NOTHING if times is None else f"{times}"
+            cells = (_between(statement.lower, value), guessed, _label(statement), statement.total)
         table.add_row(*map(text, (statement.method, *cells)))
     labels = {_label(statement): statement.holds for statement in statements if not statement.refused}
     return [Fitted(table), Text(), labelled(*labels.items())]
+
+
+def as_row(statement: "Statement") -> dict[str, object]:
+    """Return a statement for programs."""
+    return {**asdict(statement), "times_of_100": statement.times_of_100}
 
 
 def _label(statement: "Statement") -> str:
@@ -206,7 +216,7 @@ def as_document(parts: Sequence["Listed"], statements: Sequence["Statement"], ne
         "list": [part.text for part in parts],
         "neighbouring": neighbouring,
         "statements": [
-            {name: None if value == inf else value for name, value in asdict(statement).items()}
+            {name: None if value == inf else value for name, value in as_row(statement).items()}
             for statement in statements
         ],
     }

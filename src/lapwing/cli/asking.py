@@ -95,7 +95,10 @@ def besides(notes: Sequence[str], known: "Sequence[Note]") -> list[str]:
 
 def paid_for(answer: "AnswerShown") -> str:
     """Say that an answer that was not seen can be asked for again."""
-    paid = "The result was bought before" if answer.stored else "The cost is charged, and the result is stored"
+    if answer.stored:
+        paid = "The result was bought before"
+    else:
+        paid = "The cost is charged, and the result is stored" if answer.cost.amount else "Nothing was charged"
     return f"{paid}. Run the query again: that is free."
 
 

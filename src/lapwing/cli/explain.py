@@ -1,5 +1,6 @@
 """`lapwing explain`: what a question would cost and how good its answer would be, free of charge."""
 
+from fractions import Fraction
 from math import isfinite
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,7 @@ from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.first_contact import FileProtectionOptions, PricedText, open_asked, question_of, split_asked
 from lapwing.cli.question import pointing_at, require_at_most_one
 from lapwing.cli.streams import COMMAND_LINE, Ways, larger_limit_from
-from lapwing.privacy.figures import NOTHING, separated, such_queries
+from lapwing.privacy.figures import NOTHING, one_in, separated, such_queries
 
 if TYPE_CHECKING:
     from lapwing.client import RemoteSession
@@ -131,7 +132,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool, asking: str) ->
         cells = f"some of {preview.cells:,} groups, which are chosen with noise"
     chosen = preview.selection
     wanted = "a bound" if chosen is None else "finding the groups"
-    price = _price(preview) + (f", and delta {delta(preview.delta)} for {wanted}" if preview.delta else "")
+    price = _price(preview) + (f", and delta {_delta(preview.delta)} for {wanted}" if preview.delta else "")
     parts = [
         f"{part.part} ({loss(part.spent)} spent, {left(part.remaining)} left)" if verbose else part.part
         for part in preview.parts or ()
@@ -143,6 +144,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool, asking: str) ->
         ("cost", preview.free if preview.stored else price),
         *([] if chosen is None or preview.stored else [("of this", _share_of_choice(chosen))]),
         *([] if preview.parts is None else [("charged to", f"{names(parts)} of the data, no others")]),
+        *([("guess", preview.guess)] if preview.guess else []),
         *_budget(preview, asking),
         *([] if preview.elsewhere is None else [("instead", _instead(preview, preview.elsewhere))]),
         *([("ledger", loss(preview.price))] if verbose and not preview.stored else []),
@@ -158,6 +160,12 @@ def _price(preview: "Preview") -> str:
     if preview.sharpens:
         return f"epsilon {added} by itself, to make an earlier result more exact"
     return f"epsilon {added} for this query"
+
+
+def _delta(value: Fraction) -> str:
+    """Return a delta as a number and in words."""
+    said = one_in(value)
+    return f"{delta(value)} ({said})" if said else delta(value)
 
 
 def _budget(preview: "Preview", asking: str) -> list[tuple[str, str]]:

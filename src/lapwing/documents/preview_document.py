@@ -33,7 +33,8 @@ class OtherLedgerDocument(TypedDict):
 class PreviewDocument(TypedDict):
     """A price, and what is left for the caller. `refusal` is what a query would be refused with now.
 
-    `deadline` is there where answers leave at one: the seconds from a question's turn until then.
+    `deadline` is there where answers leave at one: the seconds from a question's turn until then. `times_of_100` is how
+    often a guess about one privacy unit can be right with this result, and 50 is how often without it.
     """
 
     cost: Record
@@ -57,6 +58,7 @@ class PreviewDocument(TypedDict):
     sharpens: bool
     epsilon_before: NotRequired[float | None]
     epsilon_in_all: NotRequired[float | None]
+    times_of_100: NotRequired[int | None]
     selection: dict[str, Any] | None
     columns: list[dict[str, Any]]
     measures: list[dict[str, Any]]
@@ -92,6 +94,7 @@ def preview_document(preview: Preview, neighbouring: str) -> PreviewDocument:
         "sharpens": preview.sharpens,
         "epsilon_before": preview.epsilon_before,
         "epsilon_in_all": preview.epsilon_in_all,
+        "times_of_100": preview.times_of_100,
         "selection": None if preview.selection is None else asdict(preview.selection),
         "columns": [asdict(column) for column in preview.columns],
         "measures": [asdict(measure) for measure in preview.measures],

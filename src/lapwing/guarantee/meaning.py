@@ -10,8 +10,10 @@ from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import exp
 from lapwing.exact.floats import float_up
+from lapwing.privacy import guesses
 from lapwing.privacy.approximate import ApproxDP, ApproximateGaussianDP, ApproximateLoss
-from lapwing.privacy.measures import GaussianDP, Loss
+from lapwing.privacy.guesses import right_guesses_up
+from lapwing.privacy.measures import GaussianDP, Loss, PureDP
 
 GROUPS: Final = (2, 3, 4, 5, 10)
 LEVELS: Final = (Fraction(1, 100), Fraction(5, 100), Fraction(10, 100))
@@ -96,33 +98,21 @@ def power_up(budget: Budget, total: Loss, level: Fraction) -> Fraction:
 
 
 def guess_up(budget: Budget, total: Loss, steps: int = 1) -> Fraction:
-    """Return how often a guess between two equally likely data sets is right at most, rounded up.
-
-    Somebody guesses "the second" at a rate a under the first, and at a rate p under the second. This is right with
-    the probability (1 − a + p)/2. `power_up` has the largest p for a; the maximum over a has a closed form. With μ it
-    is (1 + δ_keys + (1 − δ_keys)·(2·Φ(μ/2) − 1))/2. With (ε, δ) it is 1 − (1 − δ)/(1 + e^ε). Rounded up to a
-    hundredth of a percent, of a float's accuracy.
+    """Return how often a guess between two equally likely data sets is right at most (`privacy.guesses`), rounded up.
 
     Args:
         steps: From one data set to the other. Under add_remove two contents of one unit's rows are two steps apart, by
             way of the data without them.
-
-    Source:
-        Dong, Roth and Su 2022; Kairouz, Oh and Viswanath 2015 for (ε, δ).
     """
     if isinstance(total, GaussianDP):
         group = ApproximateGaussianDP.of(total, budget.delta_keys).for_group(steps)
-        keys = float(group.delta)
-        distance = keys + (1 - keys) * (2 * _NORMAL.cdf(group.gaussian.mu / 2) - 1)
-        right = (1 + distance) / 2
-    else:
-        towards = towards_group(budget, total, steps)
-        if towards.epsilon is None or towards.delta is None:
-            return Fraction(1)
-        right = 1 - (1 - float(towards.delta)) / (1 + odds_factor_up(Fraction(towards.epsilon)))
-    return min(Fraction(1), Fraction(math.ceil(right * 10_000 + 1e-6), 10_000))
+        return right_guesses_up(group.gaussian, group.delta)
+    towards = towards_group(budget, total, steps)
+    if towards.epsilon is None or towards.delta is None:
+        return Fraction(1)
+    return right_guesses_up(PureDP(Fraction(towards.epsilon)), towards.delta)
 
 
 def times_of_100(budget: Budget, total: Loss, steps: int = 1) -> int:
     """Return `guess_up` in whole times out of 100, rounded up."""
-    return math.ceil(100 * guess_up(budget, total, steps))
+    return guesses.times_of_100(guess_up(budget, total, steps))

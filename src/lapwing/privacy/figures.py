@@ -256,6 +256,28 @@ def delta(value: Fraction, *, down: bool = False) -> str:
     return short(value, 6, down=down)
 
 
+def one_in(probability: Fraction) -> str:
+    """Return a small probability in words, rounded up; nothing for 0 and for what is not small.
+
+    >>> one_in(Fraction(1, 10**6)), one_in(Fraction("0.0003")), one_in(Fraction(3, 10**8)), one_in(Fraction(0))
+    ('1 in a million', '1 in 3,300', '1 in 33 million', '')
+    >>> one_in(Fraction(1, 10**9)), one_in(Fraction(1, 10**20)), one_in(Fraction("0.3"))
+    ('1 in a billion', 'below 1 in a trillion', '')
+    """
+    if not 0 < probability <= Fraction(1, 10):
+        return ""
+    times = math.floor(1 / probability)
+    if times > 10**12:
+        return "below 1 in a trillion"
+    size, name = next(pair for pair in _SIZES if times >= pair[0])
+    cut = 10 ** max(0, len(str(times)) - 2)  # two digits
+    count = Fraction(times // cut * cut, size)
+    return f"1 in a {name}" if name and count == 1 else f"1 in {float(count):,.10g} {name}".rstrip()
+
+
+_SIZES: Final = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (1, ""))
+
+
 def amount(kind: str, value: Fraction, *, down: bool = False) -> str:
     """Return what adds up in a kind of ledger, rounded up; or down, of what is left.
 

@@ -21,10 +21,11 @@ from lapwing.privacy.advanced_composition import advanced_loss
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import Number, exact, non_negative, probability
 from lapwing.privacy.approximate import approximate
+from lapwing.privacy.guesses import right_guesses_up, times_of_100
 from lapwing.privacy.listed_mechanisms import ListedMechanism, Neighbouring
 from lapwing.privacy.listing import NEIGHBOURING, Listed
 from lapwing.privacy.loss_distribution import LossDistribution, compose
-from lapwing.privacy.measures import ApproxDP
+from lapwing.privacy.measures import ApproxDP, PureDP
 from lapwing.privacy.pairs import ApproximatePair, Pair, RandomizedResponsePair
 from lapwing.privacy.profile import Profiled
 from lapwing.privacy.search import largest
@@ -63,6 +64,15 @@ class Statement:
     holds: str
     adaptive: bool
     refused: str = ""
+
+    @property
+    def times_of_100(self) -> int | None:
+        """The most guesses about one person that can be right, out of 100; None if the statement says nothing."""
+        if self.epsilon is None or self.delta is None:
+            return None
+        if not math.isfinite(self.epsilon):
+            return 100
+        return times_of_100(right_guesses_up(PureDP(self.epsilon), exact(self.delta, "delta")))
 
 
 @final

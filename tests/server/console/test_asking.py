@@ -3,9 +3,10 @@
 import csv
 import io
 import json
+import math
 import re
 from fractions import Fraction
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -401,3 +402,22 @@ def test_only_a_form_of_the_session_makes_a_draft(alice: Visitor) -> None:
     for made_up in ("1", "", "%C3%A9", mark[1][:-1]):
         assert not keeps(alice.go(f"/console/data/open/ask?sql=SELECT+1&edited={made_up}"))
     assert not keeps(alice.go("/console/data/open/ask?sql=SELECT+1"))
+
+
+def test_what_is_public_is_free_without_having_been_bought(alice: Visitor) -> None:
+    """In one query and in several; what was bought says so."""
+    public = "SELECT COUNT(*) AS n FROM codes"
+    first = priced(alice, public).text
+    assert ("Nothing in this result comes from protected rows" in first, "bought before" in first) == (True, False)
+    shown = alice.go(f"/console/data/open/batch?sql={quote(f'{public}; {SQL}')}&epsilon=1").text
+    assert ("Nothing in this result comes from protected rows" in shown, "bought before" in shown) == (True, False)
+    alice.world.query("alice", {"sql": SQL, "epsilon": 1})
+    shown = alice.go(f"/console/data/open/batch?sql={quote(f'{public}; {SQL}')}&epsilon=0.5").text
+    assert "This result, or a better one, was bought before" in shown
+
+
+def test_a_preview_says_how_often_a_guess_is_right(alice: Visitor) -> None:
+    shown = priced(alice).text
+    document = alice.world.ask("POST", "/v1/datasets/open/explain", "alice", {"sql": SQL, "epsilon": 0.5}).document
+    assert 50 < document["times_of_100"] < 100 / (1 + math.exp(-0.5)) + 1
+    assert f"can be right at most {document['times_of_100']} times out of 100 with this result" in shown

@@ -157,7 +157,7 @@ def test_what_failed_after_its_charge_is_shown_with_its_reason(settled: World, a
     shown = audrey.go("/console/data/closed/failures").text
     assert "failed after their charge: 1." in shown
     assert shown.count("AVG(cost)") == 2  # among the failures, and among the charges without a result
-    assert "The query failed after Lapwing charged it." in shown
+    assert "The database or Lapwing failed while it ran the query." in shown
     assert "row 7" not in shown
 
 

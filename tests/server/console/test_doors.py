@@ -195,6 +195,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ("GET", f"{DATA}/failures"): ("/console/data/open/failures", {}, AUDITS),
     ("GET", f"{DATA}/cap"): ("/console/data/open/cap", {}, CURATES),
     ("POST", f"{DATA}/cap"): ("/console/data/open/cap", RAISE, CURATES),
+    ("POST", f"{DATA}/cap/guess"): ("/console/data/open/cap/guess", RAISE, CURATES),
     ("POST", f"{DATA}/cap/raise"): ("/console/data/open/cap/raise", RAISE, {**CURATES, "carol": REFUSED}),
     ("POST", f"{DATA}/cap/close"): ("/console/data/open/cap/close", {"name": "x"}, {**CURATES, "carol": REFUSED}),
     ("GET", f"{DATA}/catalog"): ("/console/data/open/catalog", {}, CURATES),
@@ -221,6 +222,11 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ("GET", "/console/register/file"): ("/console/register/file?file=x.csv", {}, {**CURATES, "carol": REFUSED}),
     ("POST", "/console/register/file"): ("/console/register/file", {"file": "x.csv"}, {**CURATES, "carol": REFUSED}),
     ("GET", "/console/register/catalog"): ("/console/register/catalog", {}, CURATES),
+    ("POST", "/console/register/guess"): (
+        "/console/register/guess",
+        {"epsilon": "1"},
+        {**CURATES, "alice": OK, "bob": OK, "audrey": OK},
+    ),
     ("POST", "/console/register/back"): ("/console/register/back", {"file": "x.csv"}, {**CURATES, "carol": REFUSED}),
     ("POST", "/console/register/missing"): ("/console/register/missing", {"file": "x"}, {**CURATES, "carol": REFUSED}),
     ("POST", "/console/register/check"): ("/console/register/check", {}, {**CURATES, "carol": REFUSED}),
@@ -543,7 +549,7 @@ INSIDE_THE_DOOR: Final = {
 
 
 NARROW: Final = {
-    "lapwing.privacy": {"figures"},
+    "lapwing.privacy": {"figures", "guesses"},
     "lapwing.privacy.amounts": {"read", "written"},
     "lapwing.documents.budget_document": {"history_of"},
     "lapwing.documents.audit_words": {"CONSOLE", "act_in_words", "details_in_words"},

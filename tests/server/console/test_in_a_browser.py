@@ -80,6 +80,40 @@ def test_a_first_question_in_a_browser(place: World, page: Page) -> None:
     assert complaints(page) == []
 
 
+def test_a_preview_never_outlives_what_was_typed(place: World, page: Page) -> None:
+    """A field that is refused, by the preview or on the way to another page, takes the earlier cost away."""
+    shown = "document.querySelector('#preview [data-verdict=fits]')"
+    sign_in(page, place, "alice")
+    page.go(f"{place.address}/console/data/open/ask")
+    page.wait(shown)
+    typed(page, "epsilon", "much")
+    page.wait("document.querySelector('#preview').ariaBusy")
+    page.wait("document.getElementById('epsilon').ariaInvalid")
+    assert not page.run(f"return Boolean({shown})")
+    typed(page, "epsilon", "0.5")
+    page.wait(f"{shown} && !document.querySelector('#preview').ariaBusy")
+    page.run("document.getElementById('ask').dataset.preview = '/console/nowhere'")
+    typed(page, "epsilon", "0.6")
+    page.wait("document.querySelector('#preview').textContent.includes('could not show the cost')")
+    page.go(f"{place.address}/console/data/open/batch?sql=SELECT%20COUNT(*)%20AS%20n%20FROM%20visits&epsilon=1")
+    assert page.run("return Boolean(document.querySelector('[data-verdict]'))")
+    typed(page, "epsilon", "much")
+    page.press("Enter", 13, "\r")
+    page.wait("document.querySelector('#epsilon[aria-invalid]')")
+    assert not page.run("return Boolean(document.querySelector('[data-verdict]'))")
+
+
+def test_a_budget_is_explained_while_it_is_typed(place: World, page: Page) -> None:
+    sign_in(page, place, "carol")
+    page.go(f"{place.address}/console/data/open/cap")
+    typed(page, "epsilon", "150")
+    page.wait("document.querySelector('[data-guess]').textContent.includes('right nearly always')")
+    assert page.run("return document.querySelector('[data-guess]').textContent").endswith("is revealed.")
+    typed(page, "epsilon", "1")
+    page.wait("document.querySelector('[data-guess]').textContent === ''")
+    assert complaints(page) == []
+
+
 @pytest.mark.long
 def test_the_list_of_names_goes_with_a_whole_word_and_with_the_focus(place: World, page: Page) -> None:
     """Else it would lie over the button, and take the next Enter."""

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.decimal_comma import with_point
@@ -38,6 +38,11 @@ async def act(
     except ApiRefusal as refusal:
         return await again(visit, renamed(refusal.document, fields or {}))
     return redirect(done) if isinstance(done, str) else visit.tell(done)
+
+
+def guess_shown(visit: PageRequest, neighbouring: str, times: int, delta: str) -> Response:
+    """Return what a budget means for a guess, as a part of a page that shows it while figures are typed."""
+    return HTMLResponse(visit.render("guess.html", neighbouring=neighbouring, times=times, delta=delta))
 
 
 def renamed(document: Problem, fields: Mapping[str, str]) -> Problem:

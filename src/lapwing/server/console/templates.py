@@ -20,7 +20,7 @@ from lapwing.answer.charts.wrapping import unbroken
 from lapwing.documents.roles import DATASET_ROLES, RIGHTS, ROLES
 from lapwing.documents.templates import new_environment
 from lapwing.errors import AllowanceExhausted, BudgetExhausted, charge_in_words
-from lapwing.privacy import figures
+from lapwing.privacy import figures, guesses
 from lapwing.privacy.figures import NOTHING
 from lapwing.server.console.catalog_words import place_in_words
 from lapwing.server.console.listed import listed
@@ -32,6 +32,15 @@ TOO_EXPENSIVE: Final = (BudgetExhausted.code, AllowanceExhausted.code)
 """Codes of refusals that a lower cost would avoid."""
 DECIMAL: Final = re.compile(r"(?=.{1,24}$)[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 """A decimal with no more digits than `Decimal` keeps."""
+
+CAUSES: Final[Mapping[str | None, str]] = {
+    "fault": "The database or Lapwing failed while it ran the query.",
+    "death": "The process that ran the query ended.",
+    "interrupt": "Somebody cancelled the query, or the connection was lost.",
+    "stop": "The data set was stopped while the query ran.",
+    None: "The query may still be running.",
+}
+"""Why a charge has no result, by the cause in the ledger; None while nothing says so."""
 
 
 @final
@@ -59,6 +68,10 @@ class Templates:
             listed=listed,
             groups=groups,
             such_queries=figures.such_queries,
+            one_in=one_in,
+            why_failed=CAUSES.__getitem__,
+            guess=guesses.in_words,
+            guessed=guesses.GUESSED.__getitem__,
         )
         self._environment.globals.update(static=self.static, version=__version__, nothing=NOTHING)
         self._environment.globals.update(TOO_EXPENSIVE=TOO_EXPENSIVE, ROLES=ROLES, RIGHTS=RIGHTS)
@@ -102,6 +115,16 @@ def delta(value: float | str | None) -> str:
     ('1e-6', '4e-7', '–')
     """
     return NOTHING if value is None else figures.delta(_exact(value))
+
+
+def one_in(value: float | str | None) -> str:
+    """Return a δ in words, in brackets; empty for what is not small.
+
+    >>> one_in(1e-06), one_in("0.0000004"), one_in(None), one_in("0")
+    (' (1 in a million)', ' (1 in 2.5 million)', '', '')
+    """
+    said = "" if value is None else figures.one_in(_exact(value))
+    return f" ({said})" if said else ""
 
 
 def stated_delta(stated: float | str) -> str:

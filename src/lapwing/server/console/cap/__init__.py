@@ -3,9 +3,9 @@
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
-from lapwing.server.console.acting import act, number_of
+from lapwing.server.console.acting import act, guess_shown, number_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.standing import state_at
 from lapwing.server.console.templates import segment
@@ -37,6 +37,18 @@ async def preview(visit: PageRequest) -> Response:
     except ApiRefusal as refusal:
         return await show(visit, refusal.document)
     return await show(visit, seen=seen)
+
+
+async def guess(visit: PageRequest) -> Response:
+    """Say how often a guess can be right with the figures that are typed; nothing where they are refused."""
+    try:
+        seen = await _sent(visit, confirmed=False)
+    except ApiRefusal as refusal:
+        if refusal.document["status"] != 422:
+            raise
+        return HTMLResponse("")
+    described, after = await visit.api.get("datasets", visit.part("dataset")), seen["after"]
+    return guess_shown(visit, described["budget"]["neighbouring"], after["times_of_100"], after["delta"])
 
 
 async def make_larger(visit: PageRequest) -> Response:
@@ -104,6 +116,7 @@ def _path(visit: PageRequest) -> str:
 PAGES: Final = (
     ConsolePage(method="GET", path=HERE, handle=show, query=("done",)),
     ConsolePage(method="POST", path=HERE, handle=preview),
+    ConsolePage(method="POST", path=f"{HERE}/guess", handle=guess),
     ConsolePage(method="POST", path=f"{HERE}/raise", handle=make_larger),
     ConsolePage(method="POST", path=f"{HERE}/close", handle=close),
 )

@@ -3,7 +3,6 @@
 All of it is what the service lists for auditors: faults, the history of everybody, and the queue of everybody.
 """
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -14,13 +13,6 @@ from lapwing.server.console.standing import state_at
 from lapwing.server.console.visits import ConsolePage, PageRequest
 
 MOST: Final = 50
-CAUSES: Final[Mapping[str | None, str]] = {
-    "fault": "The query failed after Lapwing charged it.",
-    "death": "The process that ran the query ended.",
-    "interrupt": "Somebody cancelled the query, or the connection was lost.",
-    "stop": "The data set was stopped while the query ran.",
-    None: "The query may still be running.",
-}
 
 
 async def show(visit: PageRequest) -> Response:
@@ -46,7 +38,6 @@ async def show(visit: PageRequest) -> Response:
         stops=await _stops(visit, dataset),
         faults=faults,
         charges=charges,
-        causes=CAUSES,
         most=MOST,
         queued=await _refused(visit, dataset),
     )

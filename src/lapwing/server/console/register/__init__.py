@@ -7,9 +7,9 @@ field that is sent on but codes for missing values that the curator ticks, and i
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
-from lapwing.server.console.acting import renamed
+from lapwing.server.console.acting import guess_shown, number_of, renamed
 from lapwing.server.console.catalog_words import in_editor
 from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import ApiRefusal
@@ -25,13 +25,14 @@ from lapwing.server.console.register.fields import (
     proposed,
     with_missing,
 )
-from lapwing.server.console.register.summary import examples, summary_of
+from lapwing.server.console.register.summary import PRESENCE, examples, guess_of, summary_of
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import ConsolePage, PageRequest, redirect
 from lapwing.server.datasets import NAME
 from lapwing.server.problems import Problem, problem
 
 HERE: Final = "/console/register"
+LONGEST_NUMBER: Final = 60
 
 
 async def show(visit: PageRequest, refused: Problem | None = None) -> Response:
@@ -112,6 +113,16 @@ async def _name_at_fault(visit: PageRequest, catalog: str) -> Problem | None:
         taken = f"There is a data set {summary['name']} already. Choose another name."
         return problem("invalid_parameter", 422, taken, "dataset")
     return None
+
+
+async def guess(visit: PageRequest) -> Response:
+    """Say how often a guess can be right with the budget that is typed; nothing where it is none."""
+    try:
+        epsilon, delta = (number_of(visit.form.get(name, ""), name) for name in ("epsilon", "delta"))
+    except ApiRefusal:
+        return HTMLResponse("")
+    times = None if max(len(epsilon), len(delta)) > LONGEST_NUMBER else guess_of(epsilon, delta or "0")
+    return HTMLResponse("") if times is None else guess_shown(visit, PRESENCE, times, delta or "0")
 
 
 async def back(visit: PageRequest) -> Response:
@@ -244,6 +255,7 @@ PAGES: Final = (
     ConsolePage(method="GET", path=f"{HERE}/file", handle=show_columns, query=("folder", "file")),
     ConsolePage(method="POST", path=f"{HERE}/file", handle=draft),
     ConsolePage(method="GET", path=f"{HERE}/catalog", handle=show_catalog),
+    ConsolePage(method="POST", path=f"{HERE}/guess", handle=guess),
     ConsolePage(method="POST", path=f"{HERE}/back", handle=back),
     ConsolePage(method="POST", path=f"{HERE}/missing", handle=add_missing),
     ConsolePage(method="POST", path=f"{HERE}/check", handle=check),

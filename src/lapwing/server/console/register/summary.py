@@ -11,13 +11,29 @@ from lapwing.catalog.model import Budget, Catalog
 from lapwing.catalog.protection import name_of
 from lapwing.catalog.table import Column
 from lapwing.catalog.toml import loads
-from lapwing.errors import CatalogError
+from lapwing.errors import CatalogError, LapwingError
 from lapwing.guarantee.meaning import times_of_100
 
 PRESENCE: Final = "add_remove"
 """Neighbours that differ by whether a person is in the data."""
 MOST: Final = 12
 """Values of a list that the table names."""
+
+
+def guess_of(epsilon: str, delta: str) -> int | None:
+    """Return how often out of 100 a guess about a person is right at most with a new budget; None if there is none.
+
+    >>> guess_of("1", "0"), guess_of("1", "0.000001"), guess_of("much", "0")
+    (74, 62, None)
+    """
+    try:
+        size, probability = Fraction(epsilon), Fraction(delta)
+        measure = "gdp" if probability else "pure"
+        keys = Fraction(0)
+        budget = Budget(epsilon=size, delta=probability, delta_keys=keys, measure=measure, neighbouring=PRESENCE)
+        return times_of_100(budget, budget.loss)
+    except (ValueError, ZeroDivisionError, LapwingError):
+        return None
 
 
 @cache

@@ -139,6 +139,7 @@ const complain = (form, notice) => {
 };
 const refuse = (form, shown) => {
   again(form);
+  if (!form.closest("[data-verdict]")) for (const old of all("[data-verdict]")) old.remove();  // it is of what was sent before
   const other = all("form", shown).find((one) => one.getAttribute("action") === form.getAttribute("action") && one.querySelector("[aria-invalid]"));
   const marked = other?.querySelector("[aria-invalid]");
   const field = marked && form.querySelector(`[name="${CSS.escape(marked.name)}"]:not([type=hidden])`);
@@ -213,6 +214,28 @@ if (invite && location.hash.length > 1) {
   invite.form.requestSubmit();
 }
 
+// ---- What a budget means, while its figures are typed ----
+
+for (const place of all("[data-guess]")) {
+  const form = place.closest("form"), fields = ["epsilon", "delta"].map((name) => form.elements[name]);
+  let waiting = 0, newest = 0;
+  const guess = async () => {
+    const number = ++newest;
+    if (!fields[0].value.trim()) return place.replaceChildren();
+    const body = new URLSearchParams(new FormData(form));
+    const response = await fetch(place.dataset.guess, { method: "POST", body, redirect: "manual" }).catch(() => null);
+    const text = response?.ok ? new DOMParser().parseFromString(await response.text(), "text/html").body.textContent : "";
+    if (number === newest) place.textContent = text.trim();
+  };
+  for (const field of fields) field.addEventListener("input", () => {
+    newest++;
+    place.textContent = "";
+    clearTimeout(waiting);
+    waiting = setTimeout(guess, 350);
+  });
+  guess();
+}
+
 // ---- Keys ----
 
 const KEYS = [
@@ -271,13 +294,19 @@ if (form) {
   const [sql, epsilon, error, slider] = ["sql", "epsilon", "error", "slider"].map((id) => document.getElementById(id));
   let waiting = 0, newest = 0, underWay = null;
 
-  const outdate = () => { for (const button of all("[data-buy] button", preview)) button.disabled = true; };
+  const outdate = () => {
+    preview.ariaBusy = "true";  // console.css shows it as out of date
+    for (const button of all("[data-buy] button", preview)) button.disabled = true;
+  };
 
   const price = async () => {
     const number = ++newest;
     underWay?.abort();
     underWay = new AbortController();
-    if (!sql.value.trim()) return preview.replaceChildren();
+    if (!sql.value.trim()) {
+      preview.ariaBusy = null;
+      return preview.replaceChildren();
+    }
     try {
       const body = new URLSearchParams(new FormData(form));
       const response = await fetch(form.dataset.preview, { method: "POST", body, signal: underWay.signal, redirect: "manual" });
@@ -285,8 +314,9 @@ if (form) {
       if (number !== newest) return;
       if (response.type === "opaqueredirect") return tell("You are signed out. Copy your query and sign in again.");
       if (response.status === 429) return later(1500);
-      if (!response.ok) return;
+      if (!response.ok) return tell("Lapwing could not show the cost. Load the page again.");
       const parsed = new DOMParser().parseFromString(text, "text/html");
+      preview.ariaBusy = null;
       preview.replaceChildren(...parsed.body.childNodes);
       link();
     } catch (failure) {
@@ -297,6 +327,7 @@ if (form) {
     const notice = document.createElement("p");
     notice.className = "notice bad";
     notice.textContent = text;
+    preview.ariaBusy = null;
     preview.replaceChildren(notice);
   };
   const later = (milliseconds = 350) => {
@@ -339,7 +370,10 @@ if (form) {
     const number = latest, body = new URLSearchParams(new FormData(form));
     if (write) body.set("write", "1");
     const response = await fetch(form.dataset.build, { method: "POST", body, redirect: "manual" }).catch(() => null);
-    if (!response?.ok) return response?.status === 429 && number === latest ? rebuild(write, 1500) : undefined;
+    if (!response?.ok) {
+      if (number !== latest) return;
+      return response?.status === 429 ? rebuild(write, 1500) : tell("Lapwing could not write the query. Load the page again.");
+    }
     const text = await response.text();
     if (number !== latest) return;
     const old = document.getElementById("builder"), { id, selectionStart } = old.contains(document.activeElement) ? document.activeElement : {};
@@ -435,7 +469,7 @@ if (draft) {
       const text = await response.text();
       if (number !== newest) return;
       if (response.status === 429) return later(1500);
-      if (!response.ok) return;
+      if (!response.ok) return preview.replaceChildren();
       preview.replaceChildren(...new DOMParser().parseFromString(text, "text/html").body.childNodes);
       mark();
     } catch (failure) {
