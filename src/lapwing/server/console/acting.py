@@ -41,7 +41,7 @@ async def act(
 
 
 def guess_shown(visit: PageRequest, neighbouring: str, times: int, delta: str) -> Response:
-    """Return what a budget means for a guess, as a part of a page that shows it while figures are typed."""
+    """Return the part of a page that says what a budget means for a guess, while figures are typed."""
     return HTMLResponse(visit.render("guess.html", neighbouring=neighbouring, times=times, delta=delta))
 
 
