@@ -74,6 +74,7 @@ class CapBody(Body):
     epsilon: Amount
     delta: Amount
     confirmed: StrictBool = False
+    # Not `reasons.Reason`: that refuses an empty reason and characters that nobody sees. Both stay accepted here.
     reason: Annotated[Text, Field(max_length=500)] | None = None
 
 

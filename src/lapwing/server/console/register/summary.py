@@ -24,7 +24,7 @@ def guess_of(epsilon: str, delta: str) -> int | None:
     """Return how often out of 100 a guess about a person is right at most with a new budget; None if there is none.
 
     >>> guess_of("1", "0"), guess_of("1", "0.000001"), guess_of("much", "0")
-    (74, 62, None)
+    (74, 55, None)
     """
     try:
         size, probability = Fraction(epsilon), Fraction(delta)
