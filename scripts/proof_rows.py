@@ -26,6 +26,11 @@ MORE_CONVERSIONS: Final = (
         CONVERSIONS,
         "privacy/test_bounded_range.py:test_pairs_within_an_interval_are_covered_and_coins_attain_it",
     ),
+    Row(
+        "privacy/guesses.py:right_guesses_up",
+        "start/choose-epsilon.md",
+        "privacy/test_guesses.py:test_a_figure_that_is_too_low_is_found",
+    ),
     Row("privacy/laplace_divergence.py:zcdp_from_laplace_up", CONVERSIONS, LAPLACE_TWIN),
     Row("privacy/laplace_divergence.py:zcdp_from_discrete_laplace_up", CONVERSIONS, LAPLACE_TWIN),
     Row(

@@ -78,7 +78,7 @@ def test_the_names_and_the_versions_agree() -> None:
     assert (PROJECT["name"], DISTRIBUTION) == ("lapwing-dp", "lapwing-dp")
     assert PROJECT["version"] == lapwing.__version__
     series = ".".join(lapwing.__version__.split(".")[:2])
-    assert f"What Lapwing {series} does not" in (ROOT / "docs/limitations.md").read_text(encoding="utf-8")
+    assert f"Lapwing {series} does not" in (ROOT / "docs/limitations.md").read_text(encoding="utf-8")
     assert f"## [{series}." in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     page = (ROOT / "docs/how-to/install.md").read_text(encoding="utf-8")
     assert set(re.findall(r"lapwing_dp-([\w.]+)-py3", page)) == {lapwing.__version__}

@@ -1,4 +1,4 @@
-"""What a loss means for somebody who guesses about one privacy unit: how often the guess is right, out of 100.
+"""The meaning of a loss for somebody who guesses about one privacy unit: how often the guess is right, out of 100.
 
 Two data sets are neighbours, and both seem equally likely to somebody who sees an output of one of them. This person
 guesses which it was. Without the output, a guess is right 50 times out of 100.
@@ -20,7 +20,7 @@ GUESSED: Final[Mapping[str, str]] = {
     "add_remove": "whether a person is in the data",
     "replace_one": "which of two things the data say about a person",
 }
-"""What somebody guesses, by the relation between neighbours."""
+"""The subject of a guess, by the relation between neighbours."""
 _NORMAL: Final = NormalDist()
 
 
