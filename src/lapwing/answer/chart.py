@@ -163,6 +163,7 @@ def _specification(
         mark=MARKS.get(options.kind, "bar"),
         log=options.log,
         line=options.line,
+        line_title=options.line_title,
         title=options.title,
         x_title=options.x_title,
         y_title=options.y_title,

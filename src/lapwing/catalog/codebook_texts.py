@@ -56,6 +56,18 @@ def with_texts(catalog: Catalog, said: Mapping[str, ColumnTexts], *, strict: boo
     return replace(catalog, dictionary=Dictionary.of(entries, catalog.dictionary.dataset))
 
 
+def with_unit_title(catalog: Catalog, word: str) -> Catalog:
+    """Return a catalog that has a word for one of those whom its first table protects.
+
+    Raises:
+        CatalogError: For a text that the data dictionary refuses.
+    """
+    entries, place = dict(catalog.dictionary.entries), (catalog.tables[0].name,)
+    with within("unit_title"):
+        entries[place] = replace(entries.get(place, Texts()), unit_title=word)
+    return replace(catalog, dictionary=Dictionary.of(entries, catalog.dictionary.dataset))
+
+
 def with_fitting_labels(catalog: Catalog) -> Catalog:
     """Return a catalog without the labels of values that it does not list any more."""
     entries = dict(catalog.dictionary.entries)

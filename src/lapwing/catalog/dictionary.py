@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 LONGEST: Final[Mapping[str, int]] = {
     "title": 200, "description": 4000, "unit": 60, "owner": 200, "provenance": 2000, "licence": 300, "contact": 300,
+    "unit_title": 60,
 }  # fmt: skip
 """Characters of each text."""
 LONGEST_LABEL: Final = 100
 MOST_LABELS: Final = 10_000
 OF_DATASET: Final = ("title", "description", "owner", "provenance", "licence", "contact")
-OF_TABLE: Final = OF_DATASET
+OF_TABLE: Final = (*OF_DATASET, "unit_title")
 OF_COLUMN: Final = ("title", "description", "unit", "provenance")
 _JOINERS: Final = "\u200c\u200d"
 """Invisible characters that Persian, Indian scripts and emoji need."""
@@ -46,6 +47,7 @@ class Texts:
         provenance: Where the data come from, and how they were collected.
         licence: Under which the results may be used: a name, or an address.
         contact: An address of mail, or of a page.
+        unit_title: A word for one of those whom a table's privacy unit names, such as "patient".
         labels: Listed values of a column, with what is shown for each.
 
     Raises:
@@ -59,6 +61,7 @@ class Texts:
     provenance: str | None = None
     licence: str | None = None
     contact: str | None = None
+    unit_title: str | None = None
     labels: "tuple[tuple[Value, str], ...]" = ()
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from lapwing.catalog.table import Column, Value
 _EXAMPLES: Final = {
     "title": "Visits to outpatient clinics", "description": "One row for each visit.", "unit": "kg",
     "owner": "Department of Statistics", "provenance": "Billing system, 2020 to 2024", "licence": "CC-BY-4.0",
-    "contact": "data@example.org",
+    "contact": "data@example.org", "unit_title": "patient",
 }  # fmt: skip
 
 

@@ -1,12 +1,13 @@
 """The privacy unit of a data set in words: the one wording of costs, reports, tables, pages and the console.
 
-A promise names the privacy unit ("each person_id"), how many of its rows queries use, and what neighbours are. It says
-nothing that the catalog does not, so that it may be shown to everybody.
+A promise names the privacy unit ("each patient", or "each person_id"), how many of its rows queries use, and what
+neighbours are. It says nothing that the catalog does not, so that it may be shown to everybody.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from lapwing.catalog.dictionary import EMPTY, Dictionary
 from lapwing.languages import JoinedTexts, Phrase, say
 
 if TYPE_CHECKING:
@@ -17,37 +18,49 @@ NEIGHBOURS: Final = {
     "replace_one": "replaced by any other with all its rows",
 }
 """The change of one unit that results hide, by the neighbouring relation."""
+UNNAMED: Final = "person or other unit"
+"""The noun for one unit on public pages, if the catalog has none. Their readers do not know the columns."""
 NOT_THE_SAME_PEOPLE: Final = "the catalog does not say that they protect the same people"
 """Why rows of two tables are neither joined nor united."""
 
 
-def unit_in_words(name: str | None) -> Phrase:
+def unit_in_words(name: str | None, noun: str | None = None) -> Phrase:
     """Say whom a table protects.
 
     Args:
         name: Of the privacy unit; None where each row is one of its own.
+        noun: What one of them is called, if the catalog says it.
 
-    >>> unit_in_words("person_id"), unit_in_words(None)
-    ('each person_id', 'each row')
+    >>> unit_in_words("person_id"), unit_in_words("Patient Nr", "patient"), unit_in_words(None)
+    ('each person_id', 'each patient (column Patient Nr)', 'each row')
     """
-    return say("each row") if name is None else say("each {name}", name=name)
+    if name is None:
+        return say("each row")
+    return say("each {name}", name=name) if noun is None else say("each {noun} (column {name})", noun=noun, name=name)
 
 
-def units_of(tables: "Sequence[Table]") -> JoinedTexts:
-    """Say whom tables protect: of each kind of units one after the other."""
-    named = dict.fromkeys(unit_in_words(name_of(table)) for table in {t.units: t for t in tables}.values())
+def units_of(tables: "Sequence[Table]", texts: Dictionary = EMPTY, *, public: bool = False) -> JoinedTexts:
+    """Say whom tables protect: of each kind of units one after the other.
+
+    Args:
+        texts: Of the catalog, which may have a noun for them.
+        public: Whether readers may not know the columns. A unit without a noun is then a "person or other unit".
+    """
+    kinds = {table.units: table for table in tables}.values()
+    named = dict.fromkeys(unit_in_words(name_of(table), _noun(table, texts, public=public)) for table in kinds)
     return JoinedTexts(named, say(" and "))
 
 
-def bound_of(tables: "Sequence[Table]") -> str:
+def bound_of(tables: "Sequence[Table]", texts: Dictionary = EMPTY, *, public: bool = False) -> str:
     """Say how many rows of each unit queries use of tables: those of a kind of units together, parents first."""
     kinds = dict.fromkeys(table.units for table in tables)
-    return "; ".join(_bound_of([table for table in tables if table.units == kind], len(kinds)) for kind in kinds)
+    together = ([table for table in tables if table.units == kind] for kind in kinds)
+    return "; ".join(_bound_of(some, len(kinds), _noun(some[0], texts, public=public)) for some in together)
 
 
-def _bound_of(tables: "Sequence[Table]", kinds: int) -> str:
+def _bound_of(tables: "Sequence[Table]", kinds: int, noun: str | None) -> str:
     first, *others = tables
-    bound = first.rows_of_unit
+    bound = first.rows_of_unit if noun is None else first.rows_of_unit.removesuffix(first.unit_name) + noun
     if first.unit_is_row or (not others and kinds == 1):
         return bound
     return ", ".join(
@@ -55,9 +68,18 @@ def _bound_of(tables: "Sequence[Table]", kinds: int) -> str:
     )
 
 
-def noun_of(tables: "Sequence[Table]") -> JoinedTexts:
-    """Name whom tables protect with a noun: "person_id", or "row"."""
-    return JoinedTexts(dict.fromkeys(name_of(table) or say("row") for table in tables), say(" or "))
+def noun_of(tables: "Sequence[Table]", texts: Dictionary = EMPTY, *, public: bool = False) -> JoinedTexts:
+    """Name whom tables protect with a noun: "patient", "person_id", or "row"."""
+    nouns = (_noun(table, texts, public=public) or name_of(table) or say("row") for table in tables)
+    return JoinedTexts(dict.fromkeys(nouns), say(" or "))
+
+
+def _noun(table: "Table", texts: Dictionary, *, public: bool) -> str | None:
+    """Return what one of those is called whom a table protects; None if nobody says it, or each row is protected."""
+    name, noun = name_of(table), texts.table(table.root.name).unit_title
+    if name is None or (noun is None and not public):
+        return None
+    return f"{noun or UNNAMED}{name.removeprefix(str(table.root.privacy_unit))}"
 
 
 def rows_of_several(tables: "Sequence[Table]") -> str:

@@ -186,7 +186,8 @@ def draw_chart(
     if len(answer.interval(confidence)) > 1 and options.column is None:
         more.append(f"only {name} is drawn, the first noisy number")
     if options.line is not None:
-        more.append(f"{marks[4]} at {plain(options.line)}")
+        at = plain(options.line)
+        more.append(f"{marks[4]} {visible(options.line_title)} ({at})" if options.line_title else f"{marks[4]} at {at}")
     key = f"The numbers contain noise. {marks[1]} ends at the number"
     if all(math.isnan(bar.low) for bar in bars):
         key += f"; {name} has no interval"

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict  # pydantic describes those of `typing` 
 from lapwing.catalog.condition import in_words
 from lapwing.catalog.digests import column_facts
 from lapwing.catalog.model import Catalog, PublicTable, Table
-from lapwing.catalog.protection import bound_of, name_of, unit_in_words
+from lapwing.catalog.protection import bound_of, units_of
 from lapwing.privacy.amounts import written
 
 
@@ -48,8 +48,8 @@ def dataset_document(name: str, catalog: Catalog) -> DatasetDocument:
                 "protected": True,
                 "privacy_unit": table.root.privacy_unit,
                 "unit_name": table.unit_name,
-                "protects": unit_in_words(name_of(table)),
-                "bound": bound_of([table]),
+                "protects": units_of([table], catalog.dictionary),
+                "bound": bound_of([table], catalog.dictionary),
                 "link": None if table.link is None else {"table": table.link.parent.name, "on": dict(table.link.on)},
                 "references": {
                     reference.to: dict(reference.on)

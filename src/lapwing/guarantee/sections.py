@@ -19,7 +19,7 @@ from lapwing.catalog.dictionary import Dictionary
 from lapwing.catalog.graph import Graph
 from lapwing.catalog.large_delta import delta_warnings
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
-from lapwing.catalog.protection import name_of, noun_of, unit_in_words, units_of
+from lapwing.catalog.protection import name_of, noun_of, units_of
 from lapwing.catalog.table import Value
 from lapwing.guarantee.described import meaning_of, paragraphs_of
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_change_up, odds_factor_up, power_up, towards_group
@@ -155,7 +155,7 @@ def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
     kept = say("{sign} of at most {amount}", sign=SIGNS[view.total.kind], amount=_amount(view.total))
     rows: list[Row] = [
         (say("what"), say("value")),
-        (say("protected (the privacy unit)"), units_of(catalog.tables)),
+        (say("protected (the privacy unit)"), units_of(catalog.tables, catalog.dictionary)),
         (say("neighbours"), _neighbours(catalog)),
         (say("promise for all queries of all people"), promise(view.epsilon, view.delta)),
         (say("the same limit as the ledger counts it"), kept),
@@ -168,12 +168,12 @@ def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
         "Take any two neighbours, and any set of possible results. The probability of that set under one neighbour is "
         "at most e^ε times its probability under the other, plus δ.",
         dataset=catalog.name,
-        unit=units_of(catalog.tables),
+        unit=units_of(catalog.tables, catalog.dictionary),
         neighbours=_neighbours(catalog),
     )
     symbols = say(
         "ε (epsilon) limits how much all results together can tell about one {noun}: the smaller, the less.",
-        noun=noun_of(catalog.tables),
+        noun=noun_of(catalog.tables, catalog.dictionary),
     )
     parts = () if view.by_part is None else (_in_parts(catalog, view),)
     closed = (say("The data set is closed. Lapwing answers no more queries."),) if view.closed else ()
@@ -185,7 +185,7 @@ def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
 
 
 def _neighbours(catalog: Catalog) -> Phrase:
-    noun, one_row = noun_of(catalog.tables), _is_row(catalog)
+    noun, one_row = noun_of(catalog.tables, catalog.dictionary), _is_row(catalog)
     if catalog.budget.neighbouring == "add_remove":
         if one_row:
             return say("two data sets of which one has an additional row")
@@ -223,7 +223,7 @@ def _in_parts(catalog: Catalog, view: BudgetView) -> str:
     return say(
         "The data are in {count} parts, {names}. Each {noun} is in one of them, and the promise is the same "
         "in each. Lapwing charges a query about some parts to only these parts.",
-        noun=noun_of(catalog.tables),
+        noun=noun_of(catalog.tables, catalog.dictionary),
         count=Figure(len(view.parts)),
         names=names,
     )
@@ -261,7 +261,7 @@ def _meaning_of(catalog: Catalog, budget: Budget, total: Loss) -> PageSection:
     for level in LEVELS:
         rows.append((Figure(figures.level(level)), Figure(figures.level(power_up(budget, total, level)))))
     return PageSection(
-        title=say("Meaning for one {noun}", noun=noun_of(catalog.tables)),
+        title=say("Meaning for one {noun}", noun=noun_of(catalog.tables, catalog.dictionary)),
         paragraphs=(odds, *_tested(catalog, budget, total)),
         table=tuple(rows),
     )
@@ -269,7 +269,7 @@ def _meaning_of(catalog: Catalog, budget: Budget, total: Loss) -> PageSection:
 
 def _wondered(catalog: Catalog) -> Phrase:
     """Say what somebody may try to learn, which the promise is about."""
-    noun = noun_of(catalog.tables)
+    noun = noun_of(catalog.tables, catalog.dictionary)
     if catalog.budget.neighbouring == "add_remove":
         return say("Someone may try to learn whether one {noun} is in the data.", noun=noun)
     if _is_row(catalog):
@@ -286,7 +286,7 @@ def _tested(catalog: Catalog, budget: Budget, total: Loss) -> tuple[JoinedTexts 
                 "alarms. The right column is the highest rate at which any such test can be right:"
             ),
         )
-    noun = noun_of(catalog.tables)
+    noun = noun_of(catalog.tables, catalog.dictionary)
     test = say(
         "Suppose that a test on the results says whether one {noun} is in the data. The left column is its rate of "
         "false alarms. The right column is the highest rate at which any such test can find one {noun} that is there:",
@@ -310,7 +310,7 @@ def _groups(catalog: Catalog, budget: Budget, total: Loss) -> PageSection:
     text = say(
         "The promise is for one {noun}. It hides facts that a group shares (a household, a ward) less well. For groups "
         "of these sizes, the same results have these figures:",
-        noun=noun_of(catalog.tables),
+        noun=noun_of(catalog.tables, catalog.dictionary),
     )
     rows: list[Row] = [(say("size of the group"), "ε", "δ")]
     for people in GROUPS:
@@ -380,7 +380,7 @@ def _protected(table: Table, said: Dictionary) -> PageSection:
     paragraphs: list[str] = [
         *paragraphs_of(said.table(table.name)),
         _sentences(
-            _rows_used(table),
+            _rows_used(table, said),
             say("The columns that queries may use, and their bounds, are public. Queries cannot see any other column."),
         ),
     ]
@@ -401,7 +401,7 @@ def _protected(table: Table, said: Dictionary) -> PageSection:
             say(
                 "The column {column} gives the part of {unit}. Queries do not see its rows of other parts.",
                 column=table.part,
-                unit=unit_in_words(name_of(table)),
+                unit=units_of([table], said),
             )
         )
     return PageSection(
@@ -409,7 +409,7 @@ def _protected(table: Table, said: Dictionary) -> PageSection:
     )
 
 
-def _rows_used(table: Table) -> Phrase:
+def _rows_used(table: Table, said: Dictionary) -> Phrase:
     name = name_of(table)
     if name is None and table.link is None:
         return say("Each row is protected separately.")
@@ -417,7 +417,7 @@ def _rows_used(table: Table) -> Phrase:
         table.max_rows_per_unit,
         "Queries use at most {count} row of {unit}. They see none of its other rows.",
         "Queries use at most {count} rows of {unit}. They see none of its other rows.",
-        unit=say("each row of {table}", table=table.root.name) if name is None else unit_in_words(name),
+        unit=say("each row of {table}", table=table.root.name) if name is None else units_of([table], said),
     )
 
 
@@ -507,7 +507,7 @@ def _left_out(catalog: Catalog) -> Iterator[str]:
     yield say(
         "Lapwing protects {unit} separately. A person with more than one is protected less. Rows of other people "
         "(relatives, contacts) that say something about that person are not hidden with it.",
-        unit=units_of(catalog.tables),
+        unit=units_of(catalog.tables, catalog.dictionary),
     )
     if len(catalog.tables) > 1:
         yield say(
@@ -517,7 +517,7 @@ def _left_out(catalog: Catalog) -> Iterator[str]:
     if catalog.budget.delta:
         yield say(
             "δ is the probability that anything may happen. It must be far below 1/n, where n counts every {noun}.",
-            noun=noun_of(catalog.tables),
+            noun=noun_of(catalog.tables, catalog.dictionary),
         )
     yield say(
         "This promise does not stop people who can read the files of data, catalog and ledger. Nor does it stop a "

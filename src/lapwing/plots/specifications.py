@@ -105,6 +105,7 @@ class PlotLook:
         mark: "bar", "point" or "line".
         log: Whether the axis of the numbers is logarithmic. It has no place for 0, so bars become points.
         line: A number at which there is a reference line.
+        line_title: The name of the line, which is next to it.
         title: Empty: the name of the numbers.
         x_title: Of the axis of the keys; empty: their titles.
         y_title: Of the axis of the numbers; empty: their name.
@@ -113,6 +114,7 @@ class PlotLook:
     mark: str = "bar"
     log: bool = False
     line: float | None = None
+    line_title: str = ""
     title: str = ""
     x_title: str = ""
     y_title: str = ""
@@ -174,6 +176,9 @@ def bars_with_intervals(
     if look.line is not None:
         at = {"y": {"datum": look.line, "type": "quantitative"}, "color": {"value": "black"}}
         layers.append({"data": {"values": [{}]}, "mark": {"type": "rule", "strokeDash": [6, 4]}, "encoding": at})
+        if look.line_title:
+            label = {"type": "text", "text": look.line_title, "align": "right", "x": "width", "dx": -4, "dy": -6}
+            layers.append({"data": {"values": [{}]}, "mark": label, "encoding": at})
     caption = ["The numbers contain noise."]
     if any(row[low] is not None for row in rows):
         caption.append(f"Black lines: {'' if confidence is None else f'{level(confidence)} '}intervals")

@@ -16,6 +16,7 @@ OF_COLUMNS: Final[Mapping[str, str]] = {"bounds": "bounds", "values": "values", 
 PLAIN: Final[tuple[tuple[str, Mapping[str, Any]], ...]] = (
     ("name", {"name": None}),
     ("people", {"people": None}),
+    ("unit_title", {"unit_title": None}),
     ("max_rows_per_unit", {"max_rows_per_unit": 1}),
     ("privacy_unit", {"privacy_unit": "row", "max_rows_per_unit": None}),
     ("epsilon", {"epsilon": 1}),

@@ -14,7 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
-from lapwing.catalog.codebook_texts import ColumnTexts, with_texts
+from lapwing.catalog.checks import ROW
+from lapwing.catalog.codebook_texts import ColumnTexts, with_texts, with_unit_title
 from lapwing.catalog.draft import draft
 from lapwing.catalog.file_columns import FileColumn, found_text, read_columns
 from lapwing.catalog.guessed_writing import Writing, guessed_writing
@@ -49,6 +50,7 @@ class Stated:
     """What a curator says of a file in public, as `catalog.draft` takes it; `name` is that of the data set.
 
     Args:
+        unit_title: A word for one of those whom the privacy unit names.
         left_out: Columns that the catalog does not have, so that no query can use them.
     """
 
@@ -64,6 +66,7 @@ class Stated:
     others: Mapping[str, str]
     reading: Mapping[str, Mapping[str, object]]
     texts: Mapping[str, ColumnTexts]
+    unit_title: str | None = None
     left_out: Sequence[str] = ()
     unreadable: Literal["null"] | None = None
     unreadable_columns: Mapping[str, str] = field(default_factory=dict)
@@ -187,6 +190,8 @@ def _drafted(path: Path, base: Path, stated: Stated, text: TextFormat | None, *,
         text=text,
     )
     catalog, name = with_texts(made.catalog, stated.texts, strict=True), stated.name
+    if stated.unit_title is not None and stated.privacy_unit != ROW:
+        catalog = with_unit_title(catalog, stated.unit_title)
     if name is not None:
         catalog = replace(catalog, name=name, ledger=f"sqlite:{name}.lapwing.db")
     return {"catalog": dumps(catalog), "notes": list(made.notes)}

@@ -71,6 +71,7 @@ class DraftBody(FileBody):
 
     name: Word | None = None
     privacy_unit: Word
+    unit_title: Annotated[Text, Field(max_length=LONGEST["unit_title"])] | None = None
     epsilon: Amount
     delta: Amount = 0
     max_rows_per_unit: StrictInt | None = None
@@ -108,6 +109,7 @@ def draft(service: OfService, body: DraftBody, caller: Caller = CURATOR) -> Cata
     stated = Stated(
         name=body.name,
         privacy_unit=body.privacy_unit,
+        unit_title=body.unit_title,
         epsilon=number(body.epsilon, "epsilon"),
         delta=number(body.delta, "delta"),
         max_rows_per_unit=body.max_rows_per_unit,

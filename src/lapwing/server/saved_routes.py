@@ -6,7 +6,7 @@ from fastapi import Request, Response
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 from typing_extensions import TypedDict
 
-from lapwing.answer.charts.chart_options import ChartOptions
+from lapwing.answer.charts.chart_options import LONGEST_LINE_TITLE, ChartOptions
 from lapwing.documents.tile_text import lines_of
 from lapwing.errors import InvalidParameter
 from lapwing.server.bodies import MOST_SQL, Amount, Body, Name, Text
@@ -53,6 +53,7 @@ class SavedChart(Body):
     arrange: ChartOrder | None = None
     log: StrictBool | None = None
     line: StrictInt | StrictFloat | None = None
+    line_title: Annotated[Text, Field(min_length=1, max_length=LONGEST_LINE_TITLE)] | None = None
     x_title: ChartTitle | None = None
     y_title: ChartTitle | None = None
 

@@ -146,6 +146,7 @@ class TableDescription:
         provenance: Where the data come from.
         licence: Under which the results may be used.
         contact: Where to ask.
+        unit_title: A word for one of those whom the privacy unit names.
     """
 
     name: str
@@ -167,6 +168,7 @@ class TableDescription:
     provenance: str | None = None
     licence: str | None = None
     contact: str | None = None
+    unit_title: str | None = None
 
     @property
     def summary(self) -> str:
@@ -177,7 +179,7 @@ class TableDescription:
         if self.kind == "public" or self.privacy_unit == "row":
             return "; ".join(["public" if self.kind == "public" else f"protects {unit_in_words(None)}", *rows])
         most = "one row" if self.max_rows_per_unit == 1 else f"at most {self.max_rows_per_unit:,} rows"
-        parts = [f"protects {unit_in_words(self.unit_name or self.privacy_unit)}, {most} of each"]
+        parts = [f"protects {unit_in_words(self.unit_name or self.privacy_unit, self.unit_title)}, {most} of each"]
         if self.link is not None:
             keys = " and ".join(f"{here} = {there}" for here, there in self.link[1].items())
             parts.append(f"linked to {self.link[0]} by {keys}")

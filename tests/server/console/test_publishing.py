@@ -92,7 +92,7 @@ def test_the_frame_of_a_page_with_a_name_can_be_had_later(place: World, alice: V
     form = alice.go(f"/console/answers/{place.query('alice').document['id']}/publish")
     alice.submit(form, "/publish", title="Visits", name="all-visits")
     alice.submit(form, "/publish", title="Secret")
-    code = '<iframe src="{address}/published/all-visits" title="Visits" width="100%" height="800"></iframe>'
+    code = '<iframe src="{address}/published/all-visits" title="Visits" width="100%" height="1350"></iframe>'
     listed = alice.go("/console/data/open/published").text
     assert listed.count("<iframe") == 1
     assert re.search(code.format(address=r"https?://[^/\s]+"), listed)
@@ -119,3 +119,30 @@ def test_a_result_is_published_with_the_chart_that_a_tile_or_the_address_has(
     of_tile, chosen = published(""), published("?kind=bars&title=Chosen", title="Visits")
     assert ("chart points" in of_tile, 'class="reference"' in of_tile, "chart bars" in of_tile) == (True, True, False)
     assert ("chart bars" in chosen, 'class="reference"' in chosen, "Chosen" in chosen) == (True, False, True)
+
+
+def test_a_published_table_has_the_order_and_the_heads_of_its_tile(
+    place: World, alice: Visitor, carol: Visitor
+) -> None:
+    carol.submit(carol.go("/console/data/open/published"), "/published")
+    answer = place.query("alice").document
+    numbers = [row["n"] for row in answer["rows"]]
+    nobody = Visitor(place)
+
+    def page(order: str) -> str:
+        query = f"?arrange={order}&x_title=Plan+of+the+visit&y_title=Visits&line=5&line_title=Target"
+        form = alice.go(f"/console/answers/{answer['id']}/publish{query}")
+        made = alice.submit(form, "/publish", title="Visits")
+        address = re.findall(r"/published/lapwing_[\w-]{43}", made.text)[0]
+        return nobody.go(address).content.decode()
+
+    def plans(text: str) -> list[str]:
+        return re.findall(r"<tr><td><bdi>(\w+)</bdi>", text)
+
+    rows = [row["plan"] for row in answer["rows"]]
+    rising = [plan for _, plan in sorted(zip(numbers, rows, strict=True), key=lambda one: one[0])]
+    smallest = page("smallest")
+    assert (plans(smallest), plans(page("largest")), plans(page(""))) == (rising, rising[::-1], rows)
+    assert re.findall(r'<th scope="col"[^>]*><bdi>([^<]*)</bdi>', smallest) == ["Plan of the visit", "Visits"]
+    assert ("Target (5)" in smallest, "2·e^ε and 3·δ" in smallest) == (True, True)
+    assert "each person or other unit (column person)" in smallest

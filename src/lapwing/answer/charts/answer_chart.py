@@ -73,6 +73,39 @@ def chart_of(document: Mapping[str, Any], column: str | None = None, options: Ch
     return replace(drawn(WIDE), narrow=drawn(NARROW))
 
 
+def table_of(
+    document: Mapping[str, Any], column: str | None, options: ChartOptions, chart: Chart | None
+) -> tuple[list[int], list[str]]:
+    """Return the places of the rows, and the heads of the columns, of the table of a chart with these choices.
+
+    Rows have the order of its bars; those without a number come last. Heads are the titles of its axes.
+    """
+    rows, keys, numbers = document["rows"], list(document.get("keys", ())), columns_of(document)
+    if not numbers:
+        return list(range(len(rows))), list(document["columns"])
+    name = column if column in numbers else numbers[0]
+    along = _along_first(keys, options)
+    labels = [[_labelled(document, row)[key] for key in along] for row in rows]
+    places = in_order(options.arrange, [_number(row[name]) for row in rows], labels)
+    if options.arrange != "released":
+        places = sorted(places, key=lambda place: rows[place][name] is None)
+    titles = dict(_axis_titles(document, name))
+    heat = [options.x or keys[-1]] if chart is not None and chart.kind == "heat" else []
+    up = next((key for key in keys if key not in heat), name) if heat else name
+    for one, stated in (
+        ((heat or along)[0] if heat or len(along) == 1 else "", options.x_title),
+        (up, options.y_title),
+    ):
+        titles |= {one: stated} if stated else {}
+    return list(places), [titles.get(one, one) for one in document["columns"]]
+
+
+def _along_first(keys: Sequence[str], options: ChartOptions) -> list[str]:
+    """Return the keys in the order in which a chart has them along its axis: all but that of its colours."""
+    ordered = [key for key in (options.x, *keys) if key is not None and key != options.colour]
+    return list(dict.fromkeys(ordered) if ordered else keys)
+
+
 def lone_chart_of(document: Mapping[str, Any], column: str, options: ChartOptions) -> Chart:
     """Return the chart of a column that stands without its table, as `chart_of` does, and of every result.
 
@@ -149,9 +182,9 @@ def _drawing(
     name: str, keys: Sequence[str], types: Mapping[str, str], shown: Shown, sums: bool | None, options: ChartOptions
 ) -> tuple[Callable[[Size], Chart], Shown, Sequence[str]]:
     """Return what draws a chart in a size, the numbers on it, and the names of their colours."""
-    ordered = [key for key in (options.x, *keys) if key is not None and key != options.colour]
-    x, *others = dict.fromkeys(ordered) if ordered else keys
-    look = Look(points=options.kind == "points" or sums is False, log=options.log, line=options.line)
+    x, *others = _along_first(keys, options)
+    points = options.kind == "points" or sums is False
+    look = Look(points=points, log=options.log, line=options.line, line_title=options.line_title)
     plainly = options.kind == "auto" and options.colour is None and options.arrange == "released"
     if plainly and len(keys) == 2 and options.line is None and not options.log:
         return partial(heat, name, (others[0], x) if options.x else keys, shown), shown, ()

@@ -91,7 +91,7 @@ class Chart:
         label: Characters of a label that it shows.
         narrow: The same for a narrow screen; None of a narrow one.
         column: The name of the numbers.
-        reference: A reference line: its place on the axis of the numbers, and its number.
+        reference: A reference line: its place on the axis of the numbers, and its title and number.
         legend: The names of the colours; empty if there is one.
         above: How much room the legend and the title of the upward axis take above.
         across_title: The title of the axis below, by lines.

@@ -14,12 +14,12 @@ from lapwing.privacy.figures import plain
 
 KINDS: Final = ("auto", "bars", "points", "lines", "table")
 ORDERS: Final = ("released", "label", "largest", "smallest")
-LONGEST_TITLE, LONGEST_NAME, LONGEST_NUMBER = 120, 1000, 40
+LONGEST_TITLE, LONGEST_NAME, LONGEST_NUMBER, LONGEST_LINE_TITLE = 120, 1000, 40, 40
 UNSHOWN: Final = ("Cc", "Cs", "Cn", "Co", "Zl", "Zp")
 """Categories of characters that no picture can have, or that break its lines."""
 TURNING: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that turn the direction of what follows them."""
-NAMES: Final = ("column", "kind", "x", "colour", "title", "arrange", "log", "line", "x_title", "y_title")
+NAMES: Final = ("column", "kind", "x", "colour", "title", "arrange", "log", "line", "line_title", "x_title", "y_title")
 
 
 @final
@@ -36,6 +36,7 @@ class ChartOptions:
         arrange: The order of bars and points, one of `ORDERS`. Lines follow their axis.
         log: Whether the axis of the numbers is logarithmic.
         line: A number at which there is a reference line.
+        line_title: The name of the reference line, in a few words.
         x_title: Of the axis of the keys. Empty: their titles in the catalog, or their names.
         y_title: Of the axis of the numbers, or of the other key of a heat map. Empty: its name and unit.
 
@@ -51,6 +52,7 @@ class ChartOptions:
     arrange: str = "released"
     log: bool = False
     line: float | None = None
+    line_title: str = ""
     x_title: str = ""
     y_title: str = ""
 
@@ -60,6 +62,7 @@ class ChartOptions:
                 raise InvalidParameter(f"The {name} of a chart is one of {', '.join(allowed)}.")
         for text, longest in (
             *((title, LONGEST_TITLE) for title in self._titles),
+            (self.line_title, LONGEST_LINE_TITLE),
             *((name, LONGEST_NAME) for name in (self.column, self.x, self.colour) if name is not None),
         ):
             if len(text) > longest:
@@ -90,13 +93,14 @@ class ChartOptions:
             arrange=texts["arrange"] or "released",
             log=texts["log"] in ("1", "True"),
             line=_number(texts["line"].strip()) if texts["line"].strip() else None,
+            line_title=texts["line_title"].strip(),
             x_title=texts["x_title"].strip(),
             y_title=texts["y_title"].strip(),
         )
 
     @property
-    def _titles(self) -> tuple[str, str, str]:
-        return self.title, self.x_title, self.y_title
+    def _titles(self) -> tuple[str, str, str, str]:
+        return self.title, self.x_title, self.y_title, self.line_title
 
     @property
     def texts(self) -> Mapping[str, str]:
@@ -114,6 +118,7 @@ class ChartOptions:
             "arrange": None if self.arrange == "released" else self.arrange,
             "log": "1" if self.log else None,
             "line": None if self.line is None else f"{self.line:.15g}",
+            "line_title": self.line_title or None,
             "x_title": self.x_title or None,
             "y_title": self.y_title or None,
         }

@@ -29,11 +29,13 @@ class Look:
         points: Whether numbers are points, whose axis need not begin at 0.
         log: Whether their axis is logarithmic. A bar has no length there, so numbers are points.
         line: Where a reference line is.
+        line_title: The name of the line; empty: only its number is shown.
     """
 
     points: bool = False
     log: bool = False
     line: float | None = None
+    line_title: str = ""
 
     def scale(self, rows: Shown, start: float, end: float) -> Scale:
         """Return the axis of the numbers; a linear one if a logarithmic one could show none of them."""
@@ -45,7 +47,10 @@ class Look:
 
     def reference(self, scale: Scale) -> AxisTick | None:
         """Return the reference line."""
-        return None if self.line is None else AxisTick(at=scale.at(self.line), text=separated(self.line))
+        if self.line is None:
+            return None
+        number = separated(self.line)
+        return AxisTick(at=scale.at(self.line), text=f"{self.line_title} ({number})" if self.line_title else number)
 
 
 def _mark(point: Point, label: str, scale: Scale, **place: Any) -> ChartMark:

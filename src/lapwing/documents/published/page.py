@@ -6,6 +6,7 @@ It is a function of the snapshot, and of nothing else. A reader and an export ge
 import base64
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from typing import Any, Final
@@ -14,7 +15,7 @@ from jinja2 import Template
 from markupsafe import Markup
 
 from lapwing.answer.answer_table import cells_of, numeric_columns
-from lapwing.answer.charts.answer_chart import chart_of
+from lapwing.answer.charts.answer_chart import chart_of, table_of
 from lapwing.answer.charts.chart_options import ChartOptions
 from lapwing.documents.published.snapshots import FULL, read
 from lapwing.documents.templates import FOLDER, new_environment
@@ -105,10 +106,18 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shown(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result as a tile of a dashboard shows it, with the table of its rows in the order of its chart."""
+    options = ChartOptions.from_texts(result.get("chart", {}))
+    chart = chart_of(result, result["column"], options)
+    places, heads = table_of(result, result["column"], options, chart)
+    if chart is not None and chart.narrow is not None and result["title"]:
+        titled = {"title": result["title"]}
+        chart = replace(chart, narrow=replace(chart.narrow, **titled), **titled)
     return {
         "document": result,
         "title": result["title"],
-        "cells": cells_of(result, range(len(result["rows"]))),
-        "chart": chart_of(result, result["column"], ChartOptions.from_texts(result.get("chart", {}))),
+        "cells": cells_of(result, places),
+        "heads": heads,
+        "chart": chart,
         "numeric": numeric_columns(result),
     }

@@ -49,6 +49,8 @@ _AXES: Final = ("x", "colour")
 FULL: Final = "full"
 _ENORMOUS: Final = 1e6
 """A factor from which on its figure says nothing."""
+_PLAIN: Final = 99
+"""An ε up to which its figure is a plain decimal. A factor of a larger one is enormous."""
 
 
 @final
@@ -240,8 +242,9 @@ def _noise(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _protection(catalog: Catalog) -> str:
     """Say whom the noise protects, and how many of their rows queries use."""
-    units, bound = units_of(catalog.tables), bound_of(catalog.tables)
-    wondered = _WONDERED[catalog.budget.neighbouring].format(noun=noun_of(catalog.tables))
+    of = (catalog.tables, catalog.dictionary)
+    units, bound = units_of(*of, public=True), bound_of(*of, public=True)
+    wondered = _WONDERED[catalog.budget.neighbouring].format(noun=noun_of(*of, public=True))
     return (
         f"Lapwing added random noise to these results. The noise protects {units}. "
         f"Queries use {bound}. {wondered} The limits on this page hold even against somebody who knows everything else."
@@ -255,9 +258,10 @@ def meaning(catalog: Catalog, loss: Loss, count: int, of: str = "this page") -> 
     """
     if not loss.amount:
         return {"epsilon": "0", "delta": "0", "words": "This result uses public data only. It says nothing of anybody."}
-    delta, noun = catalog.budget.delta, noun_of(catalog.tables)
+    delta, noun = catalog.budget.delta, noun_of(catalog.tables, catalog.dictionary, public=True)
     epsilon = loss.to_epsilon(delta=delta - catalog.budget.delta_keys)
-    factor, chance = odds_change_up(Fraction(epsilon), delta)
+    shown = figures.epsilon(epsilon)  # rounded up, so that the factor of what readers see is one of the loss, too
+    factor, chance = odds_change_up(Fraction(shown) if epsilon <= _PLAIN else Fraction(epsilon), delta)
     subject = "This result changes" if count == 1 else f"The {count} results of {of} together change"
     if factor > _ENORMOUS:
         words = f"{subject} the odds of a guess about one {noun} by a factor that may be above a million."
@@ -265,4 +269,7 @@ def meaning(catalog: Catalog, loss: Loss, count: int, of: str = "this page") -> 
         words = f"{subject} the odds of a guess about one {noun} by a factor of at most {figures.epsilon(factor)}."
     if chance:
         words = f"{words[:-1]}, except with a probability of less than {figures.delta(chance)}."
-    return {"epsilon": figures.epsilon(epsilon), "delta": figures.delta(delta), "words": words}
+        words += " These are 2·e^ε and 3·δ."
+    elif factor <= _ENORMOUS:
+        words += " This is e^ε."
+    return {"epsilon": shown, "delta": figures.delta(delta), "words": words}

@@ -66,6 +66,7 @@ class Templates:
             moment=moment,
             ratio=ratio,
             listed=listed,
+            type_words=type_words,
             groups=groups,
             such_queries=figures.such_queries,
             one_in=one_in,
@@ -210,6 +211,15 @@ def typed_share(text: str | None) -> str:
     percent = 100 * Fraction(text)
     shown = f"{float(percent):.12g}"
     return f"{shown} %" if "e" not in shown and Fraction(shown) == percent else text
+
+
+def type_words(kind: str) -> str:
+    """Return the type of a column as people read it.
+
+    >>> type_words("decimal:0.1"), type_words("integer")
+    ('decimal in steps of 0.1', 'integer')
+    """
+    return kind.replace(":", " in steps of ", 1)
 
 
 def segment(text: str) -> str:

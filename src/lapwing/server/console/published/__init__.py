@@ -22,6 +22,8 @@ OF_ANSWER: Final = "/console/answers/{answer}/publish"
 OF_DASHBOARD: Final = "/console/dashboards/{dashboard}/publish"
 OF_MONITOR: Final = "/console/data/{dataset}/monitors/{monitor}/publish"
 ONE: Final = "/console/published/{page}"
+HEIGHT: Final = 1350
+"""Pixels of a frame in which a page with one tile fits, also on a phone. More tiles need a larger number."""
 MOST: Final = 200
 
 
@@ -35,9 +37,9 @@ def frame(address: str, title: str) -> str:
     """Return the HTML that shows a page on another site.
 
     >>> frame("https://a.example/published/plans", "A & B")
-    '<iframe src="https://a.example/published/plans" title="A &amp; B" width="100%" height="800"></iframe>'
+    '<iframe src="https://a.example/published/plans" title="A &amp; B" width="100%" height="1350"></iframe>'
     """
-    return f'<iframe src="{escape(address)}" title="{escape(title)}" width="100%" height="800"></iframe>'
+    return f'<iframe src="{escape(address)}" title="{escape(title)}" width="100%" height="{HEIGHT}"></iframe>'
 
 
 async def _listed(visit: PageRequest, dataset: str, refused: Problem | None = None, made: Any = None) -> Response:
@@ -61,7 +63,7 @@ async def set_rule(visit: PageRequest) -> Response:
     origins = visit.form.get("origins", "").split() if allowed else []
     body, sites = {"allowed": allowed, "origins": origins}, len({*origins})
     framed = f" {sites} site{'s' if sites > 1 else ''} may show their pages in a frame." if sites else ""
-    text = f"Saved. People can publish results.{framed}" if allowed else "Turned off. All pages were withdrawn."
+    text = f"Saved. People can publish results.{framed}" if allowed else "Stopped publishing. All pages were withdrawn."
     toast = Toast(at=f"/console/data/{segment(dataset)}/published", text=text)
     return await act(visit, visit.api.send("PUT", "datasets", dataset, "publishing", body=body), toast, show)
 

@@ -1,5 +1,7 @@
 """Registering a data set, step by step: a file, what is said of it in public, the catalog with its check, and done.
 
+No code of the data is proposed as one that means missing before the check. The first rows would decide what the form
+has, and a catalog is public. In the check a curator sees the codes, and ticks those that the questionnaire has.
 What the check shows is exact and private. It stands on the page that answers the form, once: in no address, in no
 field that is sent on but codes for missing values that the curator ticks, and in nothing that is kept.
 """

@@ -35,6 +35,7 @@ LABELS: Final = {
     "currency": "Currency",
     "unreadable": "Unreadable values",
     "privacy_unit": "Column that identifies a person",
+    "unit_title": "A word for one person (readers of results see it)",
     "max_rows_per_unit": "Maximum rows per person",
     "epsilon": "Total epsilon (ε)",
     "delta": "Delta (δ; 0 for none)",
@@ -45,7 +46,9 @@ LABELS: Final = {
 SHORT: Final = {key: label.partition(" (")[0].partition(",")[0] for key, label in LABELS.items()}
 GROUPED: Final = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 WHOLE: Final = "Write a whole number in digits, like 100000."
-FORM: Final = re.compile(r"file|folder|unit|rows|epsilon|delta|people|dataset|unreadable|(?!code-)[a-z_]+-[0-9]{1,4}")
+FORM: Final = re.compile(
+    r"file|folder|unit|noun|rows|epsilon|delta|people|dataset|unreadable|(?!code-)[a-z_]+-[0-9]{1,4}"
+)
 """The fields of the second step, which the third one sends on."""
 NAME_RULE: Final = (
     "Name of the data set: use only letters, digits and _ . - without spaces, and begin with a letter or a digit. "
@@ -72,6 +75,7 @@ def draft_of(form: Mapping[str, str]) -> dict[str, Any]:
         "file": form.get("file", ""),
         "name": said.get("dataset") or None,
         "privacy_unit": said.get("unit", ""),
+        "unit_title": said.get("noun") or None,
         "epsilon": _number(said.get("epsilon", ""), "epsilon"),
         "delta": _number(said.get("delta") or "0", "delta"),
         "max_rows_per_unit": _whole(said.get("rows", ""), "rows"),
@@ -133,7 +137,9 @@ def in_form(form: Mapping[str, str], refused: Problem) -> Problem:
     detail = without_path(refused["detail"], SHORT)
     if not rest:
         refused = {**refused, "detail": detail}
-        return renamed(refused, {"name": "dataset", "privacy_unit": "unit", "max_rows_per_unit": "rows"})
+        return renamed(
+            refused, {"name": "dataset", "privacy_unit": "unit", "unit_title": "noun", "max_rows_per_unit": "rows"}
+        )
     for name, place in _columns(form):
         if rest == name or rest.startswith(f"{name}."):
             option = rest[len(name) + 1 :].partition(".")[0] or READING[0]

@@ -82,7 +82,7 @@ def _column(catalog: Catalog, column: Column) -> dict[str, Any]:
     return {
         "name": column.name,
         "title": texts.title,
-        "type": column.type,
+        "type": column.type if column.step is None else f"{column.type}:{spelling.value(column.step)}",
         "range": f"{_plain(column.lower)} to {_plain(column.upper)}" if column.bounded else None,
         "listed": list(_values(column)),
         "more": max(0, len(column.values or ()) - MOST),
