@@ -29,7 +29,7 @@ def unit_in_words(name: str | None, noun: str | None = None) -> Phrase:
 
     Args:
         name: Of the privacy unit; None where each row is one of its own.
-        noun: What one of them is called, if the catalog says it.
+        noun: The word for one of them, if the catalog has one.
 
     >>> unit_in_words("person_id"), unit_in_words("Patient Nr", "patient"), unit_in_words(None)
     ('each person_id', 'each patient (column Patient Nr)', 'each row')

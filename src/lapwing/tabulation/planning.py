@@ -196,7 +196,7 @@ def prepared(session: "Session", release: TableRelease, *, compares: bool = Fals
         delta=float(budget.delta - budget.delta_keys),
         delta_keys=delta_keys,
         measure=budget.measure,
-        unit=units_of(session.catalog.tables, session.catalog.dictionary, public=True),
+        unit=units_of(session.catalog.tables, session.catalog.dictionary),
         cost=cost,
         share_of_budget=float(cost.amount / view.total.amount),
         fits=bool(view.fits(cost, delta=delta_keys)),

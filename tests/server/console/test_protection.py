@@ -52,8 +52,8 @@ def test_a_place_with_words_of_its_own_is_found(
     settled: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: the page of the guarantee words it by itself."""
-    monkeypatch.setattr("lapwing.guarantee.sections.units_of", lambda tables: "every person")
-    assert elsewhere(settled, capsys) == ["guarantee"]  # other words of the page in the console come from `protection`
+    monkeypatch.setattr("lapwing.guarantee.sections.units_of", lambda tables, texts: "every person")
+    assert elsewhere(settled, capsys) == ["guarantee", "console, guarantee"]
 
 
 def test_no_other_code_words_it() -> None:

@@ -35,7 +35,7 @@ LABELS: Final = {
     "currency": "Currency",
     "unreadable": "Unreadable values",
     "privacy_unit": "Column that identifies a person",
-    "unit_title": "A word for one person (readers of results see it)",
+    "unit_title": "A word for one of them, such as patient (readers of results see it)",
     "max_rows_per_unit": "Maximum rows per person",
     "epsilon": "Total epsilon (ε)",
     "delta": "Delta (δ; 0 for none)",
