@@ -13,6 +13,7 @@ bound is the loss of numbers that a unit moves by one step.
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +40,8 @@ REMEDY: Final = (
 QUICKLY: Final = 20.0
 """Seconds for binding queries in a quick audit; charges whose queries were not bound are compared by one step."""
 OTHER: Final = "charges for models, monitors or other results without stored mechanisms"
+GROUPS: Final = "charges for a group, which are compared with the other ledger of their graph"
+FOR_GROUP: Final = re.compile(r"^GRAPH .*, of (?:edges|nodes), as a group of [0-9]+$", re.DOTALL)
 GRID: Final = Fraction(1, 10**20)
 """More than how far a charge is rounded up."""
 
@@ -165,7 +168,7 @@ def _priced(entries: Sequence[Entry], found: ChargeComparison) -> Iterator[Price
         paid[name] = paid.get(name, Fraction(0)) + charge.loss.amount
         result = StoredResult.from_payload(body.get("payload"))
         if result is None:
-            found.skipped[OTHER] += 1
+            found.skipped[GROUPS if FOR_GROUP.search(charge.question) else OTHER] += 1
             continue
         batch = batches[entry.sequence]
         yield PricedResult(entry=entry, charge=charge, result=result, paid=paid[name], batch=batch)

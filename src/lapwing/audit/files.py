@@ -11,6 +11,7 @@ import sqlite3
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, get_args
 from urllib.parse import quote
@@ -47,6 +48,13 @@ def checks(subject: Subject, effort: AuditEffort) -> Iterator[AuditCheck]:
         not_tried="Access lists, backups of the machine, and users who can become this user.",
         findings=tuple(_open_to_others(catalog, secrets)),
     )
+    yield from ledger_checks(subject, effort)
+    yield _snapshots(catalog)
+
+
+def ledger_checks(subject: Subject, effort: AuditEffort) -> Iterator[AuditCheck]:
+    """Yield the checks of one ledger's file and of its backups."""
+    catalog = subject.catalog
     findings = list(_formats(catalog, subject.entries))
     yield AuditCheck(
         name="formats",
@@ -65,7 +73,6 @@ def checks(subject: Subject, effort: AuditEffort) -> Iterator[AuditCheck]:
         not_tried="Copies elsewhere. `lapwing ledger verify --file COPY` checks one.",
         findings=tuple(_backups(copies, subject)),
     )
-    yield _snapshots(catalog)
 
 
 # ---- permissions -----------------------------------------------------------------------------------------------------
@@ -74,8 +81,9 @@ def checks(subject: Subject, effort: AuditEffort) -> Iterator[AuditCheck]:
 def _secrets(catalog: Catalog) -> Iterator[Path]:
     """Yield the files that only their owner may read."""
     ledger = catalog.ledger_path
-    for ending in ("", ".mark", ".state", "-wal", "-shm"):
-        yield ledger.with_name(ledger.name + ending)
+    of_graphs = (catalog.of_graph(graph).ledger_path for graph in catalog.graphs)
+    for one, ending in product((ledger, *of_graphs), ("", ".mark", ".state", "-wal", "-shm")):
+        yield one.with_name(one.name + ending)
     people = Path(people_of(catalog))
     for ending in ("", ".mark", "-wal", "-shm"):
         yield people.with_name(people.name + ending)

@@ -1,8 +1,11 @@
 """Headings of the checks for people, and what each check means in one plain sentence. JSON keeps the names."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, final
+
+OF_GRAPH: Final = " of graph "
+"""Between the name of a check and the name of the graph whose ledger it checks."""
 
 
 @final
@@ -24,8 +27,14 @@ def heading_of(name: str) -> CheckHeading:
 
     >>> heading_of("ledger chain").title, heading_of("a later check").title
     ('Unchanged ledger', 'a later check')
+    >>> heading_of("ledger chain of graph friends").title
+    'Unchanged ledger, graph friends'
     """
-    return HEADINGS.get(name, CheckHeading(title=name, meaning=""))
+    check, of_graph, graph = name.partition(OF_GRAPH)
+    known = HEADINGS.get(check)
+    if known is None:
+        return CheckHeading(title=name, meaning="")
+    return replace(known, title=f"{known.title}, graph {graph}") if of_graph else known
 
 
 HEADINGS: Final[Mapping[str, CheckHeading]] = {
@@ -73,6 +82,11 @@ HEADINGS: Final[Mapping[str, CheckHeading]] = {
         ),
         ("formats", "Formats of the files", "Checks that this version of Lapwing wrote the files or can read them."),
         ("backups", "Backups", "Checks that there are backups, and that they agree with the ledger."),
+        (
+            "charges in two ledgers",
+            "Charges to people and to edges",
+            "Checks that what a graph reveals about people and about edges is charged to both.",
+        ),
         ("snapshots", "Copies of source data", "Checks that nobody changed the copies that Lapwing made of a source."),
         (
             "movements between neighbours",

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self, final
 
@@ -27,6 +27,7 @@ class AuditReport:
         entries: The number of entries in the ledger.
         seal: Of its newest entry, "" if there is none.
         checks: In order.
+        graphs: The number of entries and the newest seal of each ledger that a graph has of its own.
     """
 
     dataset: str
@@ -37,6 +38,7 @@ class AuditReport:
     entries: int
     seal: str
     checks: tuple[AuditCheck, ...]
+    graphs: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
     @property
     def violated(self) -> bool:
@@ -62,6 +64,11 @@ class AuditReport:
             f"Audit of the data set {self.dataset}, {self.time}, with Lapwing {self.version}.",
             f"The digest of the catalog is {self.catalog}.",
             seal,
+            *(
+                f"The ledger of graph {name} has {entries:,} entries. The seal of the newest is {newest}."
+                for name, (entries, newest) in self.graphs.items()
+                if newest
+            ),
             "This report says of each check what it tried, what it can find, and what it left out.",
             "It does not say whether the curator took bounds from the data, or whether somebody rewrote all records.",
         )
@@ -77,6 +84,7 @@ class AuditReport:
             "version": self.version,
             "quick": self.quick,
             "ledger": {"entries": self.entries, "seal": self.seal},
+            "graphs": {name: {"entries": entries, "seal": seal} for name, (entries, seal) in self.graphs.items()},
             "violated": self.violated,
             "checks": [check.to_record() for check in self.checks],
         }
@@ -102,6 +110,7 @@ class AuditReport:
             quick=bool(record["quick"]),
             entries=int(ledger["entries"]),
             seal=str(ledger["seal"]),
+            graphs={name: (int(one["entries"]), str(one["seal"])) for name, one in record.get("graphs", {}).items()},
             checks=tuple(map(AuditCheck.from_record, record["checks"])),
             **texts,
         )

@@ -15,6 +15,7 @@ from lapwing.audit import (
     declared_columns,
     declared_unit,
     files,
+    graph_ledgers,
     kept_totals,
     path,
     service_log,
@@ -36,6 +37,7 @@ CHECKS: Final[tuple[Callable[[Subject, AuditEffort], Iterator[AuditCheck]], ...]
     charges.checks,
     service_log.checks,
     files.checks,
+    graph_ledgers.checks,
     path.checks,
 )
 """The sources of checks, in order. Each yields its checks one after another."""
@@ -70,14 +72,16 @@ def audit(
         checks = [check for source in CHECKS for check in _timed(source(subject, effort))]
     if earlier is not None:
         checks.append(chain.since(subject, earlier.entries, earlier.seal))
+        checks += graph_ledgers.since(subject, earlier.graphs)
     return AuditReport(
         dataset=subject.catalog.name,
         catalog=subject.catalog.digest,
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         version=f"{__version__} build {build_id()}",
         quick=quick,
-        entries=len(subject.entries),
-        seal=subject.entries[-1].hash if subject.entries else "",
+        entries=subject.newest[0],
+        seal=subject.newest[1],
+        graphs={name: own.newest for name, own in subject.graphs},
         checks=tuple(checks),
     )
 

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -43,11 +43,13 @@ class Subject:
         entries: The stored entries of the ledger, in order. Nothing of them is checked yet. There are none if no ledger
             is there yet, or if nobody can read it.
         unreadable: The finding that nobody can read the ledger.
+        graphs: The graphs that have a ledger of their own, by name.
     """
 
     catalog: Catalog
     entries: tuple[Entry, ...] = field(default=(), repr=False)
     unreadable: tuple[AuditFinding, ...] = ()
+    graphs: tuple[tuple[str, "Subject"], ...] = field(default=(), repr=False)
 
     @classmethod
     def from_file(cls, path: Path) -> Self:
@@ -57,10 +59,22 @@ class Subject:
             CatalogError: If the catalog cannot be read.
         """
         catalog = toml.load(path)
+        owners = [graph for graph in catalog.graphs if graph.ledger is not None]
+        graphs = tuple((graph.name, cls.of_catalog(catalog.of_graph(graph))) for graph in owners)
+        return replace(cls.of_catalog(catalog), graphs=graphs)
+
+    @classmethod
+    def of_catalog(cls, catalog: Catalog) -> Self:
+        """Read the entries of a catalog's ledger."""
         try:
             return cls(catalog=catalog, entries=tuple(_stored_entries(catalog)))
         except (LedgerFault, OSError, sqlite3.Error) as error:
             return cls(catalog=catalog, unreadable=(_unreadable(catalog, error),))
+
+    @property
+    def newest(self) -> tuple[int, str]:
+        """The number of entries, and the seal of the newest; "" if there is none."""
+        return len(self.entries), self.entries[-1].hash if self.entries else ""
 
     @property
     def questions(self) -> tuple[tuple[str, Any], ...]:
