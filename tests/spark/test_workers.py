@@ -1,11 +1,12 @@
 """Executors that are waited for: for a limited time, and said. A clock of numbers stands for the real one."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 
 import pytest
 
 from lapwing.engines.spark import workers
-from lapwing.engines.spark.cluster import Cluster
+from lapwing.engines.spark.cluster import Cluster, wait_and_cancel
 from lapwing.engines.spark.workers import BEFORE, PAUSE, SILENCE, ExecutorWatch
 from lapwing.machine import waiting
 
@@ -48,6 +49,19 @@ def test_a_cluster_with_workers_or_that_does_not_tell_is_not_given_up(executors:
         assert (gave_up, heard) == (False, [])
         if second > 2 * BEFORE:
             break
+
+
+def test_a_cancel_that_fails_is_tried_again() -> None:
+    work, failures = Future[int](), iter((OSError("busy"), RuntimeError("lost")))
+
+    def cancel() -> None:
+        failure = next(failures, None)
+        if failure is not None:
+            raise failure
+        work.set_result(3)
+
+    wait_and_cancel(work, lambda: True, cancel)
+    assert work.result(timeout=0) == 3
 
 
 def test_a_query_that_is_given_up_leaves_nothing_running(cluster: Cluster) -> None:

@@ -279,9 +279,9 @@ class Cluster:
 
         with deferred() as pressed, ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark") as worker:
             future: Future[Taken] = worker.submit(work)
-            while not wait([future], timeout=0.05).done:
-                if watch.gave_up() or pressed or time.monotonic() > deadline:
-                    cancel(tag)
+            wait_and_cancel(
+                future, lambda: watch.gave_up() or bool(pressed) or time.monotonic() > deadline, lambda: cancel(tag)
+            )
             watch.end()
             try:
                 result = future.result()
@@ -289,6 +289,18 @@ class Cluster:
                 return result
             finally:
                 del future  # its error holds this frame
+
+
+def wait_and_cancel(future: Future[Any], is_due: Callable[[], bool], cancel: Callable[[], object]) -> None:
+    """Wait until work has ended. Once it is to be cancelled, cancel it until it ends.
+
+    A server or a driver under load may fail to take a cancel. If that ended this wait, the program would stand still
+    until the work ends by itself. So a cancel that fails is tried again.
+    """
+    while not wait([future], timeout=0.05).done:
+        if is_due():
+            with suppress(Exception):
+                cancel()
 
 
 def _drop(session: Any, view: str) -> None:
