@@ -421,3 +421,9 @@ def test_a_preview_says_how_often_a_guess_is_right(alice: Visitor) -> None:
     document = alice.world.ask("POST", "/v1/datasets/open/explain", "alice", {"sql": SQL, "epsilon": 0.5}).document
     assert 50 < document["times_of_100"] < 100 / (1 + math.exp(-0.5)) + 1
     assert f"can be right at most {document['times_of_100']} times out of 100 with this result" in shown
+
+
+def test_the_page_of_a_constant_says_that_nothing_was_charged(alice: Visitor) -> None:
+    result = alice.submit(priced(alice, sql="SELECT plan, 1 AS one FROM visits GROUP BY plan"), "/ask/answer").text
+    assert "Nothing was charged." in result
+    assert "Charged ε" not in result
