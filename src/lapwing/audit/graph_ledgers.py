@@ -6,11 +6,9 @@ must have its charge in the other. A group of k loses at most k·ε in a pure le
 k²·μ² and k²·ρ.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from hashlib import sha256
 from typing import Final
 
 from lapwing.audit import chain, charges, files, kept_totals, totals
@@ -18,6 +16,8 @@ from lapwing.audit.findings import AuditCheck, AuditFinding, Severity
 from lapwing.audit.headings import OF_GRAPH
 from lapwing.audit.subject import AuditEffort, Subject, body_of
 from lapwing.catalog.graph import EDGE, Graph
+from lapwing.graphs.asking import key_of_text
+from lapwing.graphs.pricing import BOUGHT
 
 CHECKS: Final[tuple[Callable[[Subject, AuditEffort], Iterator[AuditCheck]], ...]] = (
     chain.checks,
@@ -26,8 +26,6 @@ CHECKS: Final[tuple[Callable[[Subject, AuditEffort], Iterator[AuditCheck]], ...]
     charges.checks,
     files.ledger_checks,
 )
-BOUGHT: Final = ", bound => bought"
-"""Stands at the end of a query that paid for a bound of its own. The charge in the other ledger does not have it."""
 REMEDY: Final = (
     "Run no query about this graph. Restore the newest copies of both ledgers. If both copies have these entries, "
     "report a bug with this report. Count the missing loss as spent."
@@ -81,13 +79,13 @@ def _in_two_ledgers(graph: Graph, own: Subject, other: Subject, group: int) -> A
         paid.setdefault(question, []).append(amount)
     tried, findings = 0, list[AuditFinding]()
     for sequence, question, amount, key in sorted(_charges(own), key=lambda one: one[2], reverse=True):
-        if key != sha256(json.dumps(["graph", question, graph.digest]).encode()).hexdigest():
+        if key != key_of_text(graph, question):
             continue  # of another query, or under an earlier description of the graph
         if not opened or own.entries[sequence - 1].time < opened:
             continue  # the other ledger came later
         tried += 1
         least = amount * (group if kind == "pure" else group**2) if same else Fraction(0)
-        found = paid.get(f"{question.removesuffix(BOUGHT)}{ending}", [])
+        found = paid.get(f"{question.removesuffix(BOUGHT)}{ending}", [])  # there, no bound is named
         enough = [one for one in found if one + charges.GRID * group**2 >= least]  # both are rounded up
         if enough:
             found.remove(min(enough))

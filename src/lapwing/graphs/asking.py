@@ -97,10 +97,11 @@ class GraphOutcome:
 
 def key_of(graph: Graph, priced: Priced) -> str:
     """Name a question up to what cannot change its answer."""
-    return _key_of(graph, priced.text)
+    return key_of_text(graph, priced.text)
 
 
-def _key_of(graph: Graph, text: str) -> str:
+def key_of_text(graph: Graph, text: str) -> str:
+    """Name a question by its text in the ledger."""
     return sha256(json.dumps(["graph", text, graph.digest]).encode()).hexdigest()
 
 
@@ -108,7 +109,7 @@ def _keys_of(graph: Graph, priced: Priced) -> tuple[str, ...]:
     """Return by which names an answer is found: without a delta, also by that of one whose bound was bought."""
     if priced.delta or not takes_delta(priced.recipe):
         return (key_of(graph, priced),)
-    return key_of(graph, priced), _key_of(graph, f"{priced.recipe.text}{BOUGHT}")
+    return key_of(graph, priced), key_of_text(graph, f"{priced.recipe.text}{BOUGHT}")
 
 
 def answer(

@@ -12,7 +12,6 @@ from lapwing.exact.bounds import exp
 from lapwing.exact.floats import float_up
 from lapwing.privacy import guesses
 from lapwing.privacy.approximate import ApproxDP, ApproximateGaussianDP, ApproximateLoss
-from lapwing.privacy.guesses import right_guesses_up
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP
 
 GROUPS: Final = (2, 3, 4, 5, 10)
@@ -106,11 +105,11 @@ def guess_up(budget: Budget, total: Loss, steps: int = 1) -> Fraction:
     """
     if isinstance(total, GaussianDP):
         group = ApproximateGaussianDP.of(total, budget.delta_keys).for_group(steps)
-        return right_guesses_up(group.gaussian, group.delta)
+        return guesses.right_guesses_up(group.gaussian, group.delta)
     towards = towards_group(budget, total, steps)
     if towards.epsilon is None or towards.delta is None:
         return Fraction(1)
-    return right_guesses_up(PureDP(Fraction(towards.epsilon)), towards.delta)
+    return guesses.right_guesses_up(PureDP(Fraction(towards.epsilon)), towards.delta)
 
 
 def times_of_100(budget: Budget, total: Loss, steps: int = 1) -> int:

@@ -89,15 +89,14 @@ def table_of(
     places = in_order(options.arrange, [_number(row[name]) for row in rows], labels)
     if options.arrange != "released":
         places = sorted(places, key=lambda place: rows[place][name] is None)
-    titles = dict(_axis_titles(document, name))
-    heat = [options.x or keys[-1]] if chart is not None and chart.kind == "heat" else []
-    up = next((key for key in keys if key not in heat), name) if heat else name
-    for one, stated in (
-        ((heat or along)[0] if heat or len(along) == 1 else "", options.x_title),
-        (up, options.y_title),
-    ):
-        titles |= {one: stated} if stated else {}
-    return list(places), [titles.get(one, one) for one in document["columns"]]
+    if chart is not None and chart.kind == "heat":
+        across = options.x or keys[-1]
+        up = next(key for key in keys if key != across)
+    else:
+        across, up = along[0] if len(along) == 1 else None, name
+    stated = {across: options.x_title, up: options.y_title}
+    titles = _axis_titles(document, name)
+    return list(places), [stated.get(one) or titles.get(one, one) for one in document["columns"]]
 
 
 def _along_first(keys: Sequence[str], options: ChartOptions) -> list[str]:

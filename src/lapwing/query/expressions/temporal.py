@@ -120,7 +120,7 @@ def part(name: str, argument: Expression) -> Expression:
         raise QueryRefused(
             f"The part '{name[:40]}' is not supported",
             cause=RefusalCause.UNKNOWN_TIME_UNIT,
-            remedy=instead_of(name, [*list(PARTS), "decade", "date or epoch"]),
+            remedy=instead_of(name, [*PARTS, "decade", "date or epoch"]),
         )
     low, high = PARTS[unit]
     first, last = days.microseconds(cast(Plain, argument.type))

@@ -29,6 +29,8 @@ _WEEKDAY: Final = ("WEEKDAY", "DW", "W")
 _TIMES: Final = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.DATETIME)
 _TEXTS: Final = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.NVARCHAR, exp.DType.CHAR, exp.DType.NCHAR)
 _WEEK: Final = ("WEEK", "WK", "WW")
+_BEGUN: Final[Mapping[str, str]] = {**_UNITS, **dict.fromkeys(_WEEK, "WEEK")}
+"""Units whose beginning is found by what was counted since day 0."""
 
 
 def of_server(node: exp.Expression) -> exp.Expression | None:
@@ -126,13 +128,12 @@ def _day_zero() -> exp.Expression:
 
 def _beginning(unit: exp.Expression, rest: list[exp.Expression]) -> exp.Expression | None:
     """Write DATE_TRUNC('month', t) for DATEADD(month, DATEDIFF(month, 0, t), 0), in which 0 is day 0."""
-    known = {**_UNITS, **dict.fromkeys(_WEEK, "WEEK")}
-    name = known.get(unit.name.upper()) if is_column(unit) or isinstance(unit, exp.Var) else None
+    name = _BEGUN.get(unit.name.upper()) if is_column(unit) or isinstance(unit, exp.Var) else None
     since = rest[0] if len(rest) == 1 else None
     if name is None or not isinstance(since, exp.DateDiff) or not _is_zero(since.args.get("expression")):
         return None
     counted = since.args.get("unit")
-    if counted is None or known.get(counted.name.upper()) != name:
+    if counted is None or _BEGUN.get(counted.name.upper()) != name:
         return None
     time = _next_day(since.this) if name == "WEEK" else since.this.copy()
     return exp.TimestampTrunc(this=time, unit=exp.Var(this=name))

@@ -28,9 +28,7 @@ def guess_of(epsilon: str, delta: str) -> int | None:
     """
     try:
         size, probability = Fraction(epsilon), Fraction(delta)
-        measure = "gdp" if probability else "pure"
-        keys = Fraction(0)
-        budget = Budget(epsilon=size, delta=probability, delta_keys=keys, measure=measure, neighbouring=PRESENCE)
+        budget = _budget(size, probability)
         return times_of_100(budget, budget.loss)
     except (ValueError, ZeroDivisionError, LapwingError):
         return None
@@ -39,11 +37,14 @@ def guess_of(epsilon: str, delta: str) -> int | None:
 @cache
 def examples() -> tuple[tuple[str, int], ...]:
     """Return of some ε, with the δ that the form proposes, how often out of 100 a guess about a person is right."""
-    budgets = [
-        Budget(epsilon=epsilon, delta=Fraction(1, 10**6), delta_keys=Fraction(0), measure="gdp", neighbouring=PRESENCE)
-        for epsilon in map(Fraction, ("1", "3", "5", "10"))
-    ]
+    budgets = [_budget(Fraction(epsilon), Fraction(1, 10**6)) for epsilon in (1, 3, 5, 10)]
     return tuple((spelling.value(budget.epsilon), times_of_100(budget, budget.loss)) for budget in budgets)
+
+
+def _budget(epsilon: Fraction, delta: Fraction) -> Budget:
+    """Return the budget of a new data set: one with a δ is for Gaussian noise."""
+    measure = "gdp" if delta else "pure"
+    return Budget(epsilon=epsilon, delta=delta, delta_keys=Fraction(0), measure=measure, neighbouring=PRESENCE)
 
 
 def summary_of(text: str, form: Mapping[str, str]) -> dict[str, Any] | None:
@@ -68,7 +69,7 @@ def summary_of(text: str, form: Mapping[str, str]) -> dict[str, Any] | None:
         "rows": table.max_rows_per_unit,
         "epsilon": spelling.value(catalog.budget.epsilon),
         "delta": spelling.value(catalog.budget.delta),
-        "presence": catalog.budget.neighbouring == PRESENCE,
+        "neighbouring": catalog.budget.neighbouring,
         "times": times_of_100(catalog.budget, catalog.budget.loss),
         "unreadable": table.unreadable == "null",
         "columns": [_column(catalog, column) for column in table.columns],
