@@ -19,7 +19,7 @@ WORDS: Final[Mapping[str, tuple[str, str, str, str]]] = {
     ),
     "stopped": ("stopped", "bad", "A curator stopped it for ever.", "Make a new one with lapwing monitor create."),
     "waiting": ("waiting", "warn", "It waits for its source.", "Look at the source and at lapwing monitor run."),
-    "behind": ("behind", "warn", "Ticks are due that it has not released.", "Start lapwing monitor run."),
+    "behind": ("behind", "warn", "It has not released all ticks that are due.", "Start lapwing monitor run."),
     "not_started": ("not started", "", "Its first tick is not due yet.", ""),
     "ahead": ("live", "good", "", ""),
     "on_time": ("live", "good", "", ""),
