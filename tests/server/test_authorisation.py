@@ -143,6 +143,8 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
         {**SEES, "alice": UNPROCESSABLE, "audrey": FORBIDDEN, "carol": UNPROCESSABLE},
     ),
     ("GET", "/v1/datasets/{dataset}/releases"): ("/v1/datasets/open/releases", None, SEES),
+    ("GET", "/v1/releases"): ("/v1/releases", None, OWN),
+    ("GET", "/v1/releases/{release_id}/changes"): ("/v1/releases/none/changes?before=none", None, NONE),
     ("GET", "/v1/releases/{release_id}"): ("/v1/releases/none", None, NONE),
     ("GET", "/v1/releases/{release_id}/files"): ("/v1/releases/none/files", None, NONE),
     ("GET", "/v1/releases/{release_id}/files/{name}"): ("/v1/releases/none/files/method.html", None, NONE),

@@ -13,7 +13,14 @@ import pytest
 from lapwing.engines import DuckDB
 from lapwing.privacy.measures import from_record
 from lapwing.server import release_routes
-from lapwing.tabulation import TableRelease, plan_release, run_release
+from lapwing.tabulation import (
+    PublishedRelease,
+    TableRelease,
+    changes_between,
+    comparison_document,
+    plan_release,
+    run_release,
+)
 from tests.server.test_published import allow, publish, read
 from tests.support.server.world import QUICK, Reply, World, on_both, service_in, serving
 
@@ -101,6 +108,44 @@ def test_whoever_may_not_see_a_release_is_told_that_there_is_none(world: World) 
     assert ran(world, "audrey").status == FORBIDDEN
     world.ask("DELETE", "/v1/datasets/open/grants/alice", "carol")
     assert world.ask("GET", f"/v1/releases/{id_}", "alice").status == MISSING
+
+
+def test_two_releases_are_compared_as_the_library_does(world: World, tmp_path: Path) -> None:
+    first, second = (ran(world, epsilon=epsilon).document["id"] for epsilon in (1, 2))
+    for id_ in (first, second):
+        with ZipFile(BytesIO(world.ask("GET", f"/v1/releases/{id_}/files", "alice").content)) as files:
+            files.extractall(tmp_path / id_)
+    near = [PublishedRelease.from_file(tmp_path / id_ / "manifest.json") for id_ in (first, second)]
+    found = changes_between(near[0], near[1])
+    path = f"/v1/releases/{second}/changes?before="
+    document = world.ask("GET", path + first, "alice").document
+    assert document == json.loads(json.dumps(comparison_document(near[0], near[1], found)))
+    assert [len(one["changes"]) for one in document["numbers"]] == [1, 2, 6]
+    assert document["together"]["epsilon"] > 2
+    assert {one["id"] for one in world.ask("GET", "/v1/releases", "alice").document} == {first, second}
+    assert world.ask("GET", "/v1/releases", "bob").document == []
+    assert world.ask("GET", path + first, "bob").status == MISSING
+    assert world.ask("GET", path + "none", "alice").status == MISSING
+    assert world.ask("GET", path, "alice").status == REFUSED
+    other = "title = 'T'\nepsilon = 1\nformats = ['xlsx']\n[tables.x]\nquery = 'SELECT COUNT(*) AS x FROM visits'"
+    apart = ran(world, release=other).document["id"]
+    assert world.ask("GET", path + apart, "alice").status == REFUSED  # no table that can be read again
+
+
+def test_a_method_report_compares_with_the_last_period(world: World) -> None:
+    """The twin: a release of another data set, whose curator did not allow to publish its numbers."""
+    first = ran(world).document["id"]
+    made = ran(world, epsilon=2, previous=first).document
+    assert made["request"]["previous"] == first
+    report = world.ask("GET", f"/v1/releases/{made['id']}/files/method.html", "alice").content
+    assert b"Compared with the last release" in report
+    charges = world.charges()
+    assert ran(world, epsilon=2, previous=first).document["id"] == made["id"]
+    refused = ran(world, epsilon=3, previous="none")
+    assert (refused.status, refused.document["field"]) == (MISSING, "previous")
+    with patch.object(release_routes, "may_open", lambda *_: replace(world.service.releases.find(first), dataset="x")):
+        assert ran(world, epsilon=3, previous=first).status == MISSING
+    assert world.charges() == charges
 
 
 @pytest.mark.long

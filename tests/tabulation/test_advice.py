@@ -16,6 +16,7 @@ from lapwing.tabulation import (
     savings,
     unreliable_tables,
 )
+from lapwing.tabulation.advice import _coarser
 from tests.support.cli.command import Run
 from tests.support.release.small import GDP, PURE, opened, row
 from tests.tabulation.test_hierarchies import opened as opened_towns
@@ -100,3 +101,19 @@ def test_a_coarser_level_saves_what_a_release_with_it_says(tmp_path: Path) -> No
     assert found[table, "district"] == pytest.approx(errors[1] / errors[0])
     assert found[table, None] < found[table, "district"]
     assert not any(one.coarser for one in twice)  # each of these is in the release
+
+
+def test_a_column_whose_name_ends_like_a_level_stays() -> None:
+    """The twin: by an edit of the text, `birthday` would lose its end."""
+    time = Hierarchy(name="time", levels=("month", "day"), column="day")
+    by = [["birthday AS day"], ["day", "sex"], ["sex"]]
+    tables = ReleaseTable.margins("n", select="COUNT(*) AS n", source="visits", by=by, hierarchies=[time])
+    release = TableRelease(title="t", epsilon=1, tables=tables, hierarchies=(time,))
+    assert f"{time.key('day')}," in tables[0].query
+    found = [[coarser.query for _, coarser in _coarser(release, table)] for table in tables]
+    month = ReleaseTable.margins(
+        "n", select="COUNT(*) AS n", source="visits", by=[["month", "sex"]], hierarchies=[time]
+    )
+    assert found == [[], [month[0].query], []]
+    written = replace(tables[1], query=f"{tables[1].query} ")
+    assert not list(_coarser(release, written))

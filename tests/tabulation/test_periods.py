@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
@@ -14,10 +16,14 @@ from lapwing.query.bind.bind import bind
 from lapwing.query.pricing.quote import request
 from lapwing.tabulation import (
     BudgetEntry,
+    CellChange,
+    NumberChanges,
+    PublishedNumber,
     PublishedRelease,
     ReleaseTable,
     TableRelease,
     combined_promise,
+    comparison_document,
     plan_budget,
     run_release,
 )
@@ -73,6 +79,18 @@ def test_a_report_each_month_stays_within_the_year(tmp_path: Path) -> None:
     assert spent > 0.98 * whole
 
 
+def test_keys_of_any_type_are_in_json() -> None:
+    keys: tuple[object, ...] = (date(2026, 12, 1), None, 3, "x", float("nan"), Decimal("1.5"))
+    change = CellChange(keys=keys, before=1.0, now=5.0, half_width=2.0)
+    number = PublishedNumber(table="t", name="n", key_names=tuple("abcdef"), figures={}, is_normal=True)
+    changes = NumberChanges(number=number, changes=(change,), is_same=False, confidence=0.95)
+    facts = {"title": "T", "measure": "gdp", "neighbouring": "add_remove"}
+    before, now = (PublishedRelease(manifest={**facts, "measure": kind}, numbers=()) for kind in ("gdp", "zcdp"))
+    document = json.loads(json.dumps(comparison_document(before, now, [changes])))
+    assert document["numbers"][0]["changes"][0]["keys"] == ["2026-12-01", None, 3, "x", "nan", "1.5"]
+    assert document["together"] is None
+
+
 def test_releases_are_compared_by_a_command(tmp_path: Path, run: Run) -> None:
     with opened(tmp_path, [row(n, plan="ab"[n % 2]) for n in range(60)]) as session:
         before = run_release(session, RELEASE).write(tmp_path / "1")
@@ -85,6 +103,7 @@ def test_releases_are_compared_by_a_command(tmp_path: Path, run: Run) -> None:
     assert promise.epsilon <= both.to_epsilon(delta=delta) * 1.0001
     document = json.loads(run("release", "compare", str(before), str(now), "--format", "json").out)
     assert [len(one["changes"]) for one in document["numbers"]] == [2, 6]
+    assert document["numbers"][1]["by_noise"] == pytest.approx(6 / 20)
     shown = run("release", "compare", str(before), str(now))
     assert shown.status == 0, shown.err
     assert "n by plan, size" in shown.out

@@ -1,7 +1,6 @@
 """`lapwing release compare`: two releases of the same tables, with intervals that know the noise of both."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -45,34 +44,11 @@ def command(
     if not changes:
         raise InvalidParameter("The releases have no table with the same name, number and keys.")
     if form is options.ReportFormatName.json:
-        print_text(to_json(as_document(earlier, later, changes)))
+        print_text(to_json(lw.tabulation.comparison_document(earlier, later, changes)))
         return
     show(*as_page(earlier, later, changes))
     for said in notes_on(changes):
         note("note", said)
-
-
-def as_document(
-    before: "PublishedRelease", now: "PublishedRelease", changes: "Sequence[NumberChanges]"
-) -> dict[str, object]:
-    """Return a comparison for programs, with all cells."""
-    promise = lw.tabulation.combined_promise(before, now)
-    return {
-        "before": before.manifest["title"],
-        "now": now.manifest["title"],
-        "together": None if promise is None else asdict(promise),
-        "numbers": [
-            {
-                "table": each.number.table,
-                "name": each.number.name,
-                "keys": list(each.number.key_names),
-                "is_same": each.is_same,
-                "confidence": each.confidence,
-                "changes": [{**asdict(change), "is_clear": change.is_clear} for change in each.changes],
-            }
-            for each in changes
-        ],
-    }
 
 
 def as_page(
@@ -110,7 +86,7 @@ def _by_noise_alone(each: "NumberChanges") -> str:
     """Return how many cells would change by more than their ± if the data were the same."""
     if each.is_same:
         return NOTHING
-    expected = figures.size((1 - each.confidence) * len(each.changes))
+    expected = figures.size(each.by_noise)
     return f"about {expected}" if each.number.is_normal and each.confidence == 0.95 else f"at most {expected}"
 
 

@@ -11,7 +11,7 @@ If a run breaks off, the caller sends it again. That is free, because the ledger
 from dataclasses import replace
 from typing import Annotated, Any, Final, NotRequired
 
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -29,7 +29,8 @@ from lapwing.server.release_store import KeptRelease
 from lapwing.server.responses import described_by, json_response
 from lapwing.server.routing import ASKER, READER, OfService, new_router
 from lapwing.server.service import Service
-from lapwing.tabulation import ReleasePlan, TableRelease
+from lapwing.tabulation import PublishedRelease, ReleasePlan, TableRelease, changes_between, comparison_document
+from lapwing.tabulation.comparison_document import ComparisonDocument
 from lapwing.tabulation.plan_document import ReleasePlanDocument, plan_for_caller
 
 ZIP: Final = "application/zip"
@@ -60,6 +61,12 @@ class ReleaseBody(Body):
             text = f"A release on a service has at most {MOST_TABLES} tables, and this one has {len(release.tables):,}."
             raise at_field("release", errors.InvalidParameter(f"{text} Nothing was charged."))
         return release if self.epsilon is None else replace(release, epsilon=number(self.epsilon, "epsilon"))
+
+
+class RunBody(ReleaseBody):
+    """A release to run; with `previous`, its method report compares it with that release of the same data set."""
+
+    previous: Annotated[Text, Field(min_length=1, max_length=64)] | None = None
 
 
 class ReleasedFile(TypedDict):
@@ -117,9 +124,7 @@ def plan(service: OfService, dataset: str, body: ReleaseBody, caller: Caller = R
 
 
 @router.post("/datasets/{dataset}/releases", responses=described_by(ReleaseDocument), openapi_extra=MAY_RUN)
-async def run(
-    service: OfService, dataset: str, body: ReleaseBody, request: Request, caller: Caller = ASKER
-) -> Response:
+async def run(service: OfService, dataset: str, body: RunBody, request: Request, caller: Caller = ASKER) -> Response:
     """Buy all tables of a release at one charge, and store its files; the same release again is free."""
     served = await run_in_threadpool(service.datasets.visible, caller, dataset)
 
@@ -140,10 +145,46 @@ def list_releases(
     return json_response([_document(one) for one in shown], headers)
 
 
+@router.get("/releases", responses=described_by(list[ReleaseDocument]))
+def list_all(service: OfService, request: Request, page: PageOf, caller: Caller = READER) -> Response:
+    """List your releases of all data sets, the newest first; auditors and curators see the releases of everybody."""
+    every = [
+        one
+        for served in service.datasets.all_visible(caller)
+        for one in service.releases.of(served.name, None if caller.at(served.name).may("audit") else caller.name)
+    ]
+    every.sort(key=lambda one: one.created, reverse=True)
+    shown, headers = cut(request, page.limit, page.start(every, lambda one: one.id), lambda one: one.id)
+    return json_response([_document(one) for one in shown], headers)
+
+
 @router.get("/releases/{release_id}", responses=described_by(ReleaseDocument))
 def show(service: OfService, release_id: str, caller: Caller = READER) -> Response:
     """Show a release, with its manifest."""
     return json_response(_document(may_open(service, caller, release_id), manifest=True))
+
+
+@router.get(
+    "/releases/{release_id}/changes",
+    responses=described_by(ComparisonDocument),
+    openapi_extra=may_raise(errors.InvalidParameter, errors.TooManyRequests),
+)
+def changes(
+    service: OfService,
+    release_id: str,
+    before: Annotated[str, Query(min_length=1, max_length=64, description="The earlier release.")],
+    caller: Caller = READER,
+) -> Response:
+    """Compare a release with an earlier one of the same tables: the change of each cell, with its ±. Free.
+
+    Both may be of different data sets, such as of two months.
+    """
+    with service.callers.pricing(caller):
+        earlier, now = (_published(service, caller, id_) for id_ in (before, release_id))
+        found = changes_between(earlier, now)
+        if not found:
+            raise errors.InvalidParameter("The releases have no table with the same name, number and keys.")
+        return json_response(comparison_document(earlier, now, found))
 
 
 @router.get("/releases/{release_id}/files", responses=described_by(bytes, "All files in one ZIP file.", ZIP))
@@ -178,7 +219,29 @@ def may_open(service: Service, caller: Caller, id_: str) -> KeptRelease:
     return found
 
 
-def _bought(service: Service, caller: Caller, served: ServedDataset, body: ReleaseBody) -> KeptRelease:
+def _published(service: Service, caller: Caller, id_: str) -> PublishedRelease:
+    """Return the numbers of a release that the caller may open."""
+    from lapwing.tabulation.archive import published_in  # here: few services release
+
+    return published_in(service.releases.archive(may_open(service, caller, id_).id))
+
+
+def _previous(service: Service, caller: Caller, served: ServedDataset, id_: str | None) -> PublishedRelease | None:
+    """Return the release that a method report compares with.
+
+    Where results of this data set may be published, all numbers of the report may be. So it is of the same data set.
+    """
+    if id_ is None:
+        return None
+    try:
+        if may_open(service, caller, id_).dataset != served.name:
+            raise missing("release of this data set")
+        return _published(service, caller, id_)
+    except errors.LapwingError as refused:
+        raise at_field("previous", refused) from None
+
+
+def _bought(service: Service, caller: Caller, served: ServedDataset, body: RunBody) -> KeptRelease:
     """Buy a release and keep it; in a thread."""
     from lapwing.tabulation.archive import ReleaseArchive  # here: few services release
     from lapwing.tabulation.planning import prepared
@@ -192,9 +255,10 @@ def _bought(service: Service, caller: Caller, served: ServedDataset, body: Relea
             curator_remedy="give you a grant that trusts you with time",
         )
     release, session = body.declared(), served.for_caller(caller, service.policies)
+    previous = _previous(service, caller, served, body.previous)
     ready = prepared(session, release)
     _require_small(ready.described)
-    made = ReleaseArchive.of(run_prepared(session, release, ready))
+    made = ReleaseArchive.of(run_prepared(session, release, ready), previous)
     declared = body.model_dump(mode="json", exclude_none=True)
     return service.releases.keep(caller.name, served.name, declared, made.manifest, made.content)
 

@@ -17,6 +17,7 @@ from lapwing.tabulation.budget_plan import (
     plan_budget,
 )
 from lapwing.tabulation.cell_errors import CellErrors
+from lapwing.tabulation.comparison_document import comparison_document
 from lapwing.tabulation.declaration import (
     Adjustment,
     FileFormat,
@@ -75,6 +76,7 @@ __all__ = [
     "all_margins_of",
     "changes_between",
     "combined_promise",
+    "comparison_document",
     "entries_from_file",
     "faults_of",
     "method_report",

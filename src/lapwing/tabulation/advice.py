@@ -92,12 +92,14 @@ def savings(session: "Session", release: TableRelease) -> tuple[TableSaving, ...
 
 def _coarser(release: TableRelease, table: ReleaseTable) -> Iterator[tuple[str, ReleaseTable]]:
     """Yield a table by the level above each of its levels, unless the release has that table."""
-    queries = [other.query for other in release.tables]
+    queries, margin = [other.query for other in release.tables], table.margin
+    if margin is None or margin.text != table.query:
+        return  # a query that somebody wrote
     for hierarchy in release.hierarchies:
         for above, level in pairwise(hierarchy.levels):
-            query = table.query.replace(f"{hierarchy.key(level)},", f"{hierarchy.key(above)},", 1)
-            if query not in queries:
-                yield above, replace(table, query=query)
+            coarser = margin.with_key(hierarchy.key(level), hierarchy.key(above))
+            if coarser.text not in queries:
+                yield above, replace(table, query=coarser.text, margin=coarser)
 
 
 def _error(problem: AllocationProblem, terms: Sequence[Sequence[NoisyMeasure]]) -> float:

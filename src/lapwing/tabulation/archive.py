@@ -8,7 +8,8 @@ from typing import Any, Final, final
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from lapwing.machine.scratch import temporary_folder
-from lapwing.tabulation.running import METHOD, ReleasedTables
+from lapwing.tabulation.published import PublishedRelease
+from lapwing.tabulation.running import MANIFEST, METHOD, ReleasedTables
 
 EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
 """The time of every file: the files have no time of their own."""
@@ -23,15 +24,18 @@ class ReleaseArchive:
     content: bytes
 
     @classmethod
-    def of(cls, released: ReleasedTables) -> "ReleaseArchive":
+    def of(cls, released: ReleasedTables, previous: PublishedRelease | None = None) -> "ReleaseArchive":
         """Write the files of a release into an archive.
+
+        Args:
+            previous: The release of the last period, with which the method report compares.
 
         Guarantee:
             Post-processing of released numbers.
         """
         buffer = BytesIO()
         with temporary_folder("lapwing-release-") as folder:
-            manifest = released.write(folder / "release")
+            manifest = released.write(folder / "release", previous=previous)
             with ZipFile(buffer, "w", ZIP_DEFLATED) as archive:
                 for file in sorted(manifest.parent.iterdir()):
                     archive.writestr(ZipInfo(file.name, EARLIEST), file.read_bytes(), ZIP_DEFLATED)
@@ -49,6 +53,17 @@ def file_in(content: bytes, name: str) -> bytes | None:
     """Return a file of an archive; None if there is none of this name."""
     with ZipFile(BytesIO(content)) as archive:
         return archive.read(name) if name in archive.namelist() else None
+
+
+def published_in(content: bytes) -> PublishedRelease:
+    """Return the manifest and the numbers of an archive.
+
+    Raises:
+        InvalidParameter: If no table is in CSV or Parquet.
+    """
+    with temporary_folder("lapwing-release-") as folder, ZipFile(BytesIO(content)) as archive:
+        archive.extractall(folder)
+        return PublishedRelease.from_file(folder / MANIFEST)
 
 
 def method_page_in(content: bytes) -> str:

@@ -143,7 +143,7 @@ def _entries(document: TomlSection, folder: Path) -> Iterator[BudgetEntry]:
             text = section.text(own, example="SELECT …" if own == "query" else "release.toml")
             try:
                 if kind == "queries":
-                    table = ReleaseTable(name=name, query=text, **numbers)
+                    table = ReleaseTable(name=name, query=text, margin=None, **numbers)
                     release = TableRelease(title=name, epsilon=1, tables=(table,))
                 else:
                     release = TableRelease.from_file(folder / text)

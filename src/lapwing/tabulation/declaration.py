@@ -13,7 +13,7 @@ Nothing here is private, and nothing reads data.
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -77,6 +77,32 @@ class FileFormat(StrEnum):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MarginQuery:
+    """The parts of the query of a margin.
+
+    Args:
+        keys: The text of each column or expression in SELECT.
+        select: The numbers; `source` is what stands in FROM, and `where` a condition or empty.
+    """
+
+    keys: tuple[str, ...]
+    select: str
+    source: str
+    where: str
+
+    @property
+    def text(self) -> str:
+        """The query in SQL."""
+        columns, grouped = ", ".join((*self.keys, self.select)), " GROUP BY ALL" if self.keys else ""
+        return f"SELECT {columns} FROM {self.source}{self.where}{grouped}"
+
+    def with_key(self, key: str, other: str) -> Self:
+        """Return the query by another key in the place of one."""
+        return replace(self, keys=tuple(other if one == key else one for one in self.keys))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseTable:
     """One table of a release.
 
@@ -88,6 +114,7 @@ class ReleaseTable:
         assumed_cell: The size of a cell, by which the plan shows errors in percent.
         relative_error: Instead of `error`: the part of a cell of that size. A larger cell errs by a smaller part. Of
             counts and sums.
+        margin: The parts of the query, if it is a margin.
     """
 
     name: str
@@ -96,6 +123,7 @@ class ReleaseTable:
     error: Number | None = None
     assumed_cell: Number | None = None
     relative_error: Number | None = None
+    margin: MarginQuery | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for text, what in ((self.name, "The name of a table"), (self.query, "The query of a table")):
@@ -147,13 +175,13 @@ class ReleaseTable:
         source, columns_of = with_levels(source, by, hierarchies, beside)
         tables = []
         for named_keys, keys in zip(by, columns_of, strict=True):
-            columns, grouped = ", ".join((*keys, select)), " GROUP BY ALL" if keys else ""
+            margin = MarginQuery(keys=tuple(keys), select=select, source=source, where=condition)
             named = f"{name} by {', '.join(named_keys)}" if keys else f"{name} in all"
-            text = f"SELECT {columns} FROM {source}{condition}{grouped}"
             tables.append(
                 cls(
                     name=named,
-                    query=text,
+                    query=margin.text,
+                    margin=margin,
                     importance=importance,
                     error=error,
                     assumed_cell=assumed_cell,
@@ -363,7 +391,7 @@ def _tables_in(
     try:
         if section.has("query"):
             section.allow("query", *weights)
-            yield ReleaseTable(name=name, query=section.text("query", example="SELECT …"), **given)
+            yield ReleaseTable(name=name, query=section.text("query", example="SELECT …"), margin=None, **given)
             return
         section.allow("select", "from", "where", "by", "all_margins_of", *weights)
         source = section.text("from", example="visits")

@@ -58,6 +58,11 @@ class NumberChanges:
         """The changes whose interval excludes zero."""
         return tuple(change for change in self.changes if change.is_clear)
 
+    @property
+    def by_noise(self) -> float:
+        """How many cells would have such a change on average, at most, if the data were the same."""
+        return 0.0 if self.is_same else (1 - self.confidence) * len(self.changes)
+
 
 def changes_between(before: PublishedRelease, now: PublishedRelease) -> tuple[NumberChanges, ...]:
     """Return the changes of all numbers that both releases have, by the names of tables, numbers and keys.

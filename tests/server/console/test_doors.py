@@ -150,6 +150,11 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
         {"release": "title = 1"},
         {**SEES, "alice": REFUSED, "audrey": FORBIDDEN, "carol": REFUSED},
     ),
+    ("GET", "/console/releases/{release}/changes"): (
+        "/console/releases/none/changes?before=none",
+        {},
+        {**dict.fromkeys(SEES, MISSING), "nobody": LED},
+    ),
     **{
         (method, f"/console/releases/{{release}}{end}"): (
             f"/console/releases/none{end.replace('{name}', 'method.html')}",

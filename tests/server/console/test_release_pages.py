@@ -51,6 +51,30 @@ def test_a_release_is_planned_run_and_downloaded(place: World, alice: Visitor) -
     assert f'href="{made.path}"' in alice.go(HERE).content.decode()
 
 
+def test_the_next_period_is_planned_from_the_last_one_and_compared(place: World, alice: Visitor) -> None:
+    first = alice.submit(alice.submit(alice.go(HERE), "/releases"), "/run")
+    assert "Compare" not in first.text  # there is no other release yet
+    id_ = first.path.rpartition("/")[2]
+    planned = alice.submit(first, "/releases", previous=id_, level="4")
+    assert planned.form("/run").fields["previous"] == id_
+    assert alice.submit(planned, "/releases").form("/run").fields["previous"] == id_  # the form keeps it
+    second = alice.submit(planned, "/run")
+    report = alice.go(f"{second.path}/files/method.html").content
+    assert b"Compared with the last release" in report
+    charges = place.charges()
+    shown = alice.go(f"{second.path}/changes?before={id_}")
+    assert shown.status == 200
+    document = place.ask("GET", f"/v1{second.path.removeprefix('/console')}/changes?before={id_}", "alice").document
+    cells = sum(len(one["changes"]) for one in document["numbers"])
+    clear = [change for one in document["numbers"] for change in one["changes"] if change["is_clear"]]
+    assert cells == 12
+    assert len(clear) < cells
+    assert ("No change is larger than its ±." in shown.text) == (not clear)
+    assert second.form("/changes").fields["before"] == id_
+    assert place.charges() == charges
+    assert alice.go(f"{second.path}/changes?before=none").status == 404
+
+
 @pytest.mark.long
 def test_what_is_wrong_is_said_before_a_charge(place: World, alice: Visitor) -> None:
     start = alice.go(HERE)

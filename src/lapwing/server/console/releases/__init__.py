@@ -1,16 +1,21 @@
-"""Releases of tables: plan one, see its errors at other costs, run it, download its files, and publish its report."""
+"""Releases of tables: plan one, see its errors at other costs, run it, download its files, and publish its report.
+
+A release leads to the next one, of the same tables on new data. `changes` compares two of them.
+"""
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import islice
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from lapwing.errors import LapwingError
 from lapwing.privacy.amounts import written
+from lapwing.privacy.figures import noisy, separated
 from lapwing.server.console.acting import number_of
 from lapwing.server.console.inside import ApiRefusal
 from lapwing.server.console.published import publish_with
@@ -24,6 +29,8 @@ LIST: Final = "/console/data/{dataset}/releases"
 ONE: Final = "/console/releases/{release}"
 MOST: Final = 200
 MOST_KEYS: Final = 2
+MOST_CHANGES: Final = 200
+"""Changes on a page; the API has all of them."""
 EPSILON: Final = re.compile(r"(?m)^(\s*epsilon\s*=\s*)[^#\s]+")
 STEPS: Final = 8
 """Steps of the slider to each side; `STEPS_OF_TWO` of them double the cost, or halve it."""
@@ -48,7 +55,8 @@ async def preview(visit: PageRequest) -> Response:
 async def run(visit: PageRequest) -> Response:
     """Run a release, and lead to it."""
     try:
-        body = _body(visit.form, visit.form.get("epsilon", ""))
+        previous = {"previous": visit.form["previous"]} if visit.form.get("previous") else {}
+        body = {**_body(visit.form, visit.form.get("epsilon", "")), **previous}
         reply = await visit.api.send("POST", "datasets", visit.part("dataset"), "releases", body=body)
     except ApiRefusal as refusal:
         return await _page(visit, visit.form, refused=refusal.document)
@@ -58,7 +66,62 @@ async def run(visit: PageRequest) -> Response:
 async def one(visit: PageRequest) -> Response:
     """Show a release: its promise, its errors, its files."""
     found = await visit.api.get("releases", visit.part("release"))
-    return visit.show("releases/one.html", dataset=found["dataset"], found=found, text=_as_paid(found["request"]))
+    every = await visit.api.get("releases", limit=MOST)
+    others = [other for other in every if other["id"] != found["id"]]
+    return visit.show(
+        "releases/one.html",
+        dataset=found["dataset"],
+        found=found,
+        text=_as_paid(found["request"]),
+        others=others,
+        before=_last_period(found, others),
+    )
+
+
+def _last_period(found: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> str:
+    """Return the release that is likely the last period: the one that the report has, or the one with this title."""
+    earlier = [one["id"] for one in others if one["title"] == found["title"] and one["created"] <= found["created"]]
+    return str(found["request"].get("previous") or next(iter(earlier), ""))
+
+
+async def changes(visit: PageRequest) -> Response:
+    """Compare a release with an earlier one, cell by cell."""
+    now, before = visit.part("release"), visit.asked("before")
+    document = await visit.api.get("releases", now, "changes", before=before)
+    found = [await visit.api.get("releases", one) for one in (before, now)]
+    return visit.show(
+        "releases/changes.html",
+        dataset=found[1]["dataset"],
+        before=found[0],
+        now=found[1],
+        together=document["together"],
+        tables=[_counted(one, document["numbers"]) for one in document["numbers"]],
+        clear=list(islice(_clear(document["numbers"]), MOST_CHANGES)),
+    )
+
+
+def _counted(number: Mapping[str, Any], numbers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return how many cells of a table changed."""
+    clear = sum(change["is_clear"] for change in number["changes"])
+    return {**number, "title": _named(number, numbers), "cells": len(number["changes"]), "changed": clear}
+
+
+def _clear(numbers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Yield the changes that are larger than their ±: the table, the cell, both figures, the change and its ±."""
+    for number in numbers:
+        for change in number["changes"]:
+            if change["is_clear"]:
+                difference, half = change["now"] - change["before"], change["half_width"]
+                pairs = zip(number["keys"], change["keys"], strict=True)
+                cell = ", ".join(f"{name} {'missing' if key is None else key}" for name, key in pairs)
+                figures = (separated(change["before"]), separated(change["now"]))
+                yield _named(number, numbers), cell, *figures, *noisy(difference, difference - half, difference + half)
+
+
+def _named(number: Mapping[str, Any], numbers: Sequence[Mapping[str, Any]]) -> str:
+    """Return the name of a table, with the name of the number if it has several."""
+    several = sum(other["table"] == number["table"] for other in numbers) > 1
+    return f"{number['table']}: {number['name']}" if several else str(number["table"])
 
 
 def _as_paid(request: Mapping[str, Any]) -> str:
@@ -123,6 +186,7 @@ async def _page(visit: PageRequest, typed: Any, *, plan: Any = None, refused: Pr
         releases=await visit.api.get("datasets", dataset, "releases", limit=MOST),
         text=typed.get("release", ""),
         level=_level(typed.get("level", "")),
+        previous=typed.get("previous", ""),
         steps=STEPS,
         plan=plan,
         problem=refused,
@@ -143,6 +207,7 @@ async def _plan(visit: PageRequest) -> dict[str, Any]:
         "document": reply.document,
         "text": text,
         "epsilon": epsilon,
+        "previous": visit.form.get("previous", ""),
         "rows": _rows(reply.document),
     }
 
@@ -217,6 +282,7 @@ PAGES: Final = (
     ConsolePage(method="POST", path=f"{LIST}/preview", handle=preview),
     ConsolePage(method="POST", path=f"{LIST}/run", handle=run),
     ConsolePage(method="GET", path=ONE, handle=one),
+    ConsolePage(method="GET", path=f"{ONE}/changes", handle=changes, query=("before",)),
     ConsolePage(method="GET", path=f"{ONE}/files.zip", handle=files),
     ConsolePage(method="GET", path=f"{ONE}/files/{{name}}", handle=file),
     ConsolePage(method="GET", path=f"{ONE}/publish", handle=form_to_publish),
