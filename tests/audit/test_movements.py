@@ -13,7 +13,8 @@ import pytest
 
 from lapwing.audit.asking import MadeQuery, World, worlds
 from lapwing.audit.made_data import made_catalog
-from lapwing.audit.made_queries import FORMS, PLAIN_FORM, made_queries
+from lapwing.audit.made_queries import BATCH_FORM, FORMS, PLAIN_FORM, made_queries
+from lapwing.audit.movement_losses import numbers_of
 from lapwing.audit.movements import (
     AGAIN,
     CONTROL,
@@ -36,6 +37,17 @@ from tests.support.query.neighbours import CODE_SCHEMA, CODES
 from tests.support.query.shop import CATALOG
 
 GROUPED = MadeQuery(text="SELECT plan, COUNT(*) AS n FROM customers GROUP BY plan", form="groups")
+TABLES = MadeQuery(
+    text="SELECT plan, COUNT(*) AS n FROM customers GROUP BY plan",
+    more=(
+        "SELECT member, COUNT(*) AS n FROM customers GROUP BY member",
+        "SELECT plan, member, COUNT(*) AS n FROM customers GROUP BY plan, member",
+    ),
+    form=BATCH_FORM,
+)
+APART = MadeQuery(
+    text="SELECT COUNT(*) AS n FROM customers", more=("SELECT SUM(age) AS a FROM customers",), form=BATCH_FORM
+)
 ROWS = 2
 
 
@@ -83,7 +95,7 @@ def test_made_rows_are_at_and_beyond_the_bounds(tmp_path: Path) -> None:
 
 def test_every_form_is_asked(tmp_path: Path) -> None:
     queries = list(islice(made_queries(shop(tmp_path), 0), 200))
-    assert {query.form for query in queries} == {PLAIN_FORM, *(name for name, _ in FORMS)}
+    assert {query.form for query in queries} == {PLAIN_FORM, BATCH_FORM, *(name for name, _ in FORMS)}
     assert queries == list(islice(made_queries(shop(tmp_path), 0), 200))
 
 
@@ -160,6 +172,20 @@ def test_missing_noise_and_noise_of_nobody_are_found(seen: tuple[SeenPair, World
         assert NO_NOISE in found(SeenPair(query=GROUPED, one=next(changed), other=next(changed)), *both)
 
 
+def test_a_number_without_its_noise_or_with_other_noise_is_found(seen: tuple[SeenPair, World, World]) -> None:
+    """Noise that is drawn and not added: the numbers of both worlds move as they should, and are exact."""
+    pair, one, other = seen
+    (sequence,), honest = pair.one.entries, (one.payloads, other.payloads)
+    for shown in (lambda exact, noisy: exact, lambda exact, noisy: [noisy[0] + 1, *noisy[1:]]):
+        for world, seen_here in ((one, pair.one), (other, pair.other)):
+            exact, noisy = numbers_of(seen_here.calls[0]), world.released(sequence)[0][0]
+            assert exact != noisy
+            payload = {**world.payloads[sequence], "values": [shown(exact, noisy)]}
+            world.payloads = {**world.payloads, sequence: payload}
+        assert found(pair, one, other) == [RELEASE, RELEASE]
+        one.payloads, other.payloads = honest
+
+
 def test_an_answer_that_changes_when_it_is_asked_again_is_found(seen: tuple[SeenPair, World, World]) -> None:
     pair, *both = seen
     assert AGAIN in found(replace(pair, one=replace(pair.one, again="was charged a second time")), *both)
@@ -183,6 +209,58 @@ def test_a_crash_is_found_though_both_worlds_crash(seen: tuple[SeenPair, World, 
     assert found(replace(pair, one=crashed, other=crashed), *both) == [CONTROL]
 
 
+# ---- several queries at one price ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["gdp", "zcdp"])
+def batches(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[tuple[str, dict[MadeQuery, SeenPair], World, World]]:
+    """What two neighbours show of tables that are measured together, and of numbers with noise of their own."""
+    with worlds(shop(tmp_path_factory.mktemp("shop"), request.param), 0) as (one, other, _):
+        pairs = {query: SeenPair(query=query, one=one.ask(query), other=other.ask(query)) for query in (TABLES, APART)}
+        yield request.param, pairs, one, other
+
+
+Batches = tuple[str, dict[MadeQuery, SeenPair], World, World]
+
+
+def test_honest_batches_pass(batches: Batches) -> None:
+    kind, pairs, *both = batches
+    assert [call.name for call in pairs[TABLES].one.calls] == ["ResidualMarginals.release"]
+    assert [call.name for call in pairs[APART].one.calls] == ["RoundedGaussian.release"] * 2
+    for pair in pairs.values():
+        assert len(pair.one.charges) == 1 + len(pair.query.more)
+        assert flow_differs(pair) is None
+        assert faults(pair, *both, kind, TriedQueries()) == []
+
+
+def test_twin_tables_priced_as_if_a_unit_had_one_row_less_are_found(batches: Batches) -> None:
+    """The neighbour's unit has all of its rows in one cell: a charge for one row less is below what they lose."""
+    kind, pairs, *both = batches
+    pair, part = pairs[TABLES], Fraction(ROWS - 1, ROWS) ** 2
+    less = tuple((*charge[:2], charge[2] * part, *charge[3:]) for charge in pair.one.charges)
+    sides = (replace(side, charges=less) for side in (pair.one, pair.other))
+    cheaper = SeenPair(query=TABLES, one=next(sides), other=next(sides))
+    assert [code for code, _ in faults(cheaper, *both, kind, TriedQueries())] == [LOSS]
+
+
+def test_twin_a_batch_of_which_one_query_is_free_is_found(batches: Batches) -> None:
+    kind, pairs, *both = batches
+    for pair in pairs.values():
+        sides = (replace(side, charges=side.charges[1:]) for side in (pair.one, pair.other))
+        cheaper = SeenPair(query=pair.query, one=next(sides), other=next(sides))
+        assert LOSS in [code for code, _ in faults(cheaper, *both, kind, TriedQueries())]
+
+
+def test_twin_a_batch_of_which_one_query_has_no_noise_is_found(batches: Batches) -> None:
+    kind, pairs, *both = batches
+    for pair in pairs.values():
+        sides = (replace(side, calls=side.calls[1:]) for side in (pair.one, pair.other))
+        exact = SeenPair(query=pair.query, one=next(sides), other=next(sides))
+        assert NO_NOISE in [code for code, _ in faults(exact, *both, kind, TriedQueries())]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("measure", ["pure", "gdp", "zcdp"])
 @pytest.mark.parametrize("neighbouring", ["add_remove", "replace_one"])
@@ -192,4 +270,4 @@ def test_no_form_moves_further_than_is_paid_for(tmp_path: Path, measure: str, ne
         queries = list(islice(made_queries(shop(tmp_path), world), 40))
         assert compare_worlds(shop(tmp_path, measure, neighbouring), world, queries, lambda: True, tally) == []
     assert tally.attained > 20
-    assert len(tally.queries) == 1 + len({name for name, _ in FORMS})
+    assert len(tally.queries) == 2 + len({name for name, _ in FORMS})

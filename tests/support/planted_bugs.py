@@ -85,6 +85,20 @@ BUGS = (
         (RELEASE, "return tuple(term.mechanism.release(values, entropy) for", "return tuple(values for"),
     ),
     _bug(
+        "noise that is drawn and not added",
+        "path_release",
+        (
+            RELEASE,
+            "return tuple(term.mechanism.release(values, entropy) for",
+            "return tuple((term.mechanism.release(values, entropy), values)[1] for",
+        ),
+    ),
+    _bug(
+        "tables of a batch priced as if a unit had one row",
+        "path_loss",
+        ("release/workloads.py", "RowsOfUnit(rows=rows,", "RowsOfUnit(rows=1,"),
+    ),
+    _bug(
         "noise that is used again for every cell",
         "noise_law",
         ("mechanisms/noisy.py", "    noise = draw(whole.size)\n", "    noise = np.repeat(draw(1), whole.size)\n"),

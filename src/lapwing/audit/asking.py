@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,8 +21,12 @@ from lapwing.errors import EngineFault, LapwingError
 from lapwing.machine.scratch import temporary_folder
 from lapwing.opening import open_session
 from lapwing.query.pricing.calibrate import calibrate
+from lapwing.query.pricing.joint_price import calibrate_together
 from lapwing.query.pricing.quote import Quote
 from lapwing.query.text.parameters import Parameters
+from lapwing.release.shared_vectors import shared_vectors
+from lapwing.release.stored import Purchase
+from lapwing.release.workloads import workloads_of
 from lapwing.session import Session
 
 HISTORY: Final = "of the history"
@@ -37,11 +41,21 @@ DELTA: Final = Fraction(1, 10**12)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeQuery:
-    """A query to ask, and where it comes from: a form of the generator, or the history."""
+    """A query to ask, and where it comes from: a form of the generator, or the history.
+
+    Args:
+        more: Further queries, all at one price with the first.
+    """
 
     text: str
     form: str
     parameters: Parameters = ()
+    more: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """Its texts, for people."""
+        return "; ".join((self.text, *self.more))
 
 
 @final
@@ -96,38 +110,44 @@ class World:
             "delta": min(DELTA, self.catalog.budget.delta_keys / 1000) or None,
         }
         try:
-            answer: Answer | None = self.session.sql(query.text, query.parameters, **wanted)
+            answers = self._answers(query, wanted)
             refusal, crashed = None, False
         except Exception as error:  # whatever an analyst would see is compared, and a crash shows, too
-            answer, refusal, crashed = (
-                None,
+            answers, refusal, crashed = (
+                (),
                 _named(error),
                 not isinstance(error, LapwingError) or isinstance(error, EngineFault),
             )
         calls, charges = self.watch.taken(), self._charges()
-        if answer is None:
+        if refusal is not None:
             return Seen(refusal=refusal, charges=charges, calls=calls, crashed=crashed)
         return Seen(
             refusal=None,
             charges=charges,
             calls=calls,
-            public_facts=tuple(map(str, answer.notes)),
-            entries=tuple(answer.entries),
-            quotes=_quotes(answer, self.catalog, wanted),
-            again=self._again(query, answer, wanted),
+            public_facts=tuple(str(note) for answer in answers for note in answer.notes),
+            entries=tuple(dict.fromkeys(entry for answer in answers for entry in answer.entries)),
+            quotes=_quotes(answers, self.catalog, wanted),
+            again=self._again(query, answers, wanted),
         )
 
-    def _again(self, query: MadeQuery, answer: Answer, wanted: Mapping[str, Any]) -> str | None:
+    def _answers(self, query: MadeQuery, wanted: Mapping[str, Any]) -> tuple[Answer, ...]:
+        if query.more:
+            return self.session.batch([(query.text, query.parameters), *query.more], **wanted)
+        return (self.session.sql(query.text, query.parameters, **wanted),)
+
+    def _again(self, query: MadeQuery, answers: Sequence[Answer], wanted: Mapping[str, Any]) -> str | None:
         """Ask again: what is stored must be all that the answer is made of, and must cost nothing."""
         try:
-            again = self.session.sql(query.text, query.parameters, **wanted)
+            again = self._answers(query, wanted)
         except Exception as error:  # as above
             return f"ended with {_named(error)} when it was asked again"
         if self._charges():
             return "was charged a second time"
         if self.watch.taken():
             return "drew noise a second time"
-        return None if repr(again.rows()) == repr(answer.rows()) else "showed other rows than its stored answer has"
+        same = [repr(one.rows()) for one in again] == [repr(one.rows()) for one in answers]
+        return None if same else "showed other rows than its stored answer has"
 
     def _charges(self) -> tuple[tuple[str, str, Fraction, Fraction, Any], ...]:
         rows = self.session.history(after=self.sequence)
@@ -170,9 +190,23 @@ def _named(error: Exception) -> str:
     return f"{type(error).__name__}{'' if cause is None else f' ({cause})'}"
 
 
-def _quotes(answer: Answer, catalog: Catalog, wanted: Mapping[str, Any]) -> tuple[Quote, ...]:
-    """Return the quotes of an answer, priced anew from public facts: of what is measured, its searches and sources."""
-    return tuple(_flat(calibrate(answer.plan, catalog.budget, **wanted)))
+def _quotes(answers: Sequence[Answer], catalog: Catalog, wanted: Mapping[str, Any]) -> tuple[Quote, ...]:
+    """Return the quotes of answers, priced anew from public facts: of what is measured, its searches and sources."""
+    if len(answers) == 1:
+        return tuple(_flat(calibrate(answers[0].plan, catalog.budget, **wanted)))
+    together = calibrate_together([answer.plan for answer in answers], catalog.budget, **wanted)
+    every = dict.fromkeys(quote for one in together for quote in _flat(one))
+    buying = [Purchase(key=str(place), bought=quote) for place, quote in enumerate(every)]
+    vectors = shared_vectors(buying, _in_tables(buying, catalog), catalog.budget)
+    shared = {place for vector in vectors for place in vector.places}
+    alone = [one.bought for place, one in enumerate(buying) if place not in shared]
+    return (*alone, *(vector.measured for vector in vectors))
+
+
+def _in_tables(buying: Sequence[Purchase], catalog: Catalog) -> set[int]:
+    """Return the places of queries with a number in a table that is measured with others."""
+    workloads = workloads_of(buying, catalog.budget.neighbouring)
+    return {place for workload in workloads for place, _ in workload.members}
 
 
 def _flat(quote: Quote) -> Iterator[Quote]:

@@ -17,6 +17,9 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.tables import quoted
 
 PLAIN_FORM: Final = "of one column"
+BATCH_FORM: Final = "several at one price"
+BATCHES: Final = 0.12
+"""The part of made queries that are several at one price."""
 MOST_PLAIN: Final = 12
 """The most of these queries that each world begins with."""
 
@@ -43,9 +46,37 @@ def made_queries(catalog: Catalog, world: int) -> Iterator[MadeQuery]:
     plain = [query for table in catalog.tables for query in plain_queries(table)]
     yield from chance.sample(plain, min(len(plain), MOST_PLAIN))
     while catalog.tables:
+        if chance.random() < BATCHES:
+            yield _batch(catalog, chance)
+            continue
         name, form = chance.choice(FORMS)
         reading = reading_of(catalog, chance.choice(catalog.tables), chance)
         yield MadeQuery(text=f"{reading.before}{form(reading, chance)}", form=name)
+
+
+def _batch(catalog: Catalog, chance: Random) -> MadeQuery:
+    """Return queries at one price: tables by some keys and by all of them, numbers of the same rows, or any of both."""
+    reading = reading_of(catalog, chance.choice(catalog.tables), chance)
+    way = chance.randrange(3)
+    if way == 0:
+        shown = chance.choice(["COUNT(*)", f"SUM({number(reading, chance)})"])
+        keys = list(dict.fromkeys((*public_keys(reading, chance), *public_keys(reading, chance))))[:2]
+        texts = [_table_of(reading, by, shown) for by in [[key] for key in keys] + ([keys] if len(keys) > 1 else [[]])]
+    elif way == 1:
+        keys = public_keys(reading, chance)[:1] if chance.random() < 0.5 else []
+        shown_each = dict.fromkeys(("COUNT(*)", *(f"SUM({number(reading, chance)})" for _ in range(2))))
+        texts = [_table_of(reading, keys, shown) for shown in shown_each]
+    else:
+        forms = [chance.choice((_numbers, _groups)) for _ in range(chance.randint(2, 4))]
+        readings = [reading, *(reading_of(catalog, chance.choice(catalog.tables), chance) for _ in forms[1:])]
+        texts = [f"{one.before}{form(one, chance)}" for one, form in zip(readings, forms, strict=True)]
+    return MadeQuery(text=texts[0], more=tuple(texts[1:]), form=BATCH_FORM)
+
+
+def _table_of(reading: MadeReading, by: Sequence[str], shown: str) -> str:
+    keys = "".join(f"{key} AS k{at}, " for at, key in enumerate(by))
+    grouped = f" GROUP BY {', '.join(by)}" if by else ""
+    return f"{reading.before}SELECT {keys}{shown} AS c FROM {reading.source}{grouped}"
 
 
 def _numbers(reading: MadeReading, chance: Random) -> str:

@@ -26,6 +26,7 @@ from lapwing.mechanisms.largest_cells import LargestCells
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
 from lapwing.mechanisms.quantiles_of_counts import QuantilesOfCounts
+from lapwing.mechanisms.residual_marginals import ResidualMarginals
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.mechanisms.thresholding import CountThresholding
 from lapwing.mechanisms.truncated_geometric import TruncatedGeometric
@@ -58,7 +59,8 @@ class Movement:
 
 def numbers_of(call: Call) -> list[int]:
     """Return what a mechanism looks at, as one list: of trees of counts only the leaves."""
-    values = call.values.get("values", call.values.get("scores", call.values.get("units")))
+    names = ("values", "scores", "units", "tables")
+    values = next((call.values[name] for name in names if name in call.values), None)
     if isinstance(values, int):
         return [values]
     if isinstance(values, tuple) and all(isinstance(part, np.ndarray) for part in values):
@@ -131,11 +133,33 @@ def loss_of(one: Call, other: Call, kind: str) -> Fraction:
     if isinstance(mechanism, FirstOfThresholds):
         steps = [Sensitivity.from_l1(threshold.moved) for threshold in mechanism.thresholds]
         return mechanism.loss(steps[mechanism.place], kind).amount * len(steps) if movement.l1 else Fraction(0)
+    if isinstance(mechanism, ResidualMarginals):
+        return _loss_of_residuals(mechanism, one, other, kind)
     if isinstance(mechanism, LargestCells):
         return _stated(mechanism, Sensitivity.from_l1(movement.range), kind)
     if isinstance(mechanism, ADDITIVE + COUNTED):
         return _stated(mechanism, Sensitivity(l1=movement.l1, l2_squared=movement.l2_squared), kind)
     return Fraction(0)
+
+
+def _loss_of_residuals(mechanism: ResidualMarginals, one: Call, other: Call, kind: str) -> Fraction:
+    """Return Σ_A q_A·‖t_A − t'_A‖² as μ², or half of it as ρ.
+
+    For a set A of attributes, t_A is the table over A with n·I − J applied along each axis of n values. It gets normal
+    noise of variance 1/q_A in each cell. All else is post-processing of these tables.
+    """
+    tables = [
+        np.asarray(mine, dtype=object) - np.asarray(theirs, dtype=object)
+        for mine, theirs in zip(one.values["tables"], other.values["tables"], strict=True)
+    ]
+    lost = Fraction(0)
+    for axes, precision in zip(mechanism.residuals, mechanism.precisions, strict=True):
+        place, whole = next((at, whole) for at, whole in enumerate(mechanism.marginals) if axes <= frozenset(whole))
+        table = tables[place].sum(axis=tuple(n for n, attribute in enumerate(whole) if attribute not in axes))
+        for axis in range(np.ndim(table)):
+            table = table.shape[axis] * table - table.sum(axis=axis, keepdims=True)
+        lost += precision * int((np.asarray(table) ** 2).sum())
+    return lost / 2 if kind == "zcdp" else lost
 
 
 def _stated(mechanism: Any, movement: Sensitivity, kind: str) -> Fraction:

@@ -11,8 +11,8 @@ the same parameters on vectors of the same length, in the same order. The number
 
 *Loss.* At the noise that was drawn, the movements lose in all no more than the ledger was charged.
 
-*Release.* Every number that left moved by exactly what entered its mechanism: it is that value plus noise. Asked again,
-the answer is made of what the ledger stored, draws nothing and costs nothing.
+*Release.* Every stored number is what its mechanism makes of the value that entered and of the bits that it read. Asked
+again, the answer is made of what the ledger stored, draws nothing and costs nothing.
 
 So the answer is post-processing of mechanisms whose inputs move within their bounds. That the mechanisms draw what they
 declare is the other half, which `sampler_laws` and `betting` look at.
@@ -28,11 +28,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final, final
 
+import numpy as np
+
 from lapwing.audit.asking import MadeQuery, Seen, World, worlds
 from lapwing.audit.movement_losses import ADDITIVE, SELECTIONS, Movement, is_too_far, loss_of, moved, numbers_of
 from lapwing.audit.watching import Call
 from lapwing.catalog.model import Catalog
 from lapwing.mechanisms.first_of_thresholds import FirstOfThresholds
+from lapwing.mechanisms.residual_marginals import ResidualMarginals
 
 CONTROL: Final = "path_control_flow"
 MOVEMENT: Final = "path_movement"
@@ -115,7 +118,7 @@ def _still_apart(apart: Sequence[MadeQuery], catalog: Catalog, number: int) -> l
         pairs = _pairs(apart, one, other, lambda: True)
         differences = [(pair, flow_differs(pair) or keys_differ(pair, one, other)) for pair in pairs]
     return [
-        Violation(code=CONTROL, query=pair.query.text, difference=difference, what=what)
+        Violation(code=CONTROL, query=pair.query.shown, difference=difference, what=what)
         for pair, what in differences
         if what is not None
     ]
@@ -144,7 +147,7 @@ def _asked(
                 apart.append(pair.query)
                 continue
             found += [
-                Violation(code=code, query=pair.query.text, difference=difference, what=what)
+                Violation(code=code, query=pair.query.shown, difference=difference, what=what)
                 for code, what in faults(pair, one, other, catalog.budget.measure, tally)
             ]
     return found, apart
@@ -231,7 +234,7 @@ def _movements(pair: SeenPair, tally: TriedQueries) -> list[tuple[str, str]]:
                 continue
             place = next((at for at, (call, _) in enumerate(calls) if call.mechanism == term.mechanism), None)
             if place is None:
-                if _must_draw(pair) and term.mechanism.standard_deviation:
+                if _must_draw(pair) and isinstance(term.mechanism, ADDITIVE) and term.mechanism.standard_deviation:
                     found.append((NO_NOISE, f"{term.measure}: {term.mechanism} drew nothing"))
                 continue
             mine, theirs = calls.pop(place)
@@ -249,10 +252,16 @@ def _movements(pair: SeenPair, tally: TriedQueries) -> list[tuple[str, str]]:
 
 
 def _must_draw(pair: SeenPair) -> bool:
-    """Tell whether every number of an answer is bought now, whatever the data are."""
+    """Tell whether every number is bought now with noise of its own, whatever the data are."""
     one = pair.one
     plain = all(quote.key_selection is None and quote.choosing is None for quote in one.quotes)
-    return len(one.quotes) == 1 and plain and len(one.charges) == 1
+    in_tables = any(isinstance(call.mechanism, ResidualMarginals) for call in one.calls)
+    return (
+        plain
+        and not in_tables
+        and len(one.charges) == 1 + len(pair.query.more)
+        and (bool(pair.query.more) or len(one.quotes) == 1)
+    )
 
 
 def _losses(pair: SeenPair, kind: str) -> list[tuple[str, str]]:
@@ -268,7 +277,7 @@ def _losses(pair: SeenPair, kind: str) -> list[tuple[str, str]]:
 
 
 def _released(pair: SeenPair, one: World, other: World) -> list[tuple[str, str]]:
-    """Compare how released numbers moved with how what entered their mechanisms did."""
+    """Compare released numbers with what their mechanisms make of the same values and bits."""
     calls = [(mine, theirs) for mine, theirs in aligned(pair) if not _selects(mine)]
     if len(pair.one.entries) != 1 or len(pair.one.charges) != 1 or pair.one.entries != pair.other.entries:
         return []
@@ -277,10 +286,12 @@ def _released(pair: SeenPair, one: World, other: World) -> list[tuple[str, str]]
     if my_keys != their_keys or len(mine) != len(calls):
         return []
     found = []
-    for (call, partner), released, beside in zip(calls, mine, theirs, strict=True):
-        if isinstance(call.mechanism, ADDITIVE):
-            entered = moved(call, partner)
-            left = [x - y for x, y in zip(released, beside, strict=False)]
-            if entered != left:
-                found.append((RELEASE, f"{call.name}: {entered} entered between neighbours, and {left} was released"))
+    for both, *released in zip(calls, mine, theirs, strict=True):
+        for call, numbers in zip(both, released, strict=True):
+            if isinstance(call.mechanism, ADDITIVE) and numbers != (made := _flat(call.drawn_again())):
+                found.append((RELEASE, f"{call.name} made {made} of its values, and {numbers} was released"))
     return found
+
+
+def _flat(numbers: Any) -> list[int]:
+    return [int(number) for number in np.asarray(numbers, dtype=object).reshape(-1)]

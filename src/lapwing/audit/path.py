@@ -58,7 +58,7 @@ def _movements(subject: Subject, seconds: float, tally: TriedQueries) -> AuditCh
         tried=tally.queries.total(),
         what_was_tried=_tried(tally),
         power=_power(tally),
-        not_tried="; ".join((*not_tried, "several queries at one price, graphs, learning and synthetic data")) + ".",
+        not_tried="; ".join((*not_tried, "graphs, monitors, learning and synthetic data")) + ".",
         findings=(*map(_finding, _distinct(found)), *stopped, *_unanswered(tally)),
     )
 

@@ -44,17 +44,40 @@ class Call:
         mechanism: None where something outside of the mechanisms has drawn.
         values: The arguments by name, copied at the first read.
         labels: Of a selection of private keys, the keys that the values belong to.
+        key: Of the stream of bits that it read.
     """
 
     mechanism: Any
     method: str
     values: Mapping[str, Any]
     labels: tuple[Any, ...] | None = None
+    key: bytes = b""
 
     @property
     def name(self) -> str:
         """The mechanism and its method, for people."""
         return f"{type(self.mechanism).__name__}.{self.method}" if self.mechanism is not None else self.method
+
+    def drawn_again(self) -> Any:
+        """Return what the mechanism makes of the same values and the same bits."""
+        return getattr(self.mechanism, self.method)(**self.values, entropy=BitStream.of(self.key))
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class BitStream:
+    """Bits that follow from a key."""
+
+    cipher: Any
+
+    @classmethod
+    def of(cls, key: bytes) -> "BitStream":
+        """Return the stream from its first bit."""
+        return cls(Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor())
+
+    def read(self, size: int) -> bytes:
+        """Return the next bits."""
+        return bytes(self.cipher.update(bytes(size)))
 
 
 @final
@@ -70,16 +93,16 @@ class Watch:
     calls: list[Call] = field(default_factory=list)
     _drawn: int = 0
     _frame: FrameType | None = None
-    _stream: Any = None
+    _stream: BitStream | None = None
 
     def read(self, size: int) -> bytes:
         """Return the next bits of the mechanism that reads, and note what it was given."""
         frame = _mechanism_of(sys._getframe(1))
-        if frame is None or frame is not self._frame:
-            self._frame = frame
-            self._stream = self._fresh()
-            self.calls.append(_call(frame, sys._getframe(1)))
-        return bytes(self._stream.update(bytes(size)))
+        if self._stream is None or frame is None or frame is not self._frame:
+            key = self._fresh()
+            self._frame, self._stream = frame, BitStream.of(key)
+            self.calls.append(_call(frame, sys._getframe(1), key))
+        return self._stream.read(size)
 
     def taken(self) -> tuple[Call, ...]:
         """Return the calls since the last time, and begin the streams of the next question."""
@@ -91,10 +114,9 @@ class Watch:
         self.taken()
         self._drawn = question << 32
 
-    def _fresh(self) -> Any:
+    def _fresh(self) -> bytes:
         self._drawn += 1
-        key = blake2b(self._drawn.to_bytes(8, "big"), key=self.secret, digest_size=_KEY_BYTES).digest()
-        return Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+        return blake2b(self._drawn.to_bytes(8, "big"), key=self.secret, digest_size=_KEY_BYTES).digest()
 
 
 def fresh_secret() -> bytes:
@@ -112,14 +134,14 @@ def _mechanism_of(frame: FrameType | None) -> FrameType | None:
     return found
 
 
-def _call(frame: FrameType | None, reader: FrameType) -> Call:
+def _call(frame: FrameType | None, reader: FrameType, key: bytes) -> Call:
     if frame is None:
         where = f"{reader.f_globals.get('__name__')}.{reader.f_code.co_name}"
-        return Call(mechanism=None, method=where, values={})
+        return Call(mechanism=None, method=where, values={}, key=key)
     code, held = frame.f_code, frame.f_locals
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     values = {name: _copied(held[name]) for name in names if name not in _NOT_VALUES and name in held}
-    return Call(mechanism=held.get("self"), method=code.co_name, values=values, labels=_labels(frame.f_back))
+    return Call(mechanism=held.get("self"), method=code.co_name, values=values, labels=_labels(frame.f_back), key=key)
 
 
 def _labels(frame: FrameType | None) -> tuple[Any, ...] | None:
