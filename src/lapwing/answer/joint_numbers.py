@@ -77,6 +77,10 @@ class _Weighted:
         return Rationals(tops=reduce(total, tops), scale=Fraction(1, parts))
 
 
+_Forms = dict[int, _Weighted | None]
+"""The sums of the parts of a value, by identity, so that each part is looked at once."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class _Quotient:
@@ -118,7 +122,7 @@ def joint_numbers(
     None where it has no such sums or quotients, or what their noise adds up to is not known.
     """
     found: dict[Derived, _Weighted | _Quotient] = {}
-    if not _collect(value, found) or not any(isinstance(node, FunctionValue) for node in found):
+    if not _collect(value, found, {}) or not any(isinstance(node, FunctionValue) for node in found):
         return None
     chance = (1 - confidence) / len(found)
     margins, known = dict[Measure, Fraction](), dict[Derived, Callable[[NoisyCells], Interval]]()
@@ -135,7 +139,7 @@ def joint_numbers(
     return JointMargins(margins, known=known)
 
 
-def _collect(value: Derived, found: dict[Derived, _Weighted | _Quotient]) -> bool:
+def _collect(value: Derived, found: dict[Derived, _Weighted | _Quotient], forms: _Forms) -> bool:
     """Write down of what sums, quotients and single numbers a value is computed; tell whether it is of nothing else."""
     if isinstance(value, MeasureValue):
         found[value] = _Weighted({})
@@ -144,25 +148,31 @@ def _collect(value: Derived, found: dict[Derived, _Weighted | _Quotient]) -> boo
         return True
     if not isinstance(value, FunctionValue):
         return False
-    form = _weighted(value) or _quotient(value)
+    form = _weighted(value, forms) or _quotient(value, forms)
     if isinstance(form, _Quotient) or (form is not None and len(form.weights) > 1):
         found[value] = form
         return True
-    return all(_collect(part, found) for part in value.arguments)
+    return all(_collect(part, found, forms) for part in value.arguments)
 
 
-def _weighted(value: Derived) -> _Weighted | None:
+def _weighted(value: Derived, forms: _Forms) -> _Weighted | None:
     """Return a value as a weighted sum of released numbers, if it is one."""
+    if id(value) not in forms:
+        forms[id(value)] = _weighed(value, forms)
+    return forms[id(value)]
+
+
+def _weighed(value: Derived, forms: _Forms) -> _Weighted | None:
     match value:
         case MeasureValue(measure=measure):
             return _Weighted({measure: Fraction(1)}) if isinstance(measure, NumberMeasure) else None
         case ConstantValue(value=Fraction() as number):
             return _Weighted({}, number)
         case FunctionValue(function="null_if", arguments=(first, ConstantValue())):
-            return _weighted(first)  # NULL in some cells, and else what it is of
+            return _weighted(first, forms)  # NULL in some cells, and else what it is of
         case FunctionValue(function="negate" | "add" | "subtract" | "multiply" | "divide" as function, arguments=parts):
-            forms = [form for form in map(_weighted, parts) if form is not None]
-            return _computed(function, forms) if len(forms) == len(parts) else None
+            known = [form for part in parts if (form := _weighted(part, forms)) is not None]
+            return _computed(function, known) if len(known) == len(parts) else None
     return None
 
 
@@ -182,11 +192,11 @@ def _computed(function: str, forms: list[_Weighted]) -> _Weighted | None:
     return None
 
 
-def _quotient(value: FunctionValue) -> _Quotient | None:
+def _quotient(value: FunctionValue, forms: _Forms) -> _Quotient | None:
     """Return a value as a weighted sum of what rows add over the number of the rows, if it is one."""
     if value.function != "divide":
         return None
-    top, bottom = map(_weighted, value.arguments)
+    top, bottom = (_weighted(part, forms) for part in value.arguments)
     if top is None or bottom is None or top.constant or bottom.constant or len(bottom.weights) != 1 or not top.weights:
         return None
     ((count, times),) = bottom.weights.items()

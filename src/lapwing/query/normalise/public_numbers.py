@@ -51,13 +51,16 @@ def with_public_numbers(select: exp.Select, within: Scope) -> exp.Select | None:
     if not any(isinstance(query, exp.Select) and is_aggregated(query) for query in map(bare, _subqueries(select))):
         return None
     new, changed = copied(select), False
+    of_rows: dict[int, frozenset[int]] = {}  # found once for each SELECT, as one may have hundreds
     for node in reversed(_subqueries(new)):  # inner ones before outer ones
         outer = node.find_ancestor(exp.Select)
         kinds = {*Kinds(within).in_from(outer, visible_in(outer))} if isinstance(outer, exp.Select) else set()
         protected = RelationKind.PROTECTED in kinds
         if not isinstance(outer, exp.Select) or not (protected or kinds == {RelationKind.PUBLIC}):
             continue
-        if not any(node is other for other in _of_rows(outer)):
+        if id(outer) not in of_rows:
+            of_rows[id(outer)] = frozenset(map(id, _of_rows(outer)))
+        if id(node) not in of_rows[id(outer)]:
             continue
         other = _written(node, outer, within, alike=protected)
         if other is not None:

@@ -3,6 +3,7 @@
 Nothing here is trusted for privacy: a form says what is measured, and `row_price` what that loses.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -227,9 +228,11 @@ def _shares(rows: Rows, first_of: Split) -> Shares:
             blocks.setdefault(count, [])
     held = {centred for sums in blocks.values() for centred in sums}
     blocks = {base: sums for base, sums in blocks.items() if base not in held}
-    sizes = {
-        base: sum(any(m == base or m in sums for m in row) for row in rows.values()) for base, sums in blocks.items()
-    }
+    bases: dict[Measure, set[Measure]] = {}
+    for base, sums in blocks.items():
+        for measure in (base, *sums):
+            bases.setdefault(measure, set()).add(base)
+    sizes = Counter(base for row in rows.values() for base in set[Measure]().union(*(bases.get(m, ()) for m in row)))
     whole = sum(sizes.values())
     shares = dict.fromkeys(measures, Fraction(0))
     for base, held_by in blocks.items():
