@@ -87,8 +87,8 @@ class CatalogMismatch(LapwingError):
 class RefusalCause(Enum):
     """The kind of a refusal. The values are stable: more may come, and none goes. Texts are for people.
 
-    `docs/reference/refusals.md` lists them all, with what to do. `RefusalCause(value)` of a value that this version
-    does not know is `UNKNOWN`: a service may be newer than its client, or older.
+    `docs/reference/refusals.md` lists them all. `RefusalCause(value)` of a value that this version does not know is
+    `UNKNOWN`: a service may be newer than its client, or older.
     """
 
     @classmethod
