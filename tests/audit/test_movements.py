@@ -226,39 +226,39 @@ Batches = tuple[str, dict[MadeQuery, SeenPair], World, World]
 
 
 def test_honest_batches_pass(batches: Batches) -> None:
-    kind, pairs, *both = batches
+    kind, pairs, one, other = batches
     assert [call.name for call in pairs[TABLES].one.calls] == ["ResidualMarginals.release"]
     assert [call.name for call in pairs[APART].one.calls] == ["RoundedGaussian.release"] * 2
     for pair in pairs.values():
         assert len(pair.one.charges) == 1 + len(pair.query.more)
         assert flow_differs(pair) is None
-        assert faults(pair, *both, kind, TriedQueries()) == []
+        assert faults(pair, one, other, kind, TriedQueries()) == []
 
 
 def test_twin_tables_priced_as_if_a_unit_had_one_row_less_are_found(batches: Batches) -> None:
     """The neighbour's unit has all of its rows in one cell: a charge for one row less is below what they lose."""
-    kind, pairs, *both = batches
+    kind, pairs, one, other = batches
     pair, part = pairs[TABLES], Fraction(ROWS - 1, ROWS) ** 2
     less = tuple((*charge[:2], charge[2] * part, *charge[3:]) for charge in pair.one.charges)
     sides = (replace(side, charges=less) for side in (pair.one, pair.other))
     cheaper = SeenPair(query=TABLES, one=next(sides), other=next(sides))
-    assert [code for code, _ in faults(cheaper, *both, kind, TriedQueries())] == [LOSS]
+    assert [code for code, _ in faults(cheaper, one, other, kind, TriedQueries())] == [LOSS]
 
 
 def test_twin_a_batch_of_which_one_query_is_free_is_found(batches: Batches) -> None:
-    kind, pairs, *both = batches
+    kind, pairs, one, other = batches
     for pair in pairs.values():
         sides = (replace(side, charges=side.charges[1:]) for side in (pair.one, pair.other))
         cheaper = SeenPair(query=pair.query, one=next(sides), other=next(sides))
-        assert LOSS in [code for code, _ in faults(cheaper, *both, kind, TriedQueries())]
+        assert LOSS in [code for code, _ in faults(cheaper, one, other, kind, TriedQueries())]
 
 
 def test_twin_a_batch_of_which_one_query_has_no_noise_is_found(batches: Batches) -> None:
-    kind, pairs, *both = batches
+    kind, pairs, one, other = batches
     for pair in pairs.values():
         sides = (replace(side, calls=side.calls[1:]) for side in (pair.one, pair.other))
         exact = SeenPair(query=pair.query, one=next(sides), other=next(sides))
-        assert NO_NOISE in [code for code, _ in faults(exact, *both, kind, TriedQueries())]
+        assert NO_NOISE in [code for code, _ in faults(exact, one, other, kind, TriedQueries())]
 
 
 @pytest.mark.long
