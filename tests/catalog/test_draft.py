@@ -385,14 +385,14 @@ def test_a_missing_file_and_an_unknown_kind(tmp_path: Path) -> None:
     ("delta", "people", "note"),
     [
         (1e-5, None, None),
-        (1.1e-5, None, "delta = 1.1e-5 is large; choose it well below one in the number of people."),
+        (1.1e-5, None, "δ = 1.1e-5 is large; choose it well below one in the number of people."),
         (9.9e-4, 1000, None),
-        (1e-3, 1000, "delta = 0.001 is one in 1000 people, which would allow giving away"),
-        (1e-3, 1001, "delta = 0.001 is above one in 1001 people, which would allow giving away"),
+        (1e-3, 1000, "δ = 0.001 is one in 1000 people, which would allow giving away"),
+        (1e-3, 1001, "δ = 0.001 is above one in 1001 people, which would allow giving away"),
     ],
 )
 def test_delta_is_judged(parquet: Path, delta: float, people: int | None, note: str | None) -> None:
-    notes = [text for text in drafted(parquet, delta=delta, people=people).notes if text.startswith("delta")]
+    notes = [text for text in drafted(parquet, delta=delta, people=people).notes if text.startswith("δ")]
     assert (notes[0].startswith(note) if notes else False) if note else not notes
 
 

@@ -170,7 +170,7 @@ def test_refusals_name_the_parts_that_lack_budget(session: Session) -> None:
         lw.BudgetExhausted, match=r"10 % is left for the parts that are read, too little in part 1\."
     ) as no:
         session.sql(about(1, 2), epsilon=0.5)
-    assert "epsilon = 0.1 would still fit" in str(no.value)
+    assert "ε = 0.1 would still fit" in str(no.value)
     session.sql(about(2, what="SUM(cost)"), epsilon=0.7)
     with pytest.raises(lw.BudgetExhausted, match="too little in parts 1, 2"):
         session.sql(about(what="SUM(cost)"), epsilon=0.5)

@@ -93,7 +93,7 @@ def test_an_error_that_is_said_to_fit_fits_and_no_much_smaller_one(path: Path, t
 def test_an_error_that_is_no_public_fact_is_not_said_to_fit(path: Path, text: str) -> None:
     with protected(path, epsilon=1) as session, pytest.raises(lw.BudgetExhausted) as refused:
         session.sql(text, epsilon=2)
-    assert "epsilon = 1 would still fit;" in str(refused.value)
+    assert "ε = 1 would still fit;" in str(refused.value)
 
 
 def test_a_pure_ledger_adds_decimals_exactly(path: Path) -> None:

@@ -655,7 +655,7 @@ def test_the_tightest_limit_is_named(
     assert named in str(refused.value)
 
 
-@pytest.mark.parametrize(("least", "said"), [("0", "epsilon = 0.15 would still fit"), ("0.2", None)])
+@pytest.mark.parametrize(("least", "said"), [("0", "ε = 0.15 would still fit"), ("0.2", None)])
 def test_what_still_fits_into_a_share_is_said(least: str, said: str | None) -> None:
     limits = Limits(
         allowances=(Allowance(holder="a", names=frozenset({"a"}), share=Fraction(1, 4)),), least=Fraction(least)

@@ -1,11 +1,14 @@
 """The audit log lacks nothing unnoticed: no line at its end, and no line about what was done elsewhere."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lapwing import server
+from lapwing.documents.audit_words import act_in_words, details_in_words
 from lapwing.errors import Fault, LedgerFault
 from lapwing.ledger.mark import path_of
 from lapwing.server.audit_mark import AuditMark, base_of
@@ -162,3 +165,21 @@ def test_on_the_command_line(world: World, tmp_path: Path, run: Run) -> None:
     assert "accepted as it is" in run("audit-log", "accept", "--people", place).out
     assert run("audit-log", "verify", "--people", place).status == 0
     assert run("audit-log", "verify", "--people", str(tmp_path / "none.db")).status == 2
+
+
+def test_each_act_of_the_log_reads_plainly() -> None:
+    """Acts are found in the source, so that a new one has to be worded."""
+    calls = re.compile(r"""(?:\bnote|_note_begun)\([^"']*?"([a-z ]+)",|act = "([a-z ]+)" if \w+ else "([a-z ]+)\"""")
+    source = "\n".join(path.read_text() for path in sorted(Path(server.__file__).parent.rglob("*.py")))
+    acts = {act for found in calls.finditer(source) for act in found.groups() if act}
+    assert {"answer shared no more", "closing for ever begun", "catalog change begun", "grant made"} <= acts
+    house = re.compile(r"\b(begun|made|bound|for ever|no more|answer|question|looked|put)\b")
+    assert [shown for act in sorted(acts) if house.search(shown := act_in_words({"act": act, "details": {}}))] == []
+
+
+def test_details_of_the_log_are_words() -> None:
+    request = {"dataset": "visits", "kind": "budget", "share": "1/5"}
+    assert details_in_words({"act": "request made", "details": request}) == (
+        "dataset visits, for a larger limit, limit 20 %"
+    )
+    assert details_in_words({"act": "catalog changed", "details": {"number": 2}}) == "version 2"

@@ -109,6 +109,11 @@ def test_refusals_name_the_table(tmp_path: Path) -> None:
         [
             ("SELECT COUNT(*) AS total FROM visits", {}, "asks what a table before it asks"),
             ("SELECT COUNT(*) AS n FROM visits WHERE age > (SELECT AVG(age) FROM visits)", {}, "other results"),
+            (
+                "SELECT plan, 1 AS one FROM visits GROUP BY plan",
+                {},
+                "Nothing in the table 'other' comes",
+            ),
             ("SELECT town, COUNT(*) AS n FROM visits GROUP BY town", {"objective": Objective.SUM_OF_VARIANCES}, "priv"),
         ],
         many=True,

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from lapwing.audit.comparison import AuditChanges
 from lapwing.audit.findings import AuditCheck, AuditFinding, Severity
 from lapwing.audit.report import AuditReport
+from lapwing.guarantee.page import PageSection
 from lapwing.guarantee.rendering import html_section, standing_alone
-from lapwing.guarantee.sections import PageSection
 
 CLASSES = {
     Severity.violated: "Something that Lapwing promises does not hold",

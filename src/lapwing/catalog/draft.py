@@ -446,4 +446,4 @@ def _delta_notes(delta: Fraction, people: int | None) -> Iterable[str]:
     warnings = delta_warnings(delta, (people,))
     yield from warnings
     if not warnings and people is None and delta > LARGEST_DELTA:
-        yield f"delta = {spelling.number(delta)} is large; choose it well below one in the number of people."
+        yield f"δ = {spelling.number(delta)} is large; choose it well below one in the number of people."

@@ -46,14 +46,14 @@ def delta_warnings(delta: Fraction, people: Iterable[int | None]) -> tuple[Delta
         count = Figure(most)
         if delta == Fraction(1, most):
             sentence = say(
-                "delta = {delta} is one in {people} people, which would allow giving away one person's rows whole; "
+                "δ = {delta} is one in {people} people, which would allow giving away one person's rows whole; "
                 "choose a smaller one.",
                 delta=shown,
                 people=count,
             )
         else:
             sentence = say(
-                "delta = {delta} is above one in {people} people, which would allow giving away one person's rows "
+                "δ = {delta} is above one in {people} people, which would allow giving away one person's rows "
                 "whole; choose a smaller one.",
                 delta=shown,
                 people=count,
@@ -61,7 +61,7 @@ def delta_warnings(delta: Fraction, people: Iterable[int | None]) -> tuple[Delta
         return (DeltaWarning(sentence, ABOVE_ONE_IN_PEOPLE),)
     if delta >= ONE_PERCENT:
         sentence = say(
-            "delta = {delta} is large, which would allow giving away each person's rows with a chance of 1 % or more; "
+            "δ = {delta} is large, which would allow giving away each person's rows with a chance of 1 % or more; "
             "choose one far below one in the number of people.",
             delta=shown,
         )

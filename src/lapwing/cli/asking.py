@@ -203,7 +203,7 @@ def price_line(answer: "AnswerShown", view: "BudgetView") -> str:
     left = figures.share(float(view.room(parts).amount / view.total.amount))
     where = "" if parts is None else f" for {figures.names(parts)}"
     allowed = "".join(f"; {figures.allowance(allowance, view.total)}" for allowance in view.allowances)
-    took = f", delta {figures.delta(keys)} for finding groups" if keys else ""
+    took = f", delta {figures.delta_in_words(keys)} for finding groups" if keys else ""
     more = f"{view.fits(answer.cost, parts, keys):,} more like it"  # by the tightest of all that is left
     paid = _paid_before(answer, view, row)
     price = _price_in_all(answer, view, paid) if paid else price_of(answer, view)

@@ -1,6 +1,5 @@
 """`lapwing explain`: what a question would cost and how good its answer would be, free of charge."""
 
-from fractions import Fraction
 from math import isfinite
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +15,7 @@ from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.first_contact import FileProtectionOptions, PricedText, open_asked, question_of, split_asked
 from lapwing.cli.question import pointing_at, require_at_most_one
 from lapwing.cli.streams import COMMAND_LINE, Ways, larger_limit_from
-from lapwing.privacy.figures import NOTHING, one_in, separated, such_queries
+from lapwing.privacy.figures import NOTHING, delta_in_words, separated, such_queries
 
 if TYPE_CHECKING:
     from lapwing.client import RemoteSession
@@ -132,7 +131,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool, asking: str) ->
         cells = f"some of {preview.cells:,} groups, which are chosen with noise"
     chosen = preview.selection
     wanted = "a bound" if chosen is None else "finding the groups"
-    price = _price(preview) + (f", and delta {_delta(preview.delta)} for {wanted}" if preview.delta else "")
+    price = _price(preview) + (f", and delta {delta_in_words(preview.delta)} for {wanted}" if preview.delta else "")
     parts = [
         f"{part.part} ({loss(part.spent)} spent, {left(part.remaining)} left)" if verbose else part.part
         for part in preview.parts or ()
@@ -160,12 +159,6 @@ def _price(preview: "Preview") -> str:
     if preview.sharpens:
         return f"epsilon {added} by itself, to make an earlier result more exact"
     return f"epsilon {added} for this query"
-
-
-def _delta(value: Fraction) -> str:
-    """Return a delta as a number and in words."""
-    said = one_in(value)
-    return f"{delta(value)} ({said})" if said else delta(value)
 
 
 def _budget(preview: "Preview", asking: str) -> list[tuple[str, str]]:

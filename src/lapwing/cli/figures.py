@@ -10,6 +10,7 @@ from lapwing.privacy.figures import FREE as FREE
 from lapwing.privacy.figures import NOTHING_PROTECTED as NOTHING_PROTECTED
 from lapwing.privacy.figures import amount
 from lapwing.privacy.figures import delta as delta
+from lapwing.privacy.figures import delta_in_words as delta_in_words
 from lapwing.privacy.figures import epsilon as epsilon
 from lapwing.privacy.figures import margin as margin
 from lapwing.privacy.figures import share as share

@@ -26,12 +26,21 @@ ACTS: Final[Mapping[str, str]] = {
     "team made": "team created",
     "team share set": "limit of a team set",
     "policy set": "policy changed",
-    "question cancelled": "query cancelled",
     "data looked at": "exact figures of the data seen",
     "faults looked at": "failures reviewed",
     "closed for ever": "data set closed for good",
     "registration begun": "registration started",
-    "catalog change begun": "catalog change started",
+    "answer shared": "result shared with the team",
+    "answer shared no more": "result no longer shared",
+    "question cancelled": "query cancelled",
+    "catalog change begun": "saving a catalog started",
+    "catalog changed": "new catalog in use",
+    "closing for ever begun": "closing for good started",
+    "acceptance of data begun": "check of new data started",
+    "data accepted": "new data accepted",
+    "refresh of data begun": "refresh of data started",
+    "resume begun": "resuming queries started",
+    "upload begun": "upload started",
     "stopped": "queries stopped",
     "resumed": "queries resumed",
     "role at a data set": "role on a data set changed",
@@ -46,12 +55,16 @@ DETAILS: Final[Mapping[str, str]] = {
     "most_epsilon": "maximum epsilon per query",
     "least_share": "minimum per query",
     "hash": "seal",
+    "number": "version",
+    "kind": "for",
     "active": "account",
 }
 EARLIER: Final = "was_"
 """How the name of an earlier value begins: it is shown beside the value of today."""
 SHARES: Final = ("share", "least_share", "daily_share")
 DIVISIONS: Final[Mapping[str, str]] = {"share": "not reserved", "split": "reserved"}
+KINDS: Final[Mapping[str, str]] = {"budget": "a larger limit"}
+"""Kinds of requests whose names say less."""
 CONSOLE: Final = "console"
 """The label of a token that a sign-in in the browser made."""
 
@@ -78,6 +91,10 @@ def details_in_words(line: Mapping[str, Any]) -> str:
     'dataset visits, limit 20 %'
     >>> details_in_words({"act": "budget raised", "details": {"epsilon": "5", "delta": "0", "was_epsilon": "3"}})
     'epsilon 3 → 5, delta 0'
+    >>> details_in_words({"act": "request made", "details": {"dataset": "visits", "kind": "budget", "share": "1/5"}})
+    'dataset visits, for a larger limit, limit 20 %'
+    >>> details_in_words({"act": "catalog changed", "details": {"number": 2}})
+    'version 2'
     """
     details: Mapping[str, Any] = line["details"]
     unsaid: dict[str, Any] = {"password": False}  # of every change
@@ -111,6 +128,8 @@ def _value(name: str, value: object) -> str:
         return _percent(str(value))
     if name == "delta":
         return figures.delta(Fraction(str(value)))
+    if name == "kind":
+        return KINDS.get(str(value), str(value))
     return DIVISIONS.get(str(value), str(value)) if name == "division" else str(value)
 
 

@@ -77,7 +77,7 @@ class GraphAnswer:
         return tuple(
             Note(
                 f"{one.number.name}: one edge moves them by at most {found.base:,}, a bound that was paid for with "
-                f"delta = {delta(one.delta)}",
+                f"δ = {delta(one.delta)}",
                 GRAPH_BOUND_BOUGHT,
             )
             for one, found in pairs

@@ -243,7 +243,7 @@ def _bought(held: OpenGraph, asked: Priced) -> tuple[str, ...]:
                 f"{number.number.name}: the ± is about {times:.2g} times the bound, which is {law.margin:,} above what "
                 "the graph has, up to noise"
             )
-    said.append(f"it takes delta = {delta(asked.delta)} of the {delta(account.catalog.budget.delta_keys)} available")
+    said.append(f"it takes δ = {delta(asked.delta)} of the {delta(account.catalog.budget.delta_keys)} available")
     return tuple(Note(text, GRAPH_BOUND_BOUGHT) for text in said)
 
 

@@ -275,7 +275,7 @@ def _require_held(charge: Charge, state: LedgerState, access: Access, which: str
         raise _exhausted(charge.loss, state, which)
     if grid_up(charge.delta) > state.delta_room():
         raise BudgetExhausted(
-            f"The query needs delta = {delta(charge.delta)}, and {which} has {delta(state.delta_room(), down=True)} "
+            f"The query needs δ = {delta(charge.delta)}, and {which} has {delta(state.delta_room(), down=True)} "
             f"left. Nothing was charged. Give a smaller delta, or leave it out."
         )
 

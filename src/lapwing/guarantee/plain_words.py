@@ -39,26 +39,36 @@ def contents_guess(budget: Budget, total: Loss) -> Phrase:
     """Say how often a guess is right which of two contents a unit has, where the first number is about its presence."""
     right = guess_up(budget, total, steps=2)
     if right > NEARLY_ALWAYS:
-        return say("If both seem equally likely, a guess between them may be right nearly always.")
+        return say(
+            "If both seem equally likely, a guess between them may be right nearly always.",
+            code="contents_guess_unlimited",
+        )
     return say(
         "If both seem equally likely, a guess between them is right at most {count} times out of 100.",
         count=_times(right),
+        code="contents_guess",
     )
 
 
 def _learned(catalog: Catalog, budget: Budget, view: BudgetView) -> Iterator[Phrase]:
     """Say how often a guess about the person is right."""
     yield _wondered(catalog)
-    yield say("Suppose that they know everything else in the data, and that both answers seem equally likely to them.")
-    yield say("Without the results, their guess is right 50 times out of 100.")
+    yield say(
+        "Suppose that they know everything else in the data, and that both answers seem equally likely to them.",
+        code="assumptions",
+    )
+    yield say("Without the results, their guess is right 50 times out of 100.", code="guess_without_results")
     right = guess_up(budget, view.total)
     if right > NEARLY_ALWAYS:
-        yield say("With all results that this data set can ever give, it may be right nearly always.")
-        yield say("So large a budget hardly protects you.")
+        yield say(
+            "With all results that this data set can ever give, it may be right nearly always.", code="guess_unlimited"
+        )
+        yield say("So large a budget hardly protects you.", code="hardly_protects")
         return
     yield say(
         "With all results that this data set can ever give, it is right at most {count} times out of 100.",
         count=_times(right),
+        code="guess_with_results",
     )
 
 
@@ -71,17 +81,27 @@ def _wondered(catalog: Catalog) -> Phrase:
     presence = catalog.budget.neighbouring == "add_remove"
     if _is_row(catalog):
         if presence:
-            return say("Someone may try to find out whether a row about you is in the data.")
-        return say("Someone may try to find out which of two contents a row about you has.")
+            return say(
+                "Someone may try to find out whether a row about you is in the data.", code="row_presence_sought"
+            )
+        return say("Someone may try to find out which of two contents a row about you has.", code="row_contents_sought")
     kinds = _kinds(catalog)
     if len(kinds) > 1:
         each = JoinedTexts((_of_several(name_of(tables[0]), tables) for tables in kinds), say(" and "))
         if presence:
-            return say("Someone may try to find out whether one of these is in the data: {each}.", each=each)
-        return say("Someone may try to find out which of two contents one of these has: {each}.", each=each)
+            return say(
+                "Someone may try to find out whether one of these is in the data: {each}.",
+                each=each,
+                code="presence_of_one_sought",
+            )
+        return say(
+            "Someone may try to find out which of two contents one of these has: {each}.",
+            each=each,
+            code="contents_of_one_sought",
+        )
     if presence:
-        return say("Someone may try to find out whether you are in the data.")
-    return say("Someone may try to find out which of two things the data say about you.")
+        return say("Someone may try to find out whether you are in the data.", code="presence_sought")
+    return say("Someone may try to find out which of two things the data say about you.", code="contents_sought")
 
 
 def _is_row(catalog: Catalog) -> bool:
@@ -106,14 +126,19 @@ def _of_several(name: str | None, tables: Sequence[Table]) -> Phrase:
 
 def _meant(catalog: Catalog, view: BudgetView) -> Iterator[Phrase]:
     """Say what the number is about, what protects it, and what it leaves open."""
-    yield say("Every number that leaves the data has a random change, and that protects you.")
+    yield say("Every number that leaves the data has a random change, and that protects you.", code="noise_protects")
     if _is_row(catalog):
-        yield say("It protects each row about you separately.")
+        yield say("It protects each row about you separately.", code="rows_protected")
     elif len(_kinds(catalog)) > 1:
-        yield say("If more than one of these is about you, a guess about all of them together may be right more often.")
+        yield say(
+            "If more than one of these is about you, a guess about all of them together may be right more often.",
+            code="several_units",
+        )
     else:
-        yield say("It protects everything that is stored about you under one number or name.")
-    yield say("Anyone can learn what is true of many people, whether you are in the data or not.")
+        yield say("It protects everything that is stored about you under one number or name.", code="unit_protected")
+    yield say("Anyone can learn what is true of many people, whether you are in the data or not.", code="common_facts")
     if view.raised is not None and view.raised.delta:
-        yield say("The figure holds if the curator did not raise the budget because of results.")
-    yield say("The exact statement is below.")
+        yield say(
+            "The figure holds if the curator did not raise the budget because of results.", code="figure_conditional"
+        )
+    yield say("The exact statement is below.", code="exact_statement_below")

@@ -3,14 +3,15 @@
 import base64
 import textwrap
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from hashlib import sha256
 from html import escape
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from typing_extensions import TypedDict
 
 from lapwing.errors import InvalidParameter
-from lapwing.guarantee.sections import Page, PageSection, Row
+from lapwing.guarantee.page import CodedSentence, Page, PageSection, PromisedFigures, Row
 from lapwing.languages import ENGLISH, catalogues, is_translated, language_for, say
 
 PRINT: Final = """@page { size: A4; margin: 18mm 20mm;
@@ -41,13 +42,49 @@ SHORT: Final = 24
 """Letters of a cell that is not broken into lines; longer ones are, wherever it must be."""
 
 
-class SectionDocument(TypedDict):
-    """A heading, paragraphs, and a table."""
+class CodedSentenceDocument(TypedDict):
+    """A sentence for programs: a stable code, and the values in the sentence.
 
+    The code `text` is one of the curator's own texts.
+    """
+
+    code: str
+    values: dict[str, str]
+
+
+class SectionDocument(TypedDict):
+    """A heading, paragraphs, and a table.
+
+    The codes are stable, and the same in each language. `statements` has the sentences of each paragraph. `row_codes`
+    has a code for each row, empty if the row begins with a value.
+    """
+
+    code: str
     title: str
     paragraphs: list[str]
+    statements: list[list[CodedSentenceDocument]]
     columns: list[str]
     rows: list[list[str]]
+    row_codes: list[str]
+
+
+class PromisedFiguresDocument(TypedDict):
+    """The promise in exact figures. `amount` and `spent` are of the measure, whose amounts add up.
+
+    `version` is of the data. `sequence` is the number of entries in the ledger.
+    """
+
+    epsilon: str
+    delta: str
+    delta_keys: str
+    measure: str
+    amount: str
+    spent: str
+    neighbouring: str
+    unit: str
+    version: int
+    sequence: int
+    closed: bool
 
 
 class PageDocument(TypedDict):
@@ -57,13 +94,22 @@ class PageDocument(TypedDict):
     date: str
     language: str
     """Of the texts."""
+    promise: PromisedFiguresDocument | None
+    """None if the page is from an older service."""
     sections: list[SectionDocument]
 
 
 def as_document(page: Page) -> PageDocument:
     """Return the page as JSON has it."""
     sections = [_section_document(section) for section in page.sections]
-    return {"dataset": page.dataset, "date": page.date, "language": page.language, "sections": sections}
+    promise = None if page.figures is None else cast("PromisedFiguresDocument", asdict(page.figures))
+    return {
+        "dataset": page.dataset,
+        "date": page.date,
+        "language": page.language,
+        "promise": promise,
+        "sections": sections,
+    }
 
 
 def page_from(document: Mapping[str, Any]) -> Page:
@@ -73,20 +119,32 @@ def page_from(document: Mapping[str, Any]) -> Page:
             title=section["title"],
             paragraphs=tuple(section["paragraphs"]),
             table=(tuple(section["columns"]), *map(tuple, section["rows"])) if section["columns"] else (),
+            code=section.get("code", ""),
+            statements=tuple(tuple(CodedSentence(**one) for one in said) for said in section.get("statements", ())),
+            row_codes=tuple(section.get("row_codes", ())),
         )
         for section in document["sections"]
     )
-    language = document.get("language", ENGLISH)
-    return Page(dataset=document["dataset"], date=document["date"], sections=tuple(sections), language=language)
+    promise = document.get("promise")
+    return Page(
+        dataset=document["dataset"],
+        date=document["date"],
+        sections=tuple(sections),
+        language=document.get("language", ENGLISH),
+        figures=None if promise is None else PromisedFigures(**promise),
+    )
 
 
 def _section_document(section: PageSection) -> SectionDocument:
     names, *rows = section.table or ((),)
     return {
+        "code": section.code,
         "title": section.title,
         "paragraphs": list(section.paragraphs),
+        "statements": [[{"code": one.code, "values": dict(one.values)} for one in said] for said in section.statements],
         "columns": list(names),
         "rows": [list(row) for row in rows],
+        "row_codes": list(section.row_codes),
     }
 
 

@@ -7,10 +7,10 @@ test a guess at the data. So only people who may see the ledger itself see it.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Final, final
+from typing import Final
 
 from lapwing.budget import BudgetView, budget_view
 from lapwing.catalog import spelling
@@ -23,12 +23,14 @@ from lapwing.catalog.protection import name_of, noun_of, units_of
 from lapwing.catalog.table import Value
 from lapwing.guarantee.described import meaning_of, paragraphs_of
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_change_up, odds_factor_up, power_up, towards_group
+from lapwing.guarantee.page import CodedSentence, Head, Page, PageSection, PromisedFigures, Row
 from lapwing.guarantee.plain_words import contents_guess, in_plain_words
-from lapwing.languages import ENGLISH, Figure, JoinedTexts, Language, Moment, Phrase, say, say_count
+from lapwing.languages import Figure, JoinedTexts, Language, Moment, Phrase, say, say_count
 from lapwing.ledger.state import LedgerState
 from lapwing.privacy import figures
 from lapwing.privacy.additive import Loss
 from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import written
 from lapwing.privacy.odometers import AS_IF_CAP, WHENEVER
 from lapwing.privacy.raises import RAISED
 
@@ -36,7 +38,8 @@ MOST_VALUES: Final = 20
 WHO_READS: Final = (
     say(
         "On this machine: everybody who can read the files of data and catalog. If a service opens this data set, "
-        "its own guarantee page says who can query there."
+        "its own guarantee page says who can query there.",
+        code="readers_of_files",
     ),
 )
 HOLDS: Final = {
@@ -45,44 +48,16 @@ HOLDS: Final = {
     RAISED: say("no matter why the budget was raised"),
 }
 """When a figure holds, as `lapwing.privacy` says it."""
-SIGNS: Final = {
-    "pure": say("ε"),
-    "gdp": say("μ² (of Gaussian differential privacy)"),
-    "zcdp": say("ρ (of zero-concentrated differential privacy)"),
+IN_LEDGER: Final[Mapping[str, Callable[[str], Phrase]]] = {
+    "pure": lambda amount: say("at most {amount} ε (amounts of ε add up)", amount=amount),
+    "gdp": lambda amount: say(
+        "at most {amount} μ² (a unit of Gaussian differential privacy, whose amounts add up)", amount=amount
+    ),
+    "zcdp": lambda amount: say(
+        "at most {amount} ρ (a unit of zero-concentrated differential privacy, whose amounts add up)", amount=amount
+    ),
 }
-"""The amount that adds up in each kind of ledger."""
-Row = tuple[str, ...]
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageSection:
-    """A heading, paragraphs, and a table whose first row names the columns."""
-
-    title: str
-    paragraphs: tuple[str, ...] = ()
-    table: tuple[Row, ...] = ()
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """Where the ledger stands: its newest entry; and its name and that entry's hash, for who may see the ledger."""
-
-    sequence: int
-    ledger: str | None = None
-    hash: str | None = None
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """The page of a guarantee, in one language."""
-
-    dataset: str
-    date: str
-    sections: tuple[PageSection, ...]
-    language: str = ENGLISH
+"""A budget in the unit that adds up in each kind of ledger."""
 
 
 def page_of(
@@ -103,20 +78,61 @@ def page_of(
     budget = replace(catalog.budget, epsilon=view.epsilon, delta=view.delta)  # as the ledger has it
     said, about = catalog.dictionary, paragraphs_of(catalog.dictionary.dataset)
     sections = (
-        PageSection(title=say("In plain words"), paragraphs=tuple(in_plain_words(catalog, view, budget))),
+        PageSection(
+            title=say("In plain words", code="plain_words"), paragraphs=tuple(in_plain_words(catalog, view, budget))
+        ),
         _promise(catalog, view),
         _meaning_of(catalog, budget, view.total),
         _groups(catalog, budget, view.total),
         _spent(view, charges),
-        *([PageSection(title=say("The data set"), paragraphs=about)] if about else []),
+        *([PageSection(title=say("The data set", code="dataset"), paragraphs=about)] if about else []),
         *(_protected(table, said) for table in catalog.tables),
         *(_public(table, said) for table in catalog.public_tables),
         *map(_graph, catalog.graphs),
-        PageSection(title=say("Access"), paragraphs=tuple(asking) or WHO_READS),
-        PageSection(title=say("Limits of the promise"), paragraphs=tuple(_left_out(catalog))),
+        PageSection(title=say("Access", code="access"), paragraphs=tuple(asking) or WHO_READS),
+        PageSection(title=say("Limits of the promise", code="limits"), paragraphs=tuple(_left_out(catalog))),
         _record(view, head),
     )
-    return Page(dataset=catalog.name, date=Moment(datetime.now(UTC)), sections=sections)
+    return Page(
+        dataset=catalog.name,
+        date=Moment(datetime.now(UTC)),
+        sections=tuple(map(_with_codes, sections)),
+        figures=PromisedFigures(
+            epsilon=written(view.epsilon),
+            delta=written(view.delta),
+            delta_keys=written(view.delta_keys),
+            measure=view.total.kind,
+            amount=written(view.total.amount),
+            spent=written(view.spent.amount),
+            neighbouring=catalog.budget.neighbouring,
+            unit=str(units_of(catalog.tables, catalog.dictionary)),
+            version=view.version,
+            sequence=state.sequence,
+            closed=view.closed,
+        ),
+    )
+
+
+def _with_codes(section: PageSection) -> PageSection:
+    """Add to a section what its texts are made of, before they are translated."""
+    firsts = (row[0] for row in section.table[1:])
+    return replace(
+        section,
+        code=section.title.code if isinstance(section.title, Phrase) else "",
+        statements=tuple(tuple(_statements(paragraph)) for paragraph in section.paragraphs),
+        row_codes=tuple(first.code if isinstance(first, Phrase) else "" for first in firsts),
+    )
+
+
+def _statements(text: str) -> Iterator[CodedSentence]:
+    match text:
+        case JoinedTexts():
+            for part in text.parts:
+                yield from _statements(part)
+        case Phrase():
+            yield CodedSentence(code=text.code, values={name: str(value) for name, value in text.values.items()})
+        case _:
+            yield CodedSentence(code="text", values={"text": text})
 
 
 def translated(page: Page, language: Language) -> Page:
@@ -152,16 +168,23 @@ def _figures(epsilon: Figure | Phrase, delta: Fraction) -> Phrase:
 
 
 def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
-    kept = say("{sign} of at most {amount}", sign=SIGNS[view.total.kind], amount=_amount(view.total))
     rows: list[Row] = [
         (say("what"), say("value")),
-        (say("protected (the privacy unit)"), units_of(catalog.tables, catalog.dictionary)),
-        (say("neighbours"), _neighbours(catalog)),
-        (say("promise for all queries of all people"), promise(view.epsilon, view.delta)),
-        (say("the same limit as the ledger counts it"), kept),
+        (say("protected (the privacy unit)", code="privacy_unit"), units_of(catalog.tables, catalog.dictionary)),
+        (say("neighbours", code="neighbours"), _neighbours(catalog)),
+        (say("promise for all queries of all people", code="promise"), promise(view.epsilon, view.delta)),
+        (
+            say("the same limit as the ledger counts it", code="limit_in_ledger"),
+            IN_LEDGER[view.total.kind](_amount(view.total)),
+        ),
     ]
     if view.delta_keys:
-        rows.append((say("part of δ for finding groups that are not listed"), Figure(figures.delta(view.delta_keys))))
+        rows.append(
+            (
+                say("part of δ for finding groups that are not listed", code="delta_keys"),
+                Figure(figures.delta(view.delta_keys)),
+            )
+        )
     text = say(
         "This holds for all queries of {dataset}, by any people, in any order, even if each query is chosen "
         "after all earlier results. Protected is {unit}. Neighbours are {neighbours}. "
@@ -170,17 +193,23 @@ def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
         dataset=catalog.name,
         unit=units_of(catalog.tables, catalog.dictionary),
         neighbours=_neighbours(catalog),
+        code="promise_definition",
     )
     symbols = say(
         "ε (epsilon) limits how much all results together can tell about one {noun}: the smaller, the less.",
         noun=noun_of(catalog.tables, catalog.dictionary),
+        code="epsilon_explained",
     )
     parts = () if view.by_part is None else (_in_parts(catalog, view),)
-    closed = (say("The data set is closed. Lapwing answers no more queries."),) if view.closed else ()
+    closed = (
+        (say("The data set is closed. Lapwing answers no more queries.", code="dataset_closed"),) if view.closed else ()
+    )
     warnings = delta_warnings(view.delta, [table.people for table in catalog.tables])
-    shown = (say("Warning: {warning}", warning=warning.sentence) for warning in warnings)
+    shown = (say("Warning: {warning}", warning=warning.sentence, code=warning.code) for warning in warnings)
     return PageSection(
-        title=say("The promise"), paragraphs=(symbols, text, *shown, *parts, *_raised(view), *closed), table=tuple(rows)
+        title=say("The promise", code="promise"),
+        paragraphs=(symbols, text, *shown, *parts, *_raised(view), *closed),
+        table=tuple(rows),
     )
 
 
@@ -204,9 +233,9 @@ def _raised(view: BudgetView) -> tuple[str, ...]:
     if view.raised is None:
         return ()
     steps = JoinedTexts((promise(*pair) for pair in view.earlier), say(", then "))
-    history = say("The budget was raised by the curator: it was {steps}.", steps=steps)
+    history = say("The budget was raised by the curator: it was {steps}.", steps=steps, code="budget_raised")
     if not view.raised.delta:
-        certain = say("The promise above holds for all that was released, before and after.")
+        certain = say("The promise above holds for all that was released, before and after.", code="raise_holds")
         return (_sentences(history, certain),)
     condition = say(
         "The promise above, and the figures below, hold if that raise did not depend on results. It may "
@@ -214,6 +243,7 @@ def _raised(view: BudgetView) -> tuple[str, ...]:
         "budget because of results, the proof covers only {promise}, {holds}.",
         promise=_figures(_up(view.raised.epsilon), view.raised.delta),
         holds=HOLDS[view.raised.holds],
+        code="raise_conditional",
     )
     return (_sentences(history, condition),)
 
@@ -226,6 +256,7 @@ def _in_parts(catalog: Catalog, view: BudgetView) -> str:
         noun=noun_of(catalog.tables, catalog.dictionary),
         count=Figure(len(view.parts)),
         names=names,
+        code="parts",
     )
 
 
@@ -238,7 +269,9 @@ def _meaning_of(catalog: Catalog, budget: Budget, total: Loss) -> PageSection:
     factor, chance = odds_change_up(budget.epsilon, budget.delta)
     if not chance:
         changed = say(
-            "All results together change the odds of that by a factor of at most {times}.", times=_factor(factor)
+            "All results together change the odds of that by a factor of at most {times}.",
+            times=_factor(factor),
+            code="odds_factor",
         )
     else:
         changed = say(
@@ -247,6 +280,7 @@ def _meaning_of(catalog: Catalog, budget: Budget, total: Loss) -> PageSection:
             times=_factor(factor),
             chance=Figure(figures.delta(chance)),
             plain=_factor(odds_factor_up(budget.epsilon)),
+            code="odds_factor_with_exception",
         )
     odds = _sentences(
         _wondered(catalog),
@@ -254,14 +288,15 @@ def _meaning_of(catalog: Catalog, budget: Budget, total: Loss) -> PageSection:
         say(
             "That is true for any knowledge that they already have. The promise does not hide facts that hold for "
             "everybody, or that follow from other people's rows. The section in plain words counts right guesses, "
-            "where both cases were equally likely. Guesses and odds are two readings of one promise, and both hold."
+            "where both cases were equally likely. Guesses and odds are two readings of one promise, and both hold.",
+            code="any_knowledge",
         ),
     )
     rows: list[Row] = [(say("false alarms"), say("found, at most"))]
     for level in LEVELS:
         rows.append((Figure(figures.level(level)), Figure(figures.level(power_up(budget, total, level)))))
     return PageSection(
-        title=say("Meaning for one {noun}", noun=noun_of(catalog.tables, catalog.dictionary)),
+        title=say("Meaning for one {noun}", noun=noun_of(catalog.tables, catalog.dictionary), code="meaning"),
         paragraphs=(odds, *_tested(catalog, budget, total)),
         table=tuple(rows),
     )
@@ -271,10 +306,10 @@ def _wondered(catalog: Catalog) -> Phrase:
     """Say what somebody may try to learn, which the promise is about."""
     noun = noun_of(catalog.tables, catalog.dictionary)
     if catalog.budget.neighbouring == "add_remove":
-        return say("Someone may try to learn whether one {noun} is in the data.", noun=noun)
+        return say("Someone may try to learn whether one {noun} is in the data.", noun=noun, code="presence_sought")
     if _is_row(catalog):
-        return say("Someone may try to learn which of two contents one row has.")
-    return say("Someone may try to learn which of two sets of rows one {noun} has.", noun=noun)
+        return say("Someone may try to learn which of two contents one row has.", code="row_contents_sought")
+    return say("Someone may try to learn which of two sets of rows one {noun} has.", noun=noun, code="contents_sought")
 
 
 def _tested(catalog: Catalog, budget: Budget, total: Loss) -> tuple[JoinedTexts | Phrase, ...]:
@@ -283,7 +318,8 @@ def _tested(catalog: Catalog, budget: Budget, total: Loss) -> tuple[JoinedTexts 
         return (
             say(
                 "Suppose that a test on the results says which of the two it is. The left column is its rate of false "
-                "alarms. The right column is the highest rate at which any such test can be right:"
+                "alarms. The right column is the highest rate at which any such test can be right:",
+                code="test_of_contents",
             ),
         )
     noun = noun_of(catalog.tables, catalog.dictionary)
@@ -291,17 +327,20 @@ def _tested(catalog: Catalog, budget: Budget, total: Loss) -> tuple[JoinedTexts 
         "Suppose that a test on the results says whether one {noun} is in the data. The left column is its rate of "
         "false alarms. The right column is the highest rate at which any such test can find one {noun} that is there:",
         noun=noun,
+        code="test_of_presence",
     )
     if _is_row(catalog):
         also = say(
             "Someone may also try to learn which of two contents one row has. For that, the figures for a group of two "
-            "hold (see below)."
+            "hold (see below).",
+            code="row_contents_also_sought",
         )
     else:
         also = say(
             "Someone may also try to learn which of two sets of rows one {noun} has. For that, the figures for a group "
             "of two hold (see below).",
             noun=noun,
+            code="contents_also_sought",
         )
     return _sentences(also, contents_guess(budget, total)), test
 
@@ -311,6 +350,7 @@ def _groups(catalog: Catalog, budget: Budget, total: Loss) -> PageSection:
         "The promise is for one {noun}. It hides facts that a group shares (a household, a ward) less well. For groups "
         "of these sizes, the same results have these figures:",
         noun=noun_of(catalog.tables, catalog.dictionary),
+        code="group_promise",
     )
     rows: list[Row] = [(say("size of the group"), "ε", "δ")]
     for people in GROUPS:
@@ -319,33 +359,45 @@ def _groups(catalog: Catalog, budget: Budget, total: Loss) -> PageSection:
             rows.append((str(people), say("nothing is promised"), ""))
         else:
             rows.append((str(people), _up(towards.epsilon), Figure(figures.delta(towards.delta))))
-    return PageSection(title=say("The promise for groups"), paragraphs=(text,), table=tuple(rows))
+    return PageSection(title=say("The promise for groups", code="groups"), paragraphs=(text,), table=tuple(rows))
 
 
 def _spent(view: BudgetView, charges: int) -> PageSection:
     left = Figure(short(view.remaining.amount, down=True))
     rows: list[Row] = [
         ("", figures.AMOUNTS[view.total.kind], say("share")),
-        (say("spent"), _amount(view.spent), Figure(figures.share(view.share_spent))),
-        (say("left"), left, Figure(figures.share(1 - view.share_spent))),
+        (say("spent", code="spent"), _amount(view.spent), Figure(figures.share(view.share_spent))),
+        (say("left", code="remaining"), left, Figure(figures.share(1 - view.share_spent))),
     ]
     if view.by_part is not None:
         parts, more = list(view.parts.items()), len(view.parts) - MOST_VALUES
-        rows += [(say("spent of {part}", part=_named(part)), _amount(loss), "") for part, loss in parts[:MOST_VALUES]]
+        rows += [
+            (say("spent of {part}", part=_named(part), code="spent_in_part"), _amount(loss), "")
+            for part, loss in parts[:MOST_VALUES]
+        ]
         if more > 0:
-            rows.append((say_count(more, "and {count} part more", "and {count} parts more"), "", ""))
+            rows.append((say_count(more, "and {count} part more", "and {count} parts more", code="more_parts"), "", ""))
     if view.delta_keys:
         part = Figure(figures.share(view.delta_keys_spent / view.delta_keys))
-        rows.append((say("spent of δ for finding groups"), Figure(figures.delta(view.delta_keys_spent)), part))
+        rows.append(
+            (
+                say("spent of δ for finding groups", code="delta_keys_spent"),
+                Figure(figures.delta(view.delta_keys_spent)),
+                part,
+            )
+        )
     version = str(view.version)
     if charges == 0:
-        asked = say("No query was charged, up to version {version} of the data.", version=version)
+        asked = say(
+            "No query was charged, up to version {version} of the data.", version=version, code="no_query_charged"
+        )
     else:
         asked = say_count(
             charges,
             "One query was charged, up to version {version} of the data.",
             "{count} queries were charged, up to version {version} of the data.",
             version=version,
+            code="queries_charged",
         )
     paragraphs: list[str] = [asked]
     if view.spent.amount or view.delta_keys_spent:
@@ -354,11 +406,14 @@ def _spent(view: BudgetView, charges: int) -> PageSection:
         paragraphs.append(
             say(
                 "That is not the sum of the queries above. Entries of the ledger were lost before it was restored from "
-                "a copy. They count as if they had cost the whole budget of that time."
+                "a copy. They count as if they had cost the whole budget of that time.",
+                code="lost_entries",
             )
         )
-    paragraphs.append(say("The promise is about the whole budget, because all of it may be spent."))
-    return PageSection(title=say("Spending"), paragraphs=tuple(paragraphs), table=tuple(rows))
+    paragraphs.append(
+        say("The promise is about the whole budget, because all of it may be spent.", code="whole_budget")
+    )
+    return PageSection(title=say("Spending", code="spending"), paragraphs=tuple(paragraphs), table=tuple(rows))
 
 
 def _spent_so_far(view: BudgetView) -> Phrase:
@@ -367,12 +422,17 @@ def _spent_so_far(view: BudgetView) -> Phrase:
     is_above = whenever.epsilon > view.epsilon and view.raised is None
     most = promise(view.epsilon, view.delta) if is_above else _figures(_up(whenever.epsilon), whenever.delta)
     if whenever == cap:
-        return say("If queries stop now, for any reason, all results together have the promise {most}.", most=most)
+        return say(
+            "If queries stop now, for any reason, all results together have the promise {most}.",
+            most=most,
+            code="stopping_now",
+        )
     return say(
         "If queries stop now, for any reason, all results together have the promise {most}. If the budget had been "
         "just what is spent, from the start, the promise would be {spent}. Shares of the budget add up; ε does not.",
         most=most,
         spent=_figures(_up(cap.epsilon), cap.delta),
+        code="stopping_now_compared",
     )
 
 
@@ -381,7 +441,10 @@ def _protected(table: Table, said: Dictionary) -> PageSection:
         *paragraphs_of(said.table(table.name)),
         _sentences(
             _rows_used(table, said),
-            say("The columns that queries may use, and their bounds, are public. Queries cannot see any other column."),
+            say(
+                "The columns that queries may use, and their bounds, are public. Queries cannot see any other column.",
+                code="columns_public",
+            ),
         ),
     ]
     if table.where:
@@ -389,12 +452,18 @@ def _protected(table: Table, said: Dictionary) -> PageSection:
             say(
                 "Queries see only the rows of its source for which {condition}.",
                 condition=in_words(table.where),
+                code="row_condition",
             )
         )
     if table.link is not None:
         on = JoinedTexts((f"{here} = {there}" for here, there in table.link.on), say(" and "))
         paragraphs.append(
-            say("A row is protected together with the row of {parent} with {on}.", parent=table.link.parent.name, on=on)
+            say(
+                "A row is protected together with the row of {parent} with {on}.",
+                parent=table.link.parent.name,
+                on=on,
+                code="row_link",
+            )
         )
     if table.part is not None:
         paragraphs.append(
@@ -402,37 +471,43 @@ def _protected(table: Table, said: Dictionary) -> PageSection:
                 "The column {column} gives the part of {unit}. Queries do not see its rows of other parts.",
                 column=table.part,
                 unit=units_of([table], said),
+                code="part_column",
             )
         )
     return PageSection(
-        title=say("The table {name}", name=table.name), paragraphs=tuple(paragraphs), table=_columns(table, said)
+        title=say("The table {name}", name=table.name, code="table"),
+        paragraphs=tuple(paragraphs),
+        table=_columns(table, said),
     )
 
 
 def _rows_used(table: Table, said: Dictionary) -> Phrase:
     name = name_of(table)
     if name is None and table.link is None:
-        return say("Each row is protected separately.")
+        return say("Each row is protected separately.", code="rows_protected")
     return say_count(
         table.max_rows_per_unit,
         "Queries use at most {count} row of {unit}. They see none of its other rows.",
         "Queries use at most {count} rows of {unit}. They see none of its other rows.",
         unit=say("each row of {table}", table=table.root.name) if name is None else units_of([table], said),
+        code="row_limit",
     )
 
 
 def _public(table: PublicTable, said: Dictionary) -> PageSection:
-    text = say("Nobody in this table is protected. Results, costs and errors may show all of it.")
-    title = say("The public table {name}", name=table.name)
+    text = say(
+        "Nobody in this table is protected. Results, costs and errors may show all of it.", code="nobody_protected"
+    )
+    title = say("The public table {name}", name=table.name, code="public_table")
     about = paragraphs_of(said.table(table.name))
     return PageSection(title=title, paragraphs=(*about, text), table=_columns(table, said))
 
 
 def _graph(graph: Graph) -> PageSection:
     beside = graph.beside_people
-    protected = say("Protected is {unit}.", unit=graph.unit)
-    others = () if beside is None else (say("{sentence}.", sentence=beside),)
-    return PageSection(title=say("The graph {name}", name=graph.name), paragraphs=(protected, *others))
+    protected = say("Protected is {unit}.", unit=graph.unit, code="graph_unit")
+    others = () if beside is None else (say("{sentence}.", sentence=beside, code="people_of_graph"),)
+    return PageSection(title=say("The graph {name}", name=graph.name, code="graph"), paragraphs=(protected, *others))
 
 
 def _columns(table: Table | PublicTable, said: Dictionary) -> tuple[Row, ...]:
@@ -494,63 +569,75 @@ def _left_out(catalog: Catalog) -> Iterator[str]:
     """Say what the promise rests on, and what it does not promise."""
     yield say(
         "The curator wrote bounds, listed values, row limits, steps and the budget. They must not come from the data, "
-        "and nothing can check that. Lapwing trusts the curator about which tables are public."
+        "and nothing can check that. Lapwing trusts the curator about which tables are public.",
+        code="trust_in_curator",
     )
     yield say(
         "The time that a result takes can depend on the data. So can a failure for lack of memory, disk or time. "
-        "After three such failures Lapwing answers no query until the curator has looked."
+        "After three such failures Lapwing answers no query until the curator has looked.",
+        code="side_channels",
     )
     yield say(
         "New versions of the data share this one budget, because they are about the same people. Everybody can see "
-        "that the data changed, and how often."
+        "that the data changed, and how often.",
+        code="versions_share_budget",
     )
     yield say(
         "Lapwing protects {unit} separately. A person with more than one is protected less. Rows of other people "
         "(relatives, contacts) that say something about that person are not hidden with it.",
         unit=units_of(catalog.tables, catalog.dictionary),
+        code="several_units",
     )
     if len(catalog.tables) > 1:
         yield say(
             "Where tables protect by different columns, the promise holds for each column separately. A person who is "
-            "in both is protected less."
+            "in both is protected less.",
+            code="several_unit_columns",
         )
     if catalog.budget.delta:
         yield say(
             "δ is the probability that anything may happen. It must be far below 1/n, where n counts every {noun}.",
             noun=noun_of(catalog.tables, catalog.dictionary),
+            code="delta_explained",
         )
     yield say(
         "This promise does not stop people who can read the files of data, catalog and ledger. Nor does it stop a "
-        "curator from making a second ledger for the same data. Then the losses of both add up."
+        "curator from making a second ledger for the same data. Then the losses of both add up.",
+        code="outside_the_promise",
     )
 
 
 def _record(view: BudgetView, head: Head) -> PageSection:
     rows: list[Row] = [
         (say("what"), say("value")),
-        *([] if head.ledger is None else [(say("ledger"), head.ledger)]),
-        (say("entries"), Figure(f"{head.sequence:,}")),
-        (say("version of the data"), str(view.version)),
+        *([] if head.ledger is None else [(say("ledger", code="ledger"), head.ledger)]),
+        (say("entries", code="entries"), Figure(f"{head.sequence:,}")),
+        (say("version of the data", code="data_version"), str(view.version)),
     ]
     text = [
-        say("Every charge is an entry of the ledger. Each entry has a seal, computed from it and the entry before.")
+        say(
+            "Every charge is an entry of the ledger. Each entry has a seal, computed from it and the entry before.",
+            code="charges_recorded",
+        )
     ]
     if head.hash is None:
         text.append(
             say(
                 "The seal of the newest entry is only for auditors. A digest of the data is part of it, so it could "
-                "confirm a guess about the data."
+                "confirm a guess about the data.",
+                code="seal_hidden",
             )
         )
     else:
-        rows.append((say("seal of the newest entry"), head.hash))
+        rows.append((say("seal of the newest entry", code="seal"), head.hash))
         text.append(
             say(
                 "This copy shows the seal. It is for auditors: do not publish it. A digest of the data is part of the "
-                "seal, so it could confirm a guess about the data. The copy to publish has no seal."
+                "seal, so it could confirm a guess about the data. The copy to publish has no seal.",
+                code="seal_shown",
             )
         )
-    return PageSection(title=say("The record"), paragraphs=tuple(text), table=tuple(rows))
+    return PageSection(title=say("The record", code="record"), paragraphs=tuple(text), table=tuple(rows))
 
 
 def _sentences(*sentences: str) -> JoinedTexts:

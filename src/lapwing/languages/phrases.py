@@ -16,17 +16,22 @@ class Phrase(str):
     Args:
         plural: The template for all numbers but one; None where the text counts nothing.
         number: The number that decides between the two.
+        code: The meaning, for programs; empty where none reads it.
     """
 
     template: str
     plural: str | None
     number: int
     values: Mapping[str, str]
+    code: str
 
-    def __new__(cls, template: str, plural: str | None, number: int, values: Mapping[str, str]) -> "Phrase":
+    def __new__(
+        cls, template: str, plural: str | None, number: int, values: Mapping[str, str], code: str = ""
+    ) -> "Phrase":
         """Return the English text."""
         phrase = str.__new__(cls, (template if plural is None or number == 1 else plural).format(**values))
         phrase.template, phrase.plural, phrase.number, phrase.values = template, plural, number, values
+        phrase.code = code
         return phrase
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
@@ -75,19 +80,22 @@ class Moment(str):
         return str, (str(self),)
 
 
-def say(template: str, /, **values: str) -> Phrase:
+def say(template: str, /, *, code: str = "", **values: str) -> Phrase:
     """Return a sentence of the catalogue.
+
+    Args:
+        code: The meaning, for programs.
 
     >>> say("ε = {epsilon}", epsilon=Figure("0.5"))
     'ε = 0.5'
     """
-    return Phrase(template, None, 1, values)
+    return Phrase(template, None, 1, values, code)
 
 
-def say_count(count: int, one: str, other: str, /, **values: str) -> Phrase:
+def say_count(count: int, one: str, other: str, /, *, code: str = "", **values: str) -> Phrase:
     """Return a sentence that counts something; `{count}` is the number, its thousands separated.
 
     >>> say_count(1, "{count} row", "{count} rows"), say_count(1200, "{count} row", "{count} rows")
     ('1 row', '1,200 rows')
     """
-    return Phrase(one, other, count, {"count": Figure(f"{count:,}"), **values})
+    return Phrase(one, other, count, {"count": Figure(f"{count:,}"), **values}, code)

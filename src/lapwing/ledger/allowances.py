@@ -221,7 +221,7 @@ def _remaining(limits: Limits, state: LedgerState, charges: Sequence[Charge], af
 
 
 def _too_cheap(limits: Limits, price: Fraction, cap: Fraction) -> QueryRefused:
-    named = "" if limits.least_epsilon is None else f", as epsilon = {limits.least_epsilon(limits.least * cap)} does"
+    named = "" if limits.least_epsilon is None else f", as ε = {limits.least_epsilon(limits.least * cap)} does"
     return QueryRefused(
         f"The query costs {_percent(price, cap, down=True)} of the budget, and each query or refinement must cost at "
         f"least {_percent(limits.least * cap, cap)}. Nothing was charged",
@@ -283,7 +283,7 @@ def _fitting(limits: Limits, left: Fraction, registration: Registration) -> str:
     if left < limits.least * registration.budget.amount:
         return ""
     fitting = largest_epsilon(registration.budget.from_amount(left), registration.delta - registration.delta_keys)
-    return f" A query with epsilon = {fitting} would still fit." if fitting else ""
+    return f" A query with ε = {fitting} would still fit." if fitting else ""
 
 
 def _percents(cost: Fraction, left: Fraction, cap: Fraction) -> tuple[str, str]:

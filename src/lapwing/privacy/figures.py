@@ -256,6 +256,16 @@ def delta(value: Fraction, *, down: bool = False) -> str:
     return short(value, 6, down=down)
 
 
+def delta_in_words(value: Fraction) -> str:
+    """Return a delta as a number and in words.
+
+    >>> delta_in_words(Fraction(1, 10**6)), delta_in_words(Fraction(1, 3))
+    ('1e-6 (1 in a million)', '0.333334')
+    """
+    said = one_in(value)
+    return f"{delta(value)} ({said})" if said else delta(value)
+
+
 def one_in(probability: Fraction) -> str:
     """Return a small probability in words, rounded up; nothing for 0 and for what is not small.
 

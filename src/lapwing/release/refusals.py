@@ -77,7 +77,7 @@ def exhausted(asked: Sequence[Quote], state: LedgerState, catalog: Catalog) -> B
     where = _lacking(asked, charged, state)
     if delta > state.delta_room(parts):
         return BudgetExhausted(
-            f"The selection of keys takes delta = {delta_text(delta)}, and "
+            f"The selection of keys takes δ = {delta_text(delta)}, and "
             f"{delta_text(state.delta_room(parts), down=True)} of the {delta_text(catalog.budget.delta_keys)} kept for "
             f"keys is left{where}. Nothing was charged. Give a smaller delta, or group by columns with public values."
         )
@@ -85,7 +85,7 @@ def exhausted(asked: Sequence[Quote], state: LedgerState, catalog: Catalog) -> B
     fitting = largest_epsilon(remaining, catalog.budget.delta - catalog.budget.delta_keys)
     error = _error_that_fits(asked[0], remaining, catalog) if fitting and len(asked) == 1 else ""
     what = "The query costs" if len(asked) == 1 else f"The {len(asked)} queries together cost"
-    still = f"A query with epsilon = {fitting} would still fit" if fitting else "No further query fits"
+    still = f"A query with ε = {fitting} would still fit" if fitting else "No further query fits"
     still += f", or one with an error of {error}" if error else ""
     price, left = cost_and_rest(*(part.amount / state.account.budget.amount for part in (loss, remaining)))
     return BudgetExhausted(

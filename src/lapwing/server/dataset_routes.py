@@ -396,7 +396,8 @@ def _askers(served: ServedDataset, policies: Policies, *, inside: bool, named: b
     sentences = [
         say(
             "By this service: everybody to whom the curator gives access, with a token of their own. On the server's "
-            "machine: everybody who can read the files of data and catalog. This one promise covers all together."
+            "machine: everybody who can read the files of data and catalog. This one promise covers all together.",
+            code="access_by_service",
         )
     ]
     grants = policies.grants(served.name) if inside else ()
@@ -406,15 +407,23 @@ def _askers(served: ServedDataset, policies: Policies, *, inside: bool, named: b
                 len(grants),
                 "The curator gave access to {count} account.",
                 "The curator gave access to {count} accounts.",
+                code="accounts_with_access",
             )
         )
     elif grants:
         for grant in grants:
             if grant.share is None:
-                sentences.append(say("{person}.", person=grant.person))
+                sentences.append(say("{person}.", person=grant.person, code="account"))
             else:
                 share = Figure(share_text(grant.share))
-                sentences.append(say("{person}, up to {share} of the budget.", person=grant.person, share=share))
+                sentences.append(
+                    say(
+                        "{person}, up to {share} of the budget.",
+                        person=grant.person,
+                        share=share,
+                        code="account_with_limit",
+                    )
+                )
     return sentences
 
 

@@ -14,8 +14,8 @@ from html import escape
 from typing import Any, Final
 
 from lapwing.guarantee.meaning import odds_change_up
+from lapwing.guarantee.page import PageSection, Row
 from lapwing.guarantee.rendering import html_section, standing_alone
-from lapwing.guarantee.sections import PageSection, Row
 from lapwing.privacy.figures import margin, noisy, separated, significant, size
 from lapwing.tabulation.period_comparison import CellChange, NumberChanges, changes_between, combined_promise
 from lapwing.tabulation.published import Cell, PublishedFigure, PublishedNumber, PublishedRelease

@@ -10,6 +10,7 @@ from lapwing.catalog.protection import units_of
 from lapwing.errors import InvalidParameter, LapwingError, QueryRefused
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.query.derivation.derived import MeasureValue, measures_of
+from lapwing.query.plan.composition import plans_asked
 from lapwing.query.plan.measure_names import measure_names
 from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.quote import NoisyMeasure, request
@@ -254,6 +255,11 @@ def _plans(session: "Session", release: TableRelease) -> list[Plan]:
             plan.require_answerable()
         except QueryRefused as refused:
             raise refused.reworded(f"The table {table.name!r}: {refused.reason}", refused.remedy) from None
+        if not plans_asked(plan):
+            raise InvalidParameter(
+                f"Nothing in the table {table.name!r} comes from protected rows, so it is free and has no noise. "
+                "Leave it out of the release, and run it as a query."
+            )
         if plan.composition is not None or plan.constants or plan.searches:
             raise InvalidParameter(
                 f"The table {table.name!r} is computed from other results, or needs bounds that must be bought first. "

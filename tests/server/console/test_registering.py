@@ -228,3 +228,20 @@ def test_a_data_set_is_closed_by_its_name(place: World) -> None:
     assert "Budget closed permanently" in closed.text
     assert not re.search(r'action="[^"]*/cap', closed.content.decode())
     assert place.query("alice", {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.1}).status == 409
+
+
+def test_a_typed_budget_says_how_often_a_guess_is_right(registry: World) -> None:
+    """With the δ in words, and nothing where a field holds no budget, or one too long to read."""
+    carol = visitor(registry, "carol")
+
+    def said(epsilon: str, delta: str = "") -> str:
+        typed = {"form_secret": carol.secret(), "epsilon": epsilon, "delta": delta}
+        shown = carol.post("/console/register/guess", typed)
+        assert shown.status == 200
+        return " ".join(shown.text.split())
+
+    assert "right 50 times out of 100 without the results" in said("1")
+    assert "at most 74 times out of 100" in said("1")
+    assert "δ" not in said("1")
+    assert "δ = 1e-6 (1 in a million) is the chance that more is revealed." in said("1", "0,000001")
+    assert [said(*typed) for typed in (("",), ("much",), ("-1",), ("1", "2"), ("1/0",), ("9" * 400,))] == [""] * 6

@@ -119,12 +119,15 @@ def delta(value: float | str | None) -> str:
 
 
 def one_in(value: float | str | None) -> str:
-    """Return a δ in words, in brackets; empty for what is not small.
+    """Return a δ in words, in brackets; empty for what is not small, or no number.
 
-    >>> one_in(1e-06), one_in("0.0000004"), one_in(None), one_in("0")
-    (' (1 in a million)', ' (1 in 2.5 million)', '', '')
+    >>> one_in(1e-06), one_in("0.0000004"), one_in(None), one_in("0"), one_in("much")
+    (' (1 in a million)', ' (1 in 2.5 million)', '', '', '')
     """
-    said = "" if value is None else figures.one_in(_exact(value))
+    try:
+        said = "" if value is None else figures.one_in(_exact(value))
+    except (ValueError, ZeroDivisionError):
+        said = ""
     return f" ({said})" if said else ""
 
 

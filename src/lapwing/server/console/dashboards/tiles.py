@@ -114,12 +114,12 @@ async def _answer(visit: PageRequest, place: int, tile: Mapping[str, Any], wante
     bought = await with_labels(visit, await visit.api.get("answers", tile["answer"]))
     request = single((await visit.api.get("answers", tile["answer"], "request"))["request"])
     document = only(bought, wanted)
-    how, when = "Opened" if bought["stored"] else "Charged", bought["created"][:16].replace("T", " ")
+    when = bought["created"][:16].replace("T", " ")
     return TileShown(
         place=place,
         title=tile.get("title") or request.get("label") or " ".join(request.get("sql", "Result").split()),
         link=f"/console/answers/{tile['answer']}",
-        about=f"{how} {when} UTC; ± at {level(bought['confidence'])}",
+        about=f"Result of {when} UTC; ± at {level(bought['confidence'])}",
         newest=0,
         chart=chart_of(document, options=_options(tile, bought, document)),
         figures=_figures(document),
