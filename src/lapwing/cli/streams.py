@@ -19,8 +19,9 @@ def on_terminal() -> bool:
 
 
 def print_text(content: str) -> None:
-    """Write a result as it is."""
+    """Write a result as it is, at once: a program that reads it may wait for it while the command goes on."""
     sys.stdout.write(content)
+    sys.stdout.flush()
 
 
 def print_bytes(content: bytes) -> None:

@@ -16,7 +16,8 @@ class PublishedDocument(TypedDict):
     """A published page. `datasets` are all of which it shows results. `name` is null if its address cannot be guessed.
 
     `address` is where readers find it; of a page without a name only the answer that published it has it. `withdrawn`
-    is null as long as it can be read. `left_out` is how many tiles of a dashboard it does not show.
+    is null as long as it can be read. `left_out` is how many tiles of a dashboard it does not show. `frame_height` is
+    how many pixels a frame needs that shows `address` with `?frame`; lists leave it out.
     """
 
     id: str
@@ -30,3 +31,4 @@ class PublishedDocument(TypedDict):
     datasets: list[str]
     address: NotRequired[str]
     left_out: NotRequired[int]
+    frame_height: NotRequired[int]

@@ -30,6 +30,8 @@ PREFIX: Final = "/published"
 TIMES: Final = 10
 """Pages that an address may read, for each attempt to sign in: reading costs no hash."""
 LONGEST: Final = 200
+FRAME: Final = "frame"
+"""The query of an address with which a frame of another site asks for the shorter view."""
 FOR_ANYONE: Final = {"Cross-Origin-Resource-Policy": "cross-origin"}
 
 
@@ -60,7 +62,8 @@ class PublicPages:
             page = await run_in_threadpool(self._published.readable, last) if len(last) <= LONGEST else None
             if page is None:
                 return _missing()
-            return await run_in_threadpool(_shown, page, request.headers.get("if-none-match", ""))
+            framed = FRAME in request.query_params
+            return await run_in_threadpool(_shown, page, request.headers.get("if-none-match", ""), framed=framed)
         except TooManyRequests as error:
             return problems.response(problems.problem_of(error), {"Retry-After": "1"})
         except LapwingError as error:
@@ -82,15 +85,16 @@ def _missing() -> Response:
     )
 
 
-def _shown(page: ReadablePage, held: str) -> Response:
+def _shown(page: ReadablePage, held: str, *, framed: bool) -> Response:
     """Return a page, or that what a browser holds is still it.
 
     Args:
         held: The `If-None-Match` of the request.
+        framed: Whether the shorter view is asked for.
     """
     from lapwing.documents.published.page import page_of, policy_of  # here: few services publish
 
-    shown = page_of(page.content)
+    shown = page_of(page.content, framed=framed)
     ancestors = " ".join(page.origins) or "'none'"
     rules = f"{policy_of(page.content)}; frame-ancestors {ancestors}"
     tag = f'W/"{sha256(f"{rules}{shown}".encode()).hexdigest()[:32]}"'

@@ -1,5 +1,6 @@
 """Routes of published pages: what a curator allows, and results that people publish, list, export and withdraw."""
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Final
@@ -117,7 +118,7 @@ def publish(service: OfService, dataset: str, body: PublishBody, caller: Caller 
     if body.release is not None:
         content, title = _method_page(service, caller, served.name, body), _title(body.title)
         last, made = service.published.publish([served.name], caller.name, title, content, name=name)
-        return {**_document(made), "address": PATH + last, "left_out": 0}
+        return {**_document(made, json.dumps(content)), "address": PATH + last, "left_out": 0}
     tiles = _tiles(service, caller, served.name, body)
     every = [_shown(service, caller, served.name, tile, query=body.show_query) for tile in tiles]
     shown = [one for one in every if one is not None]
@@ -131,13 +132,13 @@ def publish(service: OfService, dataset: str, body: PublishBody, caller: Caller 
         author=_line(body.author or "") or None,
     )
     last, made = service.published.publish(list(catalogs), caller.name, content["title"], content, name=name)
-    return {**_document(made), "address": PATH + last, "left_out": len(every) - len(shown)}
+    return {**_document(made, json.dumps(content)), "address": PATH + last, "left_out": len(every) - len(shown)}
 
 
 @router.get("/published/{page_id}")
 def show(service: OfService, page_id: str, caller: Caller = READER) -> PublishedDocument:
     """Describe a published page: one's own, or one of a data set that one looks after."""
-    return _document(_of_caller(service, caller, page_id)[0])
+    return _document(*_of_caller(service, caller, page_id))
 
 
 @router.get("/published/{page_id}/page", responses=described_by(str, "The page.", HTML))
@@ -302,7 +303,8 @@ def _rule(rule: PublishingRule) -> PublishingDocument:
     return {"allowed": rule.allowed, "origins": list(rule.origins)}
 
 
-def _document(one: PublishedPage) -> PublishedDocument:
+def _document(one: PublishedPage, content: str | None = None) -> PublishedDocument:
+    """Return what the service says of a page, and with its snapshot as JSON how tall a frame has to be."""
     document: PublishedDocument = {
         "id": one.id,
         "dataset": one.dataset,
@@ -314,4 +316,8 @@ def _document(one: PublishedPage) -> PublishedDocument:
         "withdrawn_by": one.withdrawn_by,
         "datasets": list(one.datasets),
     }
+    if content is not None:
+        from lapwing.documents.published.frame import frame_height  # here: few services publish
+
+        document["frame_height"] = frame_height(content)
     return document if one.name is None or one.withdrawn else {**document, "address": PATH + one.name}

@@ -133,6 +133,11 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
         {},
         {**dict.fromkeys(SEES, MISSING), "nobody": LED},
     ),
+    ("GET", "/console/published/{page}/embed"): (
+        "/console/published/none/embed",
+        {},
+        {**dict.fromkeys(SEES, MISSING), "nobody": LED},
+    ),
     ("GET", "/console/published/{page}/file.html"): (
         "/console/published/none/file.html",
         {},

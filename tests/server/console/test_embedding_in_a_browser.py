@@ -27,7 +27,6 @@ OTHERS: Final = (
     "/console/data/open/published",
     "/docs",
     "/v1/datasets",
-    "/published/none",
 )
 
 
@@ -101,6 +100,14 @@ def test_a_published_page_is_framed_by_the_origins_that_a_curator_names(
 def test_no_other_page_is_framed(settled: World, places: tuple[Browser, Page, list[str], str], path: str) -> None:
     browser, page, sites, _ = places
     assert [framed(browser, page, at, settled.address + path) for at in sites] == ["", ""]
+
+
+def test_every_site_is_told_that_there_is_no_such_page(
+    settled: World, places: tuple[Browser, Page, list[str], str]
+) -> None:
+    browser, page, sites, _ = places
+    shown = [framed(browser, page, at, f"{settled.address}/published/none") for at in sites]
+    assert ["The page was withdrawn, or its address is unknown." in text for text in shown] == [True, True]
 
 
 def test_twin_a_page_that_forbids_nothing_is_framed(places: tuple[Browser, Page, list[str], str]) -> None:

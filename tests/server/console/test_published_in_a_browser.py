@@ -31,6 +31,18 @@ QUERIES: Final = {
 }
 RUNS_OVER: Final = "return document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
+FRAMED: Final = (300, 360, 480, 600, 768, 1440)
+"""Widths of frames: phones, columns of text, and whole pages."""
+MOST: Final = 1.3
+"""The stated height of a frame, at most, as a multiple of what is needed."""
+
+
+def needed_at(page: Page, width: int) -> int:
+    """Return the height of what a page shows at a width."""
+    page.size(width, 100)
+    needed: int = page.run("return document.documentElement.scrollHeight")
+    return needed
+
 
 @pytest.fixture(scope="module")
 def pages(settled: World) -> Iterator[tuple[Page, dict[str, str]]]:
@@ -44,6 +56,8 @@ def pages(settled: World) -> Iterator[tuple[Page, dict[str, str]]]:
     answers = [settled.query("carol", body).document["id"] for body in asked]
     body = {"title": "Visits in November", "author": "Office for Wards", "answers": answers, "show_query": True}
     made = settled.ask("POST", "/v1/datasets/open/published", "carol", body).document
+    one = {"title": "Visits by plan", "answers": answers[:1], "name": "visits-by-plan"}
+    alone = settled.ask("POST", "/v1/datasets/open/published", "carol", one).document
     with running(find_chromium() or "") as browser:
         page = browser.page()
         sign_in(page, settled, "carol")
@@ -51,13 +65,16 @@ def pages(settled: World) -> Iterator[tuple[Page, dict[str, str]]]:
             page,
             {
                 "published": made["address"],
+                "framed": f"{alone['address']}?frame",
+                "framed-several": f"{made['address']}?frame",
+                "embed": f"/console/published/{alone['id']}/embed",
                 "list": "/console/data/open/published",
                 "form": f"/console/answers/{answers[0]}/publish",
             },
         )
 
 
-@pytest.mark.parametrize("name", ["published", "list", "form"])
+@pytest.mark.parametrize("name", ["published", "framed", "framed-several", "embed", "list", "form"])
 def test_a_page_fits_and_can_be_used_by_everybody(
     settled: World, pages: tuple[Page, dict[str, str]], tmp_path: Path, name: str
 ) -> None:
@@ -76,6 +93,25 @@ def test_a_page_fits_and_can_be_used_by_everybody(
         (folder / "published.pdf").write_bytes(pdf)
         assert pdf.startswith(b"%PDF")
     assert [text for text in complaints(page) if "autocomplete" not in text] == []
+
+
+@pytest.mark.parametrize("name", ["framed", "framed-several"])
+def test_a_frame_is_as_tall_as_the_page_states(settled: World, pages: tuple[Page, dict[str, str]], name: str) -> None:
+    page, paths = pages
+    stated = {"framed": "Visits by plan", "framed-several": "Visits in November"}[name]
+    (made,) = (one for one in settled.service.published.of("open", None) if one.title == stated)
+    height = settled.ask("GET", f"/v1/published/{made.id}", "carol").document["frame_height"]
+    page.go(settled.address + paths[name])
+    needed = {width: needed_at(page, width) for width in FRAMED}
+    assert max(needed.values()) <= height <= MOST * max(needed.values()), (height, needed)
+
+
+def test_twin_a_frame_with_its_tables_open_is_too_tall(settled: World, pages: tuple[Page, dict[str, str]]) -> None:
+    page, paths = pages
+    page.go(settled.address + paths["framed"])
+    folded = needed_at(page, 360)
+    page.run("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert needed_at(page, 360) > MOST * folded
 
 
 def test_twin_a_page_that_some_cannot_use_is_found(settled: World, pages: tuple[Page, dict[str, str]]) -> None:

@@ -23,7 +23,7 @@ def test_a_result_is_published_opened_and_withdrawn(place: World, alice: Visitor
     made = alice.submit(alice.go(form), "/publish", title="Visits <b>by plan</b>", author="Office")
     address, framed = re.findall(r"https?://\S+/published/lapwing_[\w-]{43}", made.text)
     assert framed == address
-    assert f'<iframe src="{address}" title="Visits &lt;b&gt;by plan&lt;/b&gt;"' in made.text
+    assert f'<iframe src="{address}?frame" title="Visits &lt;b&gt;by plan&lt;/b&gt;"' in made.text
     assert "<h1>Published</h1>" in made.content.decode()
     assert re.findall(r'<a href="[^"]*" aria-current="true">(.*?)</a>', made.content.decode()) == [
         "Data sets",
@@ -92,10 +92,14 @@ def test_the_frame_of_a_page_with_a_name_can_be_had_later(place: World, alice: V
     form = alice.go(f"/console/answers/{place.query('alice').document['id']}/publish")
     alice.submit(form, "/publish", title="Visits", name="all-visits")
     alice.submit(form, "/publish", title="Secret")
-    code = '<iframe src="{address}/published/all-visits" title="Visits" width="100%" height="1350"></iframe>'
-    listed = alice.go("/console/data/open/published").text
-    assert listed.count("<iframe") == 1
-    assert re.search(code.format(address=r"https?://[^/\s]+"), listed)
+    (path,) = (link for link in alice.go("/console/data/open/published").page.links if link.endswith("/embed"))
+    page = place.ask("GET", path.replace("/console", "/v1").removesuffix("/embed"), "alice").document
+    code = f' title="Visits" width="100%" height="{page["frame_height"]}"></iframe>'
+    source = r'<iframe src="https?://[^/\s]+/published/all-visits\?frame"'
+    assert re.search(source + re.escape(code), alice.go(path).text)
+    assert carol.go(path).status == 200
+    secret = next(one.id for one in place.service.published.of("open", None) if one.name is None)
+    assert alice.go(f"/console/published/{secret}/embed").status == 404
 
 
 def test_a_result_is_published_with_the_chart_that_a_tile_or_the_address_has(

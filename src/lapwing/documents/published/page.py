@@ -1,6 +1,7 @@
 """A published page as one HTML file: no script, no form, no cookie, and nothing from elsewhere.
 
-It is a function of the snapshot, and of nothing else. A reader and an export get the same bytes.
+It is a function of the snapshot, and of nothing else. A reader and an export get the same bytes. A frame of another
+site may ask for a shorter view: the same snapshot, with less of it unfolded.
 """
 
 import base64
@@ -62,8 +63,11 @@ def _template() -> Template:
 
 
 @lru_cache(maxsize=KEPT)
-def page_of(content: str) -> str:
+def page_of(content: str, *, framed: bool = False) -> str:
     """Return the page of a snapshot, which is JSON.
+
+    Args:
+        framed: Whether a frame shows it: tables, method and privacy are then folded.
 
     Raises:
         Fault: If a later release wrote the snapshot.
@@ -71,10 +75,16 @@ def page_of(content: str) -> str:
     page = read(content)
     if "method_page" in page:  # the bytes of the file, whose hash the manifest has
         return str(page["method_page"])
+    return _template().render(facts_of(content), framed=framed)
+
+
+def facts_of(content: str) -> dict[str, Any]:
+    """Return what the template shows of a snapshot of results."""
+    page = read(content)
     results = [_shown(result) for result in page["results"]]
     order = page.get("parts") or [{"result": place, "width": FULL} for place in range(len(results))]
     # What the policy has a hash of must be in the page as it is. It is a file of this package.
-    facts = {
+    return {
         "page": page,
         "datasets": _datasets(page),
         "level": _level(page),
@@ -84,7 +94,6 @@ def page_of(content: str) -> str:
         "policy": policy(),
         "style": Markup(style()),  # noqa: S704
     }
-    return _template().render(facts)
 
 
 def _datasets(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:

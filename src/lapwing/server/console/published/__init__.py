@@ -22,8 +22,6 @@ OF_ANSWER: Final = "/console/answers/{answer}/publish"
 OF_DASHBOARD: Final = "/console/dashboards/{dashboard}/publish"
 OF_MONITOR: Final = "/console/data/{dataset}/monitors/{monitor}/publish"
 ONE: Final = "/console/published/{page}"
-HEIGHT: Final = 1350
-"""Pixels of a frame in which a page with one tile fits, also on a phone. More tiles need a larger number."""
 MOST: Final = 200
 
 
@@ -33,13 +31,13 @@ async def show(visit: PageRequest, refused: Problem | None = None, made: Any = N
     return await _listed(visit, dataset, refused, made)
 
 
-def frame(address: str, title: str) -> str:
-    """Return the HTML that shows a page on another site.
+def frame(address: str, title: str, height: int) -> str:
+    """Return the HTML that shows a page on another site, in its shorter view.
 
-    >>> frame("https://a.example/published/plans", "A & B")
-    '<iframe src="https://a.example/published/plans" title="A &amp; B" width="100%" height="1350"></iframe>'
+    >>> frame("https://a.example/published/plans", "A & B", 480)
+    '<iframe src="https://a.example/published/plans?frame" title="A &amp; B" width="100%" height="480"></iframe>'
     """
-    return f'<iframe src="{escape(address)}" title="{escape(title)}" width="100%" height="{HEIGHT}"></iframe>'
+    return f'<iframe src="{escape(address)}?frame" title="{escape(title)}" width="100%" height="{height}"></iframe>'
 
 
 async def _listed(visit: PageRequest, dataset: str, refused: Problem | None = None, made: Any = None) -> Response:
@@ -52,9 +50,23 @@ async def _listed(visit: PageRequest, dataset: str, refused: Problem | None = No
         typed=visit.form,
         refused=refused,
         made=made,
-        frame=lambda one: frame(f"{visit.address}{one['address']}", one["title"]),
+        frame=None if made is None else _frame(visit, made),
         address=visit.address,
     )
+
+
+def _frame(visit: PageRequest, page: Mapping[str, Any]) -> str:
+    return frame(f"{visit.address}{page['address']}", page["title"], page["frame_height"])
+
+
+async def embed(visit: PageRequest) -> Response:
+    """Show the HTML that embeds a page with a public name, later than when it was published."""
+    page = await visit.api.get("published", visit.part("page"))
+    if "address" not in page:
+        detail = "Lapwing showed the address of this page only once, or the page was withdrawn. Publish it again."
+        raise ApiRefusal(problem("not_found", 404, detail))
+    rule = await visit.api.get("datasets", page["dataset"], "publishing")
+    return visit.show("published/embed.html", dataset=page["dataset"], page=page, rule=rule, frame=_frame(visit, page))
 
 
 async def set_rule(visit: PageRequest) -> Response:
@@ -231,5 +243,6 @@ PAGES: Final = (
     ConsolePage(method="POST", path=OF_MONITOR, handle=publish_monitor),
     ConsolePage(method="POST", path=f"{ONE}/withdraw", handle=withdraw),
     ConsolePage(method="GET", path=f"{ONE}/page", handle=look),
+    ConsolePage(method="GET", path=f"{ONE}/embed", handle=embed),
     ConsolePage(method="GET", path=f"{ONE}/file.html", handle=export),
 )
