@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from markupsafe import escape
 
+from lapwing.catalog.codebook_texts import with_unit_title
 from lapwing.catalog.dictionary import Dictionary, Texts
 from lapwing.cli.result_page import as_page
 from lapwing.documents.published import page as public
@@ -194,6 +196,28 @@ def test_hostile_texts_stay_texts(world: World, text: str) -> None:
     assert Tags(reply.content.decode()).active == []
     assert "\u202e" not in reply.content.decode()
     assert reply.content.decode().count("<style") == 1
+
+
+@pytest.mark.parametrize("word", HOSTILE[:3])
+def test_a_hostile_word_for_the_protected_stays_a_text(world: World, word: str) -> None:
+    catalog = world.session().catalog
+    object.__setattr__(catalog, "dictionary", with_unit_title(catalog, word).dictionary)
+    page = published(world)
+    for address in (page["address"], f"{page['address']}?frame"):
+        shown = world.ask("GET", address).content.decode()
+        assert (Tags(shown).active, str(escape(word)) in shown) == ([], True)
+
+
+def test_a_frame_has_the_same_texts_as_its_page(world: World) -> None:
+    page = published(world)
+    whole, framed = (world.ask("GET", f"{page['address']}{query}") for query in ("", "?frame"))
+    assert Tags(framed.content.decode()).active == []
+    assert leaks(framed.content.decode()) == []
+    assert (b"<details" in whole.content, framed.content.count(b"<details")) == (False, 2)
+    for text in ("About these results", "With a probability of 95", ", scale ", page["title"]):
+        assert (text in whole.content.decode(), text in framed.content.decode()) == (True, True), text
+    assert framed.headers["content-security-policy"] == whole.headers["content-security-policy"]
+    assert framed.headers["etag"] != whole.headers["etag"]
 
 
 def test_twin_a_page_that_does_not_escape_is_caught() -> None:

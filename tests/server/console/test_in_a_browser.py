@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pytest
 
+from lapwing.catalog.codebook_texts import with_unit_title
 from tests.support.browser.chromium import Page, find_chromium, shared
 from tests.support.server.browsing import PASSWORD
 from tests.support.server.world import World
@@ -142,3 +143,17 @@ def test_a_page_that_is_framed_elsewhere_shows_nothing(place: World, page: Page)
     )
     told = " ".join(complaints(page))
     assert "frame" in told.lower()
+
+
+def test_a_long_word_for_the_protected_fits_on_a_phone(place: World, page: Page) -> None:
+    catalog = place.session().catalog
+    word = "household that answered all questions of the survey"
+    object.__setattr__(catalog, "dictionary", with_unit_title(catalog, word).dictionary)
+    sign_in(page, place, "alice")
+    page.size(360, 900)
+    page.go(f"{place.address}/console/data/open/ask")
+    page.wait("document.querySelector('#preview [data-verdict=fits]')")
+    assert word in page.run("return document.getElementById('preview').innerText")
+    assert page.run("return document.documentElement.scrollWidth <= innerWidth")
+    page.run("document.querySelector('#preview dl.facts').style.gridTemplateColumns = 'max-content 1fr'")  # the twin
+    assert page.run("return document.documentElement.scrollWidth > innerWidth")

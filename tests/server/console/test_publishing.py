@@ -143,10 +143,18 @@ def test_a_published_table_has_the_order_and_the_heads_of_its_tile(
     def plans(text: str) -> list[str]:
         return re.findall(r"<tr><td><bdi>(\w+)</bdi>", text)
 
+    def as_drawn(text: str) -> bool:
+        """Return whether the rows of the table have the order of the bars above them."""
+        wide = text[text.index('class="in-wide"') : text.index('class="in-narrow"')]
+        return plans(text) == re.findall(r'text-anchor="end">(\w+)</text>', wide)
+
     rows = [row["plan"] for row in answer["rows"]]
     rising = [plan for _, plan in sorted(zip(numbers, rows, strict=True), key=lambda one: one[0])]
-    smallest = page("smallest")
-    assert (plans(smallest), plans(page("largest")), plans(page(""))) == (rising, rising[::-1], rows)
+    smallest, largest = page("smallest"), page("largest")
+    assert (plans(smallest), plans(largest), plans(page(""))) == (rising, rising[::-1], rows)
+    assert (as_drawn(smallest), as_drawn(largest)) == (True, True)
+    planted = smallest[: smallest.index("<tbody>")] + largest[largest.index("<tbody>") :]
+    assert not as_drawn(planted)  # the twin: the bars of one order above the rows of the other
     assert re.findall(r'<th scope="col"[^>]*><bdi>([^<]*)</bdi>', smallest) == ["Plan of the visit", "Visits"]
     assert ("Target (5)" in smallest, "2·e^ε and 3·δ" in smallest) == (True, True)
     assert "each person or other unit (column person)" in smallest

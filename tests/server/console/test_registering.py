@@ -113,7 +113,7 @@ def test_a_refused_field_is_named_as_the_form_names_it(registry: World, data: Pa
             "Maximum: 5.000 can mean two numbers. Write 5000, or 5 without",
         ),
         ({f"upper-{price}": ""}, f"upper-{price}", "Maximum: missing. Write a minimum and a maximum"),
-        ({f"upper-{price}": "9", "rows": ""}, "rows", "Maximum rows per person: missing"),
+        ({f"upper-{price}": "9", "rows": ""}, "rows", "Maximum rows per unit: missing"),
         ({f"upper-{price}": "9", "epsilon": "much"}, "epsilon", "Total epsilon: write a number"),
     ):
         refused = carol.submit(columns, "/register/file", **{**typed, **changed})

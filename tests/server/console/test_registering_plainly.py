@@ -43,7 +43,7 @@ def test_a_file_is_registered_without_reading_toml(registry: World, data: Path) 
     assert (taken.status, faults(taken).fields[0]["name"]) == (422, "dataset")
 
     drafted = carol.submit(refused, "/register/file", **{**typed, "dataset": "stays"})
-    for said in ("Rows with the same person belong to one person", "right at most 55 times", "0 to 110", "left out"):
+    for said in ("Rows with the same person belong together", "right at most 55 times", "0 to 110", "left out"):
         assert said in drafted.text
     assert "<details open" not in drafted.content.decode()
     form = drafted.form("/console/register").fields

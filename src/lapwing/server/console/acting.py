@@ -40,9 +40,13 @@ async def act(
     return redirect(done) if isinstance(done, str) else visit.tell(done)
 
 
-def guess_shown(visit: PageRequest, neighbouring: str, times: int, delta: str) -> Response:
-    """Return the part of a page that says what a budget means for a guess, while figures are typed."""
-    return HTMLResponse(visit.render("guess.html", neighbouring=neighbouring, times=times, delta=delta))
+def guess_shown(visit: PageRequest, neighbouring: str, times: int, delta: str, noun: str = "") -> Response:
+    """Return the part of a page that says what a budget means for a guess, while figures are typed.
+
+    Args:
+        noun: For one of those whom the data set protects; empty: a person.
+    """
+    return HTMLResponse(visit.render("guess.html", neighbouring=neighbouring, times=times, delta=delta, noun=noun))
 
 
 def renamed(document: Problem, fields: Mapping[str, str]) -> Problem:

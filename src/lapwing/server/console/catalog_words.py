@@ -26,11 +26,11 @@ def without_path(detail: str, labels: Mapping[str, str], column: str | None = No
         labels: Of fields, by their keys in the catalog.
         column: The one whose field is at fault, if it is a field of a column.
 
-    >>> labels = {"upper": "Maximum", "max_rows_per_unit": "Maximum rows per person"}
+    >>> labels = {"upper": "Maximum", "max_rows_per_unit": "Maximum rows per unit"}
     >>> without_path('v.csv: tables.v.columns."a b".upper: 5 is not a date; write one', labels, "a b")
     'Maximum of a b: 5 is not a date; write one'
     >>> without_path("tables.v.max_rows_per_unit: 0 is not allowed", labels)
-    'Maximum rows per person: 0 is not allowed'
+    'Maximum rows per unit: 0 is not allowed'
     """
     if column is None:
         key = _KEY.match(detail)

@@ -124,7 +124,8 @@ async def guess(visit: PageRequest) -> Response:
     except ApiRefusal:
         return HTMLResponse("")
     times = None if max(len(epsilon), len(delta)) > LONGEST_NUMBER else guess_of(epsilon, delta or "0")
-    return HTMLResponse("") if times is None else guess_shown(visit, PRESENCE, times, delta or "0")
+    noun = visit.form.get("noun", "").strip() or "unit"
+    return HTMLResponse("") if times is None else guess_shown(visit, PRESENCE, times, delta or "0", noun)
 
 
 async def back(visit: PageRequest) -> Response:

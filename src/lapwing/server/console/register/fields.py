@@ -34,12 +34,12 @@ LABELS: Final = {
     "thousands_mark": "Thousands separator",
     "currency": "Currency",
     "unreadable": "Unreadable values",
-    "privacy_unit": "Column that identifies a person",
-    "unit_title": "A word for one of them, such as patient (readers of results see it)",
-    "max_rows_per_unit": "Maximum rows per person",
+    "privacy_unit": "Column that identifies a unit",
+    "unit_title": "A word for one unit, such as patient or household (readers of results see it)",
+    "max_rows_per_unit": "Maximum rows per unit",
     "epsilon": "Total epsilon (ε)",
     "delta": "Delta (δ; 0 for none)",
-    "people": "Number of people, if public (only to check δ)",
+    "people": "Number of units, if public (only to check δ)",
     "name": "Name of the data set (empty: name of the file)",
 }
 """The labels of the form, by keys of the catalog."""

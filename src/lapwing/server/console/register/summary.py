@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lapwing.catalog import spelling
 from lapwing.catalog.model import Budget, Catalog
-from lapwing.catalog.protection import name_of
+from lapwing.catalog.protection import name_of, noun_of
 from lapwing.catalog.table import Column
 from lapwing.catalog.toml import loads
 from lapwing.errors import CatalogError, LapwingError
@@ -65,7 +65,8 @@ def summary_of(text: str, form: Mapping[str, str]) -> dict[str, Any] | None:
         "name": catalog.name,
         "table": table.name,
         "source": table.source,
-        "person": name_of(table),
+        "unit": name_of(table),
+        "noun": noun_of([table], catalog.dictionary) if catalog.dictionary.table(table.name).unit_title else "unit",
         "rows": table.max_rows_per_unit,
         "epsilon": spelling.value(catalog.budget.epsilon),
         "delta": spelling.value(catalog.budget.delta),

@@ -217,7 +217,7 @@ if (invite && location.hash.length > 1) {
 // ---- What a budget means, while its figures are typed ----
 
 for (const place of all("[data-guess]")) {
-  const form = place.closest("form"), fields = ["epsilon", "delta"].map((name) => form.elements[name]);
+  const form = place.closest("form"), fields = ["epsilon", "delta", "noun"].map((name) => form.elements[name]).filter(Boolean);
   let waiting = 0, newest = 0;
   const guess = async () => {
     const number = ++newest;
