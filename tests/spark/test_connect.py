@@ -230,6 +230,7 @@ FOR_HOURS = """
     import lapwing as lw
     from lapwing.engines.spark import queries
     from lapwing.errors import EngineFault
+    from lapwing.machine.interrupts import may_be_stopped
 
     catalog, seconds, planted = sys.argv[1], float(sys.argv[2]), sys.argv[3:]
     with lw.connect(catalog) as session:
@@ -238,7 +239,7 @@ FOR_HOURS = """
         if planted:
             type(cluster._session).interruptTag = lambda _session, _tag: []
         queries.answer = lambda _question: "SELECT COUNT(*) FROM range(100000000000000) WHERE id % 7 = 3"
-        print("ready", flush=True)
+        print("ready" if may_be_stopped() else "deaf to Ctrl-C", flush=True)
         try:
             session.sql("SELECT COUNT(*) FROM trips", epsilon=1)
         except (EngineFault, lw.Interrupted) as error:
@@ -275,6 +276,7 @@ def asking_for_hours(folder: Path, port: int, name: str, *arguments: str) -> Ite
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("interruptible")  # the hosts inherit it
 def test_what_takes_too_long_is_cancelled_on_a_server(tmp_path: Path) -> None:
     """By the time limit and by Ctrl-C, and stays paid; with the planted fault, of no cancelling, the job goes on."""
     spark.skip_where_missing("grpc")

@@ -10,6 +10,10 @@ class path, and who else may use it. Sessions share no views and no settings.
 
 A server forgets a session after an hour without a request, and all of them when it is started anew. So before a
 question is paid it is asked for a setting, and begun anew if it does not answer (`Cluster.renew`).
+
+A cancel interrupts the server's thread of a query, once, and cancels the jobs that there are. But other threads begin
+stages. A stage that begins a moment later runs to its end, and no call of Connect reaches it. In an application of this
+program a cancelled job fails, and then Spark gives up all stages of its query.
 """
 
 import warnings
