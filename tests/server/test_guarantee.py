@@ -12,7 +12,8 @@ import pytest
 
 import lapwing as lw
 from lapwing.documents.audit_words import details_in_words
-from lapwing.guarantee import rendering, sections
+from lapwing.guarantee import rendering
+from lapwing.guarantee.page import Head
 from lapwing.ledger import exporting
 from lapwing.server import responses
 from tests.server.test_registering import CATALOG, register
@@ -115,7 +116,7 @@ def test_the_seal_is_for_auditors(world: World) -> None:
 @pytest.mark.long
 def test_a_seal_for_everybody_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the newest hash is on everybody's page."""
-    monkeypatch.setattr(sections.Head, "__init__", _unveiled(world, sections.Head.__init__))
+    monkeypatch.setattr(Head, "__init__", _unveiled(world, Head.__init__))
     assert "alice" in seals(world)
 
 
