@@ -21,6 +21,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.text import parameters as values
 from lapwing.query.text.converted import with_casts
+from lapwing.query.text.declared import with_constants
 from lapwing.query.text.dialect import WORDS, cut, placed
 from lapwing.query.text.explained import explained
 from lapwing.query.text.lost_arguments import require_all_arguments
@@ -104,13 +105,11 @@ def parse(text: str, parameters: Parameters = ()) -> Parsed:
         InvalidParameter: For a value that is not allowed, or that no parameter takes.
     """
     if not isinstance(text, str):
-        raise QueryRefused(
-            f"A query is a text, not {type(text).__name__}", cause=RefusalCause.NOT_A_QUERY, remedy=ALLOWED
-        )
+        reason = f"A query is a text, not {type(text).__name__}"
+        raise QueryRefused(reason, cause=RefusalCause.NOT_A_QUERY, remedy=ALLOWED)
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        raise QueryRefused(
-            f"The query is longer than {MAX_BYTES:,} bytes", cause=RefusalCause.QUERY_TOO_LONG, remedy="Shorten it."
-        )
+        reason = f"The query is longer than {MAX_BYTES:,} bytes"
+        raise QueryRefused(reason, cause=RefusalCause.QUERY_TOO_LONG, remedy="Shorten it.")
     if "\0" in text or not (text.isascii() or text.encode("utf-8", "ignore").decode() == text):
         raise QueryRefused(
             "The query holds a character that is not text",
@@ -120,6 +119,8 @@ def parse(text: str, parameters: Parameters = ()) -> Parsed:
     tokens = _tokens(text, text)
     if explain := bool(tokens) and tokens[0].token_type == TokenType.COMMAND and tokens[0].text.upper() == "EXPLAIN":
         tokens = explained(tokens[0], text, _tokens)
+    if tokens and tokens[0].text.upper() == "DECLARE":
+        _measure(tokens := with_constants(tokens, text, MAX_BYTES), text)
     _require_one_select(tokens, text)
     plain = isinstance(parameters, tuple | list | dict) and not parameters
     if plain and not _has_placeholders(tokens) and not _speaks_of_privacy(tokens):
