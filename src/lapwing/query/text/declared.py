@@ -18,8 +18,8 @@ _MAX: Final = 1 << 16
 _LEFT, _RIGHT = TokenType.L_PAREN, TokenType.R_PAREN
 
 
-def _is_whole(word: str, _sizes: Sequence[int]) -> bool:
-    return word.isdecimal()
+def _below(bits: int) -> Callable[[str, Sequence[int]], bool]:
+    return lambda word, _: word.isdecimal() and len(word) < 20 and int(word) < 1 << bits
 
 
 def _has_digits(word: str, sizes: Sequence[int]) -> bool:
@@ -34,7 +34,9 @@ def _is_short(word: str, sizes: Sequence[int]) -> bool:
 
 
 _KINDS: Final[Mapping[str, tuple[TokenType | None, Callable[[str, Sequence[int]], bool]]]] = {
-    **dict.fromkeys(("INT", "INTEGER", "BIGINT", "SMALLINT"), (None, _is_whole)),
+    **dict.fromkeys(("INT", "INTEGER"), (None, _below(31))),
+    "BIGINT": (None, _below(63)),
+    "SMALLINT": (None, _below(15)),
     **dict.fromkeys(("FLOAT", "REAL"), (None, lambda word, _: word.replace(".", "", 1).isdecimal())),
     **dict.fromkeys(("DECIMAL", "NUMERIC"), (None, _has_digits)),
     "VARCHAR": (TokenType.STRING, lambda word, sizes: word.isascii() and _is_short(word, sizes)),
