@@ -91,6 +91,31 @@ def test_a_range_is_changed_by_a_form_that_keeps_the_text(place: World, file: Pa
     assert "upper = 4" in file.read_text()
 
 
+def test_labels_of_values_are_changed_by_the_form(place: World, file: Path) -> None:
+    """A label stays with its value while the list changes, and goes with it."""
+    carol = visitor(place, "carol")
+    page = carol.go(CATALOG)
+    fields = page.form(f"{CATALOG}/facts").fields
+    number = next(name for name, value in fields.items() if name.startswith("values-") and value).rpartition("-")[2]
+    first, *others = fields[f"values-{number}"].split(", ")
+    assert fields[f"label-0-{number}"] == ""
+    named = carol.submit(page, f"{CATALOG}/facts", **{f"label-0-{number}": 'Small "s", {cheap}'})
+    held = named.form(f"{CATALOG}/save").fields
+    assert f'{{ value = "{first}", label = "Small \\"s\\", {{cheap}}" }}' in held["catalog"]
+    assert "Catalog saved." in carol.post(f"{CATALOG}/save", held).text
+    again = carol.go(CATALOG)
+    fields = again.form(f"{CATALOG}/facts").fields
+    assert fields[f"label-0-{number}"] == 'Small "s", {cheap}'
+    assert fields[f"values-{number}"] == ", ".join([first, *others])
+    turned = carol.submit(again, f"{CATALOG}/facts", **{f"values-{number}": ", ".join([*others, first, "z"])})
+    entry = next(line for line in turned.form(CATALOG).fields["catalog"].splitlines() if "{cheap}" in line)
+    assert entry.index(f'"{others[0]}"') < entry.index("{cheap}") < entry.index('"z"')
+    fewer = carol.submit(again, f"{CATALOG}/facts", **{f"values-{number}": ", ".join(others)})
+    assert "{cheap}" not in fewer.form(CATALOG).fields["catalog"]
+    bare = carol.submit(again, f"{CATALOG}/facts", **{f"label-0-{number}": ""})
+    assert "label = " not in bare.form(f"{CATALOG}/save").fields["catalog"]
+
+
 @pytest.mark.long
 def test_what_no_ledger_lets_change_is_told_and_has_no_button(settled: World) -> None:
     carol = visitor(settled, "carol")

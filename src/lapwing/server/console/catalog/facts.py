@@ -36,6 +36,8 @@ LISTED: Final = ("integer", "string", "date")
 NUMBERS: Final = ("integer", "decimal", "float")
 TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|[\[\]{},]|[^"\'\[\]{},]+')
 NUMBER: Final = re.compile(r"[+-]?[0-9]{1,60}(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,2})?", re.ASCII)
+MOST_LABELS: Final = 100
+"""Values of a column whose labels the form has."""
 WRITTEN_OTHERWISE: Final = "The form cannot change this column as it is written. Edit the text of the catalog instead."
 
 
@@ -59,18 +61,25 @@ class CatalogColumn:
     def keys(self) -> tuple[str, ...]:
         """The facts that a column of this type can have, and that the form can write."""
         bounds = ("lower", "upper", *(("step",) if self.type == "decimal" else ())) if self.type in BOUNDED else ()
-        values = ("values",) if self.type in LISTED and not self.has_labels else ()
+        values = ("values",) if self.type in LISTED else ()
         return (*bounds, *values, "missing", "title", "unit")
 
     @property
-    def has_labels(self) -> bool:
-        """Whether listed values have labels, which only the text holds."""
-        return any(isinstance(value, dict) for value in self.entries.get("values", ()))
+    def listed(self) -> list[tuple[Any, str]]:
+        """Listed values, each with its label or an empty text."""
+        values = self.entries.get("values") if "values" in self.keys else None
+        return [(_bare(one), _label(one)) for one in values] if isinstance(values, list) else []
+
+    @property
+    def labels(self) -> list[tuple[str, str]]:
+        """Contents of the fields of labels; none if the values are too many for a form."""
+        return [(_shown(value), label) for value, label in self.listed] if len(self.listed) <= MOST_LABELS else []
 
     @property
     def facts(self) -> dict[str, str]:
         """Contents of the fields of the form, by their keys."""
-        return {key: _shown(self.entries[key]) if key in self.entries else "" for key in self.keys}
+        facts = {key: _shown(self.entries[key]) if key in self.entries else "" for key in self.keys}
+        return {**facts, "values": listed(_shown(value) for value, _ in self.listed)} if self.listed else facts
 
 
 def columns_of(text: str) -> list[CatalogColumn]:
@@ -119,6 +128,7 @@ def amended(text: str, form: Mapping[str, str]) -> str:
             for key, was in column.facts.items()
             if (typed := form.get(f"{key}-{number}", was).strip()) != was
         }
+        changes |= _labelled(column, form, number, changed="values" in changes)
         if not changes:
             continue
         pieces = None if column.line is None else _pieces(lines[column.line])
@@ -132,6 +142,33 @@ def amended(text: str, form: Mapping[str, str]) -> str:
             if spelled is not None:
                 entry[key] = _read(f"x = {spelled}")["x"]
     return _confirmed("\n".join(lines), expected)
+
+
+def _labelled(column: CatalogColumn, form: Mapping[str, str], number: int, *, changed: bool) -> dict[str, str]:
+    """Return the list of values with the labels of the form, if the form changes the list or a label.
+
+    A label stays with its value while the list changes, and goes with it.
+    """
+    before, field = column.listed, f"values-{number}"
+    typed = [form.get(f"label-{place}-{number}", was).strip() for place, (_, was) in enumerate(before)]
+    text = form.get(field, column.facts.get("values", "")).strip()
+    if not (changed or typed != [was for _, was in before]) or not text:
+        return {}
+    labels = {spelling.value(value): label for (value, _), label in zip(before, typed, strict=True)}
+    spelled = (_value(column, one, "values", field) for one in read_list(text))
+    return {"values": f"[{', '.join(_entry(value, labels.get(value, '')) for value in spelled)}]"}
+
+
+def _entry(value: str, label: str) -> str:
+    return f"{{ value = {value}, label = {spelling.text(label)} }}" if label else value
+
+
+def _bare(listed_value: Any) -> Any:
+    return listed_value.get("value", "") if isinstance(listed_value, dict) else listed_value
+
+
+def _label(listed_value: Any) -> str:
+    return str(listed_value.get("label", "")) if isinstance(listed_value, dict) else ""
 
 
 def field_at_fault(detail: str, columns: Sequence[CatalogColumn]) -> str | None:
