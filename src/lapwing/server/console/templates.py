@@ -7,7 +7,6 @@ right to left: templates show it by `clip`, inside of `<bdi>`, so that it change
 import math
 import re
 from collections.abc import Mapping
-from decimal import Decimal
 from fractions import Fraction
 from functools import cache, cached_property
 from hashlib import sha256
@@ -56,6 +55,7 @@ class Templates:
             epsilon=epsilon,
             delta=delta,
             stated_delta=stated_delta,
+            stated_epsilon=stated_epsilon,
             margin=margin,
             size=size,
             percent=percent,
@@ -124,21 +124,30 @@ def one_in(value: float | str | None) -> str:
     >>> one_in(1e-06), one_in("0.0000004"), one_in(None), one_in("0"), one_in("much")
     (' (1 in a million)', ' (1 in 2.5 million)', '', '', '')
     """
-    try:
-        said = "" if value is None else figures.one_in(_exact(value))
-    except (ValueError, ZeroDivisionError):
-        said = ""
+    said = figures.one_in(_exact(value)) if value is not None and _is_number(value) else ""
     return f" ({said})" if said else ""
 
 
-def stated_delta(stated: float | str) -> str:
-    """Return a δ exactly as a request states it, with a power of ten where that is shorter; any other text as it is.
+def stated_epsilon(stated: float | str) -> str:
+    """Return an ε that a request states, as everywhere; any other text as it is.
 
-    >>> stated_delta("0.00000001"), stated_delta(2.5e-08), stated_delta("0.001"), stated_delta("much")
-    ('1e-8', '2.5e-8', '0.001', 'much')
+    >>> stated_epsilon("1.23456"), stated_epsilon(0.5), stated_epsilon("much")
+    ('1.24', '0.5', 'much')
     """
-    text = str(stated)
-    return str(Decimal(text).normalize()).lower() if DECIMAL.fullmatch(text) else text
+    return figures.epsilon(_exact(stated)) if _is_number(stated) else str(stated)
+
+
+def stated_delta(stated: float | str) -> str:
+    """Return a δ that a request states, as everywhere; any other text as it is.
+
+    >>> stated_delta("0.00001"), stated_delta(2.5e-08), stated_delta("0.001"), stated_delta("much")
+    ('1e-5', '2.5e-8', '0.001', 'much')
+    """
+    return figures.delta(_exact(stated)) if _is_number(stated) else str(stated)
+
+
+def _is_number(stated: float | str) -> bool:
+    return DECIMAL.fullmatch(str(stated)) is not None
 
 
 def margin(value: float | str | None) -> str:
