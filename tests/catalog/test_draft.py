@@ -158,7 +158,7 @@ def test_csv(tmp_path: Path) -> None:
     assert by_name(result.catalog)["cost"].step == Fraction(1, 100)
     assert result.notes[:3] == (
         'Left out, because catalogs do not have their type: "" (unnamed).',
-        "Text, because the file holds no types and none was given: person_id, plan.",
+        "Columns read as text, because the file holds no types and you gave none: person_id, plan.",
         "Without bounds, so not available for SUM and AVG: nothing.",
     )
 

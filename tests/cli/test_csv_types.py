@@ -208,7 +208,7 @@ def test_a_file_of_no_rows_and_a_broken_one(file: Path, run: Run) -> None:
 
 def test_what_is_text_for_want_of_a_type_is_said(file: Path, run: Run) -> None:
     said = run("init", file.name, *options(typed=True)).err
-    assert "Text, because the file holds no types and none was given: person_id, rare." in said
+    assert "Columns read as text, because the file holds no types and you gave none: person_id, rare." in said
 
 
 @pytest.mark.parametrize(

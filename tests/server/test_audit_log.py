@@ -180,6 +180,6 @@ def test_each_act_of_the_log_reads_plainly() -> None:
 def test_details_of_the_log_are_words() -> None:
     request = {"dataset": "visits", "kind": "budget", "share": "1/5"}
     assert details_in_words({"act": "request made", "details": request}) == (
-        "dataset visits, for a larger limit, limit 20 %"
+        "data set visits, for a larger limit, limit 20 %"
     )
     assert details_in_words({"act": "catalog changed", "details": {"number": 2}}) == "version 2"

@@ -422,7 +422,7 @@ def _table_notes(table: Table, columns: Sequence[FileColumn], delta_keys: Fracti
         yield f"Left out, because catalogs do not have their type: {', '.join(left_out)}."
     untyped = [_in_list(column.name) for column in columns if column.untyped]
     if untyped:
-        yield f"Text, because the file holds no types and none was given: {', '.join(untyped)}."
+        yield f"Columns read as text, because the file holds no types and you gave none: {', '.join(untyped)}."
     asked = [column for column in table.columns if column.name != table.privacy_unit]
     unbounded = [_in_list(column.name) for column in asked if column.numeric and not column.bounded]
     if unbounded:

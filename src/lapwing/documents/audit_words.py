@@ -49,6 +49,7 @@ ACTS: Final[Mapping[str, str]] = {
 }
 """Acts whose names in the log say less; the others read as they are."""
 DETAILS: Final[Mapping[str, str]] = {
+    "dataset": "data set",
     "scopes": "rights",
     "share": "limit",
     "division": "limits",
@@ -85,14 +86,16 @@ def details_in_words(line: Mapping[str, Any]) -> str:
 
     >>> details_in_words({"act": "token made", "details": {"label": "ci", "scopes": ["read", "ask"]}})
     'label ci, rights read and ask'
+    >>> details_in_words({"act": "token made", "details": {"scopes": ["read", "ask", "audit", "admin"]}})
+    'rights read, ask, audit and admin'
     >>> details_in_words({"act": "person changed", "details": {"active": False, "password": False, "team": None}})
     'account disabled'
     >>> details_in_words({"act": "grant made", "details": {"dataset": "visits", "share": "1/5"}})
-    'dataset visits, limit 20 %'
+    'data set visits, limit 20 %'
     >>> details_in_words({"act": "budget raised", "details": {"epsilon": "5", "delta": "0", "was_epsilon": "3"}})
     'epsilon 3 → 5, delta 0'
     >>> details_in_words({"act": "request made", "details": {"dataset": "visits", "kind": "budget", "share": "1/5"}})
-    'dataset visits, for a larger limit, limit 20 %'
+    'data set visits, for a larger limit, limit 20 %'
     >>> details_in_words({"act": "catalog changed", "details": {"number": 2}})
     'version 2'
     """
@@ -121,7 +124,10 @@ def _value(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ("; " if name == "changes" else " and ").join(map(str, value))
+        *others, last = map(str, value)  # an empty list is not shown
+        if name == "changes":
+            return "; ".join((*others, last))
+        return f"{', '.join(others)} and {last}" if others else last
     if isinstance(value, dict):
         return " and ".join(f"{key} {one}" for key, one in value.items())
     if name in SHARES:

@@ -49,12 +49,12 @@ HOLDS: Final = {
 }
 """When a figure holds, as `lapwing.privacy` says it."""
 IN_LEDGER: Final[Mapping[str, Callable[[str], Phrase]]] = {
-    "pure": lambda amount: say("at most {amount} ε (amounts of ε add up)", amount=amount),
+    "pure": lambda amount: say("ε of at most {amount} (amounts of ε add up)", amount=amount),
     "gdp": lambda amount: say(
-        "at most {amount} μ² (a unit of Gaussian differential privacy, whose amounts add up)", amount=amount
+        "μ² of at most {amount} (a unit of Gaussian differential privacy, whose amounts add up)", amount=amount
     ),
     "zcdp": lambda amount: say(
-        "at most {amount} ρ (a unit of zero-concentrated differential privacy, whose amounts add up)", amount=amount
+        "ρ of at most {amount} (a unit of zero-concentrated differential privacy, whose amounts add up)", amount=amount
     ),
 }
 """A budget in the unit that adds up in each kind of ledger."""
@@ -187,7 +187,7 @@ def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
         )
     text = say(
         "This holds for all queries of {dataset}, by any people, in any order, even if each query is chosen "
-        "after all earlier results. Protected is {unit}. Neighbours are {neighbours}. "
+        "after all earlier results. It protects {unit}. Neighbours are {neighbours}. "
         "Take any two neighbours, and any set of possible results. The probability of that set under one neighbour is "
         "at most e^ε times its probability under the other, plus δ.",
         dataset=catalog.name,
@@ -505,7 +505,7 @@ def _public(table: PublicTable, said: Dictionary) -> PageSection:
 
 def _graph(graph: Graph) -> PageSection:
     beside = graph.beside_people
-    protected = say("Protected is {unit}.", unit=graph.unit, code="graph_unit")
+    protected = say("The promise protects {unit}.", unit=graph.unit, code="graph_unit")
     others = () if beside is None else (say("{sentence}.", sentence=beside, code="people_of_graph"),)
     return PageSection(title=say("The graph {name}", name=graph.name, code="graph"), paragraphs=(protected, *others))
 
