@@ -108,7 +108,7 @@ const over = EditorView.domEventHandlers({
 const view = new EditorView({
   doc: area.value,
   extensions: [
-    EditorView.cspNonce.of(area.form.dataset.nonce),
+    EditorView.cspNonce.of(area.form.getAttribute("data-nonce")),  // a field may be called dataset
     history(),
     drawSelection(),
     bracketMatching(),

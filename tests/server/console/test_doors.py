@@ -537,7 +537,7 @@ WORDS: Final = (
     "lapwing.privacy.amounts", "lapwing.documents.audit_words", "lapwing.catalog.dictionary",
     "lapwing.server.simulation_routes", "lapwing.server.dismissed_monitors",
     "lapwing.documents.answer_document", "lapwing.privacy.measures",  # what a stored document says
-    "lapwing.answer.charts.chart_options",  # the choices of a chart
+    "lapwing.answer.charts.chart_options", "lapwing.answer.charts.wrapping",  # the choices and words of a chart
     "lapwing.answer.key_texts", "lapwing.documents.tables_with_texts",  # titles and labels of what was sent
     "lapwing.documents.tile_text", "lapwing.server.saved_routes",  # texts and widths of tiles
     "lapwing.answer.answer_table", "lapwing.documents.templates", "lapwing.answer.charts.answer_chart",
@@ -569,12 +569,13 @@ NARROW: Final = {
     "lapwing.server.simulation_routes": {"MOST_ROWS"},
     "lapwing.server.dismissed_monitors": {"ENDED"},
     "lapwing.documents.dataset_document": {"units_protected"},
-    "lapwing.answer.truncated_times": {"TRUNCATED", "short_text"},
+    "lapwing.answer.truncated_times": {"TRUNCATED", "short_text", "text_in"},
     "lapwing.documents.answer_document": {"codes_of", "notes_in"},
     "lapwing.privacy.measures": {"from_record"},
     "lapwing.documents.tile_text": {"TextBlock", "blocks_of"},
     "lapwing.server.saved_routes": {"LONGEST_TITLE", "USUAL_WIDTH"},
     "lapwing.documents.published.snapshots": {"FULL"},
+    "lapwing.answer.charts.wrapping": {"unbroken"},
     "lapwing.server.people": {"Caller"},
     "lapwing.server.audit_log": {"first_broken"},
     "lapwing.ledger": {"exporting", "reading"},
