@@ -272,4 +272,4 @@ def test_by_the_keyboard_alone(browser: Browser, place: World) -> None:
     alice.tabs_to("CSV", 40)
     alice.strikes("g")
     alice.strikes("b")
-    alice.reads("Lapwing forecasts the end of the budget after 3 days of use.")
+    alice.reads("A forecast of when the budget ends appears here after 3 days with charges.")
