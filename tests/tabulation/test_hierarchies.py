@@ -4,19 +4,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from lapwing.catalog.toml import loads
-from lapwing.errors import CatalogError, InvalidParameter
+from lapwing.errors import CatalogError, InvalidParameter, QueryRefused, RefusalCause
 from lapwing.mechanisms import residual_marginals
 from lapwing.opening import open_session
 from lapwing.release import workloads
 from lapwing.session import Session
-from lapwing.tabulation import Hierarchy, ReleasedTables, ReleaseTable, TableRelease, nestings, run_release
+from lapwing.tabulation import (
+    Hierarchy,
+    ReleasedTables,
+    ReleaseTable,
+    TableRelease,
+    nestings,
+    plan_release,
+    run_release,
+)
 from tests.support.effort import one_in
 from tests.support.fixed_entropy import StreamEntropy
 
@@ -250,6 +259,8 @@ def test_a_wrong_hierarchy_is_refused(old: str, new: str) -> None:
         ('table = "places"', 'table = "visits"', r"\[tables.visits\] with public = true"),
         ('table = "places"', 'table = "towns"', r"'place': the catalog has no public table 'towns'"),
         ('"municipality"]', '"parish"]', "'place': the public table 'places' has no column parish"),
+        (', "municipality"]\n[h', "]\n[h", "'place': no protected table has a column 'district'.* end the levels with"),
+        (', "municipality"]\n[h', ', "municipality"]\ncolumn = "town"\n[h', "no protected table has a column 'town'"),
     ],
 )
 def test_a_public_table_that_the_catalog_lacks_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -258,6 +269,31 @@ def test_a_public_table_that_the_catalog_lacks_is_named(tmp_path: Path, old: str
         with pytest.raises(InvalidParameter, match=said):
             run_release(session, TableRelease.from_text(text))
         assert not session.history()
+
+
+def test_a_last_level_of_another_type_is_named(tmp_path: Path) -> None:
+    text = CATALOG.format(budget="", listed="")
+    place = Hierarchy(name="place", levels=LEVELS[:3], table="places")
+    with opened(tmp_path) as session:
+        number = 'municipality = { type = "integer" }\n'
+        catalog = loads(text[: text.rindex("municipality")] + number, file="towns", folder=tmp_path)
+        wrong = cast(Session, SimpleNamespace(catalog=catalog))
+        with pytest.raises(InvalidParameter, match="'municipality' is string in your data, and the level"):
+            nestings.require_public_tables([place], wrong)
+        nestings.require_public_tables([place], session)
+
+
+def test_a_level_in_a_query_is_refused_with_what_to_write(tmp_path: Path) -> None:
+    query = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
+    text = f'{RELEASE}[tables.other]\nquery = "{query}"\n'
+    with opened(tmp_path) as session, pytest.raises(QueryRefused) as refused:
+        plan_release(session, TableRelease.from_text(text))
+    assert refused.value.cause is RefusalCause.UNKNOWN_COLUMN
+    assert "select, from and by" in refused.value.remedy
+    select = "1.0 * COUNT(DISTINCT person) / COUNT(*) AS part"
+    ratio = f'{RELEASE}[tables.other]\nselect = "{select}"\nfrom = "visits"\nby = [["region"]]\n'
+    with opened(tmp_path / "ratio") as session:
+        assert plan_release(session, TableRelease.from_text(ratio)).tables[-1].cells == 2
 
 
 def test_two_hierarchies_have_levels_of_their_own() -> None:

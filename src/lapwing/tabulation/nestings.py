@@ -116,12 +116,12 @@ def _some(values: "Iterator[Constant] | Sequence[Constant]") -> str:
 
 
 def require_public_tables(hierarchies: Sequence[Hierarchy], session: "Session") -> None:
-    """Require that the catalog has the public table of each hierarchy, with a column for each level.
+    """Require the public table of each hierarchy, with a column for each level, and the column that it is joined to.
 
     Raises:
         InvalidParameter: If it does not.
     """
-    tables = {table.name: {column.name for column in table.columns} for table in session.catalog.public_tables}
+    tables = {table.name: {column.name: column for column in table.columns} for table in session.catalog.public_tables}
     for hierarchy in (one for one in hierarchies if one.table is not None):
         if hierarchy.table not in tables:
             what = f"the catalog has no public table {hierarchy.table!r}"
@@ -129,6 +129,15 @@ def require_public_tables(hierarchies: Sequence[Hierarchy], session: "Session") 
         if missing := [level for level in hierarchy.levels if level not in tables[hierarchy.table]]:
             what = f"the public table {hierarchy.table!r} has no column {_some(missing)}"
             raise _wrong(hierarchy, what, "declare it in the catalog, or correct the levels")
+        own, finest = hierarchy.column or hierarchy.levels[-1], tables[hierarchy.table][hierarchy.levels[-1]]
+        columns = [column for table in session.catalog.tables for column in table.columns]
+        joined = [column for column in columns if column.name.casefold() == own.casefold()]
+        if not joined:
+            what = f"no protected table has a column {own!r}"
+            raise _wrong(hierarchy, what, "end the levels with the column of your data, or give its name as column")
+        if all(column.numeric != finest.numeric for column in joined):
+            kinds = f"{own!r} is {joined[0].type} in your data, and the level {finest.name!r} is {finest.type}"
+            raise _wrong(hierarchy, kinds, "end the levels with one that has the values of your data")
 
 
 def nestings_of(hierarchies: Sequence[Hierarchy], plans: Sequence[Plan], session: "Session") -> tuple[NestedKeys, ...]:

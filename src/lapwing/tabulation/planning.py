@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from lapwing.catalog.model import Budget
 from lapwing.catalog.protection import units_of
-from lapwing.errors import InvalidParameter, LapwingError, QueryRefused
+from lapwing.errors import InvalidParameter, LapwingError, QueryRefused, RefusalCause
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.query.derivation.derived import MeasureValue, measures_of
 from lapwing.query.plan.composition import plans_asked
@@ -254,7 +254,10 @@ def _plans(session: "Session", release: TableRelease) -> list[Plan]:
             plan = session._bind(moment, table.query, ())
             plan.require_answerable()
         except QueryRefused as refused:
-            raise refused.reworded(f"The table {table.name!r}: {refused.reason}", refused.remedy) from None
+            remedy = refused.remedy
+            if refused.cause is RefusalCause.UNKNOWN_COLUMN and release.hierarchies and table.margin is None:
+                remedy = f"{remedy} Levels of hierarchies stand in by: write select, from and by instead of query."
+            raise refused.reworded(f"The table {table.name!r}: {refused.reason}", remedy) from None
         if not plans_asked(plan):
             raise InvalidParameter(
                 f"Nothing in the table {table.name!r} comes from protected rows, so it is free and has no noise. "
