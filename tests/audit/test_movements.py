@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lapwing.audit.asking import MadeQuery, World, worlds
+from lapwing.audit.asking import HISTORY, MadeQuery, World, worlds
 from lapwing.audit.made_data import made_catalog
 from lapwing.audit.made_queries import BATCH_FORM, FORMS, PLAIN_FORM, made_queries
 from lapwing.audit.movement_losses import numbers_of
@@ -29,6 +29,7 @@ from lapwing.audit.movements import (
     flow_differs,
 )
 from lapwing.audit.neighbours import neighbours
+from lapwing.audit.path import quick_queries
 from lapwing.audit.watching import Call, Watch
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
@@ -97,6 +98,17 @@ def test_every_form_is_asked(tmp_path: Path) -> None:
     queries = list(islice(made_queries(shop(tmp_path), 0), 200))
     assert {query.form for query in queries} == {PLAIN_FORM, BATCH_FORM, *(name for name, _ in FORMS)}
     assert queries == list(islice(made_queries(shop(tmp_path), 0), 200))
+
+
+def test_a_quick_audit_asks_a_fixed_set_of_queries(tmp_path: Path) -> None:
+    """The numbers of queries are the same on every machine, and the queries too."""
+    history = [MadeQuery(text=f"SELECT COUNT(*) + {n} AS c FROM customers", form=HISTORY) for n in range(70)]
+    for typed, planned in (([], 60), (history[:5], 70), (history, 120)):
+        worlds_asked = quick_queries(shop(tmp_path), typed)
+        assert sum(map(len, worlds_asked)) == planned
+        assert worlds_asked == quick_queries(shop(tmp_path), typed)
+    asked = [query.text for queries in worlds_asked for query in queries if query.form == HISTORY]
+    assert asked == [query.text for query in history[:9:-1]], "the newest 60, each once"
 
 
 # ---- the source of randomness ----------------------------------------------------------------------------------------

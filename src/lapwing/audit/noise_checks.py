@@ -1,6 +1,7 @@
 """The checks of the noise: its laws, and bets against the promised losses."""
 
 import json
+import math
 import time
 from collections.abc import Collection, Iterator
 from functools import partial
@@ -38,31 +39,32 @@ def laws_check(subject: Subject, seen: Collection[Any], *, quick: bool) -> Audit
         for case in cases
         for what in sampler_laws.differences(case, draws if case.independent else SLOW * (1 if quick else 16))
     ]
-    part = max(sampler_laws.smallest_found(partial(distribution_of, noise), draws) for noise in noises)
+    part = max(sampler_laws.smallest_found(partial(distribution_of, noise), 2 * draws) for noise in noises)
     return AuditCheck(
         name="laws of the noise",
         tried=len(cases),
         what_was_tried=f"laws, {draws:,} draws of each noise twice, by χ² and by the distance of Kolmogorov and "
         f"Smirnov, and pairs of draws: {', '.join(case.name for case in cases)}",
-        power=f"a scale that is {part:.1%} too small, or noise that is used a second time. A false alarm in any of "
-        "10,000 audits has a probability of one in a million at most",
+        power=f"a scale that is {part:.1%} too small, with a probability of 99 %, or noise that is used a second time. "
+        "A false alarm in any of 10,000 audits has a probability of one in a million at most",
         not_tried="Mechanisms of graphs, monitors, learning and the local model. The quality of the operating system's "
         "randomness.",
         findings=tuple(found),
     )
 
 
-def bets_check(subject: Subject, seconds: float) -> AuditCheck:
-    """Bet against the promised losses for so long, in turn, each until its alarm."""
+def bets_check(subject: Subject, seconds: float, rounds: float = math.inf) -> AuditCheck:
+    """Bet against the promised losses for so long or so many rounds, in turn, each until its alarm."""
     until, playing = time.monotonic() + seconds, [Wealth.of(one) for one in promises(subject.catalog.budget.measure)]
     while True:
         for wealth in playing:
             turn = time.monotonic() + seconds / len(playing) / TURNS
-            while not wealth.alarms:
+            while not wealth.alarms and wealth.rounds < rounds:
                 wealth.play()
                 if time.monotonic() >= turn:
                     break
-        if time.monotonic() >= until or all(wealth.alarms for wealth in playing):
+        done = all(wealth.alarms or wealth.rounds >= rounds for wealth in playing)
+        if time.monotonic() >= until or done:
             break
     return AuditCheck(
         name="bets against the promised losses",
