@@ -47,7 +47,7 @@ def set_policy(world: World, **policy: object) -> Any:
 
 
 def named(detail: str) -> str:
-    found = re.search(r"epsilon = ([0-9.e-]+) does", detail)
+    found = re.search(r"ε = ([0-9.e-]+) does", detail)
     assert found, detail
     return found[1]
 
