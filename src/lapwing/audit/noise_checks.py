@@ -54,7 +54,7 @@ def laws_check(subject: Subject, seen: Collection[Any], *, quick: bool) -> Audit
 
 
 def bets_check(subject: Subject, seconds: float, rounds: float = math.inf) -> AuditCheck:
-    """Bet against the promised losses for so long or so many rounds, in turn, each until its alarm."""
+    """Bet against the promised losses in turn, for some seconds or rounds, each until its alarm."""
     until, playing = time.monotonic() + seconds, [Wealth.of(one) for one in promises(subject.catalog.budget.measure)]
     while True:
         for wealth in playing:

@@ -30,7 +30,7 @@ LIFE: Final = 10_000 * MOST_TESTS
 """The most tests of an installation in 10,000 audits."""
 ALARM: Final = 1e-6 / LIFE
 SURE: Final = 2.5
-"""A normal variable is more than so many deviations below its mean with a probability of 0.7 %."""
+"""A normal variable is more than 2.5 deviations below its mean with a probability of 0.62 %, so 0.7 % at most."""
 _CELLS: Final = 24
 _CLASSES: Final = 4
 
@@ -136,8 +136,8 @@ def least_distance(draws: int) -> float:
 def smallest_found(law: Callable[[float], Distribution | None], draws: int) -> float:
     """Return the least part by which a scale that is too small is found with a probability of 99 %.
 
-    Of n draws with the masses q, n·KL(p̂ ‖ p) is about normal around n·KL(q ‖ p) or more, with n times the variance of
-    log(q/p). So it reaches the alarm where the mean is `SURE` deviations above it.
+    Of n draws with the masses q, n·KL(p̂ ‖ p) is about normal. Its mean is n·KL(q ‖ p) or more, and its variance is n
+    times the variance of log(q/p). So it reaches the alarm where the mean is `SURE` deviations above it.
     """
     honest = law(1.0)
     if honest is None:
