@@ -17,6 +17,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
+from lapwing.audit.own_keys import shows_own_keys
 from lapwing.audit.watching import Call
 from lapwing.mechanisms.discrete_gaussian import DiscreteGaussian
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
@@ -104,6 +105,8 @@ def _selects_too_far(one: Call, other: Call, steps: Sequence[int]) -> str | None
     mechanism, times = one.mechanism, sum(map(abs, steps))
     if max(map(abs, steps), default=0) > 1 or times > mechanism.max_keys:
         return f"one unit counts {times} times in all, and {mechanism.max_keys} keys are declared"
+    if (shown := shows_own_keys(mechanism)) is not None:
+        return shown
     if not isinstance(mechanism, WeightedGaussian):
         return None
     weights = _by_key(one, other, "weights")
