@@ -7,7 +7,8 @@ The loss of the common noises is computed here anew, from their formulas, and no
 - Rounded normal noise of deviation σ loses μ² = ‖movement‖₂² / σ² (Dong, Roth and Su 2022, theorem 2.7). Values are
   whole, so that rounding is post-processing. In a zcdp ledger it is ρ = μ²/2 (Bun and Steinke 2016, proposition 1.6).
 
-The others state their losses themselves (`Mechanism.loss`), for the movement that was seen.
+Choices of the largest cells and quantiles have the formulas of `loss_formulas`. The others state their losses
+themselves (`Mechanism.loss`), for the movement that was seen.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
+from lapwing.audit.loss_formulas import LargestMovement, least_amount
 from lapwing.audit.own_keys import shows_own_keys
 from lapwing.audit.watching import Call
 from lapwing.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -139,8 +141,10 @@ def loss_of(one: Call, other: Call, kind: str) -> Fraction:
     if isinstance(mechanism, ResidualMarginals):
         return _loss_of_residuals(mechanism, one, other, kind)
     if isinstance(mechanism, LargestCells):
-        return _stated(mechanism, Sensitivity.from_l1(movement.range), kind)
-    if isinstance(mechanism, ADDITIVE + COUNTED):
+        return _least(mechanism, LargestMovement(l1=movement.range, l2_squared=movement.range**2), kind)
+    if isinstance(mechanism, COUNTED):
+        return _least(mechanism, LargestMovement(l1=movement.l1, l2_squared=movement.l2_squared), kind)
+    if isinstance(mechanism, ADDITIVE):
         return _stated(mechanism, Sensitivity(l1=movement.l1, l2_squared=movement.l2_squared), kind)
     return Fraction(0)
 
@@ -163,6 +167,13 @@ def _loss_of_residuals(mechanism: ResidualMarginals, one: Call, other: Call, kin
             table = table.shape[axis] * table - table.sum(axis=axis, keepdims=True)
         lost += precision * int((np.asarray(table) ** 2).sum())
     return lost / 2 if kind == "zcdp" else lost
+
+
+def _least(mechanism: Any, movement: LargestMovement, kind: str) -> Fraction:
+    """Return what the audit's own formula for stored results says of a choice."""
+    if not movement.l1:
+        return Fraction(0)
+    return least_amount((mechanism.name, *mechanism.record()), movement, kind) or Fraction(0)
 
 
 def _stated(mechanism: Any, movement: Sensitivity, kind: str) -> Fraction:
