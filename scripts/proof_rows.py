@@ -270,7 +270,11 @@ LOCAL: Final = (
         COINS,
         "local/test_memoised_unary.py:test_a_curve_of_one_bit_is_caught",
     ),
-    Row("local/longitudinal/repeated.py:repeated_reports", COINS, "local/test_repeated.py"),
+    Row(
+        "local/longitudinal/repeated.py:repeated_reports",
+        COINS,
+        "local/test_repeated.py:test_twin_a_report_that_is_not_counted_is_caught",
+    ),
     Row("local/rappor/basic.py:BasicRappor", COINS, "local/test_rappor.py:test_half_of_the_loss_is_noticed"),
     Row("local/rappor/full.py:Rappor", COINS, "local/test_rappor.py:test_half_of_the_loss_is_noticed"),
     Row(
@@ -401,7 +405,11 @@ SECURE: Final = (
         PROMISE,
         "secure/prio3/test_server.py:test_each_server_adds_all_of_the_noise",
     ),
-    Row("secure/repetition.py:mechanism", "theory/secure.md#a-task-that-repeats", "secure/test_repeating.py"),
+    Row(
+        "secure/repetition.py:mechanism",
+        "theory/secure.md#a-task-that-repeats",
+        "secure/test_repeating.py:test_the_horizon_loses_epsilon_and_no_more",
+    ),
     Row("secure/repeating_device.py:answer_today", "theory/secure.md#a-task-that-repeats", "secure/test_repeating.py"),
     Row(
         "secure/repeating_server.py:RepeatingServer",
@@ -430,11 +438,11 @@ HOLDOUTS: Final = (
     Row(
         "holdout/thresholdout.py:Thresholdout",
         "theory/generalisation.md#thresholdout",
-        "holdout/test_coverage.py",
+        "holdout/test_coverage.py:test_each_failure_gets_a_threshold_with_fresh_noise",
     ),
     Row(
         "generalisation/gaussian_answers.py:GaussianAnswers",
         "theory/generalisation.md#noise-answers-that-are-seen",
-        "generalisation/test_answers.py",
+        "generalisation/test_answers.py:test_twins_fewer_questions_or_more_people_lose_less",
     ),
 )

@@ -16,10 +16,7 @@ SOURCE = ROOT / "src" / "lapwing"
 ROOMS = ("mechanisms", "privacy", "graphs", "local", "monitors", "secure", "holdout", "generalisation")
 NOT_CONVERSIONS = {"grid_up", "grid_down", "rounded_up", "check_adds_up"}
 """They round numbers or refuse losses; no measure becomes another one."""
-WITHOUT_TWIN = {
-    "NoNoise", "from_opendp", "repeated_reports", "prio3.py", "proofs.py", "mechanism", "answer_today", "Thresholdout",
-    "GaussianAnswers", "HoldoutTerms",
-}  # fmt: skip
+WITHOUT_TWIN = {"NoNoise", "from_opendp", "prio3.py", "proofs.py", "answer_today", "HoldoutTerms"}
 """What is compared with other formulas or published vectors, without a bug planted. Nothing may be added."""
 TEXT = PAGE.read_text(encoding="utf-8")
 

@@ -140,6 +140,24 @@ def test_the_chosen_noise_is_about_the_best() -> None:
     assert best.half_width(0.95) <= min(widths) * 1.001
 
 
+def moved_by_one_person(people: int, questions: int) -> Fraction:
+    """The squared distance of all means where one person has 1 in the place of 0 in each."""
+    one, other = ([[int(person < others) for person in range(people)] for _ in range(questions)] for others in (3, 4))
+    means = ((Fraction(sum(a), people), Fraction(sum(b), people)) for a, b in zip(one, other, strict=True))
+    return sum(((a - b) ** 2 for a, b in means), Fraction(0))
+
+
+def test_one_person_in_all_means_loses_what_is_stated() -> None:
+    answers = GaussianAnswers(people=40, questions=7, sigma=Fraction(1, 9))
+    assert answers.loss.amount == moved_by_one_person(40, 7) / Fraction(1, 9) ** 2
+
+
+def test_twins_fewer_questions_or_more_people_lose_less() -> None:
+    lost = moved_by_one_person(40, 7) / Fraction(1, 9) ** 2
+    for people, questions in ((40, 6), (41, 7)):
+        assert GaussianAnswers(people=people, questions=questions, sigma=Fraction(1, 9)).loss.amount < lost
+
+
 @pytest.mark.long
 def test_most_keeps_its_promise() -> None:
     kept = GaussianAnswers.most(10**5, 0.05, 0.95)

@@ -42,19 +42,29 @@ def test_no_guess_is_better() -> None:
     assert float(best) == pytest.approx(repeated_reports(1, 3).recovered, rel=1e-9)
 
 
-@pytest.mark.parametrize("reports", [1, 2, 4])
-def test_the_sum_is_attained(reports: int) -> None:
-    """By a run of equal reports, so that no smaller ε holds: a limit by day says nothing about two days."""
+def lost_by(reports: int) -> mpf:
+    """The loss of the worst run of reports at ε = 2 each, from the probabilities of all runs."""
     matrix = BinaryResponse.for_epsilon(2).transition_matrix()
     laws = [
         [mp.fprod(real(row[report]) for report in run) for run in product((0, 1), repeat=reports)]
         for row in matrix.rows
     ]
-    worst = max(abs(mp.log(a / b)) for a, b in zip(*laws, strict=True))
+    return max(abs(mp.log(a / b)) for a, b in zip(*laws, strict=True))
+
+
+@pytest.mark.parametrize("reports", [1, 2, 4])
+def test_the_sum_is_attained(reports: int) -> None:
+    """By a run of equal reports, so that no smaller ε holds: a limit by day says nothing about two days."""
+    worst = lost_by(reports)
     stated = repeated_reports(2, reports).epsilon
     assert stated == 2 * reports
     assert 0 <= real(stated) - worst < mpf("1e-9") * reports
     assert reports == 1 or worst > 2 * reports - 1
+
+
+@pytest.mark.parametrize("reports", [2, 4])
+def test_twin_a_report_that_is_not_counted_is_caught(reports: int) -> None:
+    assert real(repeated_reports(2, reports - 1).epsilon) < lost_by(reports) - 1
 
 
 @pytest.mark.parametrize(("epsilon", "reports"), [(1, 5), (1, 40), (Fraction(1, 2), 101), (4, 3)])
