@@ -13,7 +13,7 @@ import pytest
 
 from lapwing.audit.asking import HISTORY, MadeQuery, World, worlds
 from lapwing.audit.made_data import made_catalog
-from lapwing.audit.made_queries import BATCH_FORM, FORMS, PLAIN_FORM, made_queries
+from lapwing.audit.made_queries import BATCH_FORM, FORMS, PLAIN_FORM, made_queries, plain_queries
 from lapwing.audit.movement_losses import numbers_of
 from lapwing.audit.movements import (
     AGAIN,
@@ -34,6 +34,7 @@ from lapwing.audit.watching import Call, Watch
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.mechanisms import DiscreteLaplace
+from lapwing.query.sensitivity import stability
 from tests.support.query.neighbours import CODE_SCHEMA, CODES
 from tests.support.query.shop import CATALOG
 
@@ -219,6 +220,21 @@ def test_a_crash_is_found_though_both_worlds_crash(seen: tuple[SeenPair, World, 
     pair, *both = seen
     crashed = replace(pair.one, refusal="ValueError", crashed=True)
     assert found(replace(pair, one=crashed, other=crashed), *both) == [CONTROL]
+
+
+def test_a_limit_on_groups_is_reached_in_two_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twin: a sensitivity that forgets that a unit counts in two groups."""
+    catalog = shop(tmp_path)
+    queries = [one for table in catalog.tables for one in plain_queries(table) if "max_groups" in one.text]
+    tally = TriedQueries()
+    assert compare_worlds(catalog, 1, queries, lambda: True, tally) == []
+    assert tally.attained == tally.declared == len(queries) == 5
+    clamped = stability._clamped
+    monkeypatch.setattr(
+        stability, "_clamped", lambda clamp, step, _groups, cells, replaced: clamped(clamp, step, 1, cells, replaced)
+    )
+    violations = compare_worlds(catalog, 1, queries, lambda: True, TriedQueries())
+    assert {one.query for one in violations if one.code == MOVEMENT} == {one.text for one in queries}
 
 
 # ---- several queries at one price ------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from typing import Any, Final, final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lapwing.audit.made_values import HIGH, LOW, ODD, PLAIN, arrow_type, made_value, unit_value
+from lapwing.audit.made_values import HIGH, LOW, ODD, PLAIN, SPREAD, arrow_type, made_value, unit_value
 from lapwing.catalog.dictionary import EMPTY
 from lapwing.catalog.model import Catalog, Link, Table
 from lapwing.catalog.source_address import is_address
@@ -129,6 +129,7 @@ class Cast:
 
 RECIPES: Final[Sequence[tuple[tuple[str, ...], int]]] = (
     ((HIGH, LOW), 1),
+    ((SPREAD, LOW), 1),
     ((HIGH, ODD), 2),
     ((HIGH, LOW, PLAIN, ODD, HIGH, LOW), 2),
     ((PLAIN, ODD, LOW), 1),

@@ -37,7 +37,22 @@ def plain_queries(table: Table) -> Iterator[MadeQuery]:
             texts.append(f"SELECT {name} AS k, COUNT(*) AS c FROM {source} GROUP BY {name}")
         if column.type == "string":
             texts.append(f"SELECT COUNT(*) AS c FROM {source} WHERE TRY_CAST({name} AS DOUBLE) > 1")
+    texts += _limited_in_two_groups(table)
     yield from (MadeQuery(text=text, form=PLAIN_FORM) for text in texts)
+
+
+def _limited_in_two_groups(table: Table) -> Iterator[str]:
+    """Yield sums in which a unit counts in two groups, up to the bound of a column in each: one row reaches it."""
+    summed = next((column for column in table.columns if column.numeric and column.bounded), None)
+    if table.unit_is_row or table.max_rows_per_unit == 1 or summed is None:
+        return
+    low, high = summed.lower or 0, summed.upper or 0
+    for key in (quoted(column.name) for column in table.columns if column.values is not None):
+        clamped = f"SUM({quoted(summed.name)}, contribution_bounds_per_group => ({min(low, 0)}, {max(high, 0)}))"
+        yield (
+            f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 2) {key} AS k, {clamped} AS c "
+            f"FROM {quoted(table.name)} GROUP BY {key}"
+        )
 
 
 def made_queries(catalog: Catalog, world: int) -> Iterator[MadeQuery]:

@@ -19,7 +19,9 @@ HIGH: Final = "high"
 LOW: Final = "low"
 ODD: Final = "odd"
 PLAIN: Final = "plain"
-"""How the rows of a unit are: at or beyond the upper bounds, the lower ones, odd, or between."""
+SPREAD: Final = "spread"
+"""How the rows of a unit are: at or beyond the upper bounds in one group, at the lower ones, odd, between, or at the
+upper bounds in many groups."""
 
 _TEXTS: Final = ("", "x", "y", "it's", "Ünï", "%_", "12", "nan", "1e999", " x ", "-- x", "x" * 300, None)
 _INTEGERS: Final = (0, 1, -1, 7, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), None)
@@ -55,10 +57,12 @@ def made_value(column: Column, flavour: str, chance: Random) -> Any:
         return None if chance.random() < 0.2 else chance.choice(_odd(column))
     if column.values is not None:
         listed = _listed(column)
-        return {HIGH: listed[0], LOW: listed[-1]}.get(flavour) if flavour != PLAIN else chance.choice(listed)
+        return chance.choice({HIGH: listed[:1], LOW: listed[-1:]}.get(flavour, listed))
     if column.bounded:
         least, greatest = _ends(column)
-        if flavour == PLAIN:
+        if flavour == SPREAD and isinstance(greatest, Fraction):
+            return _stored(column, greatest)
+        if flavour in (PLAIN, SPREAD):
             return _stored(column, _between(least, greatest, chance))
         beyond = chance.random() < 0.5
         return (
