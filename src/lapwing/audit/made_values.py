@@ -20,8 +20,8 @@ LOW: Final = "low"
 ODD: Final = "odd"
 PLAIN: Final = "plain"
 SPREAD: Final = "spread"
-"""How the rows of a unit are: at or beyond the upper bounds in one group, at the lower ones, odd, between, or at the
-upper bounds in many groups."""
+"""How the rows of a unit are: at or beyond the upper bounds, the lower ones, odd, or between. Rows that are spread are
+at the upper bounds in many groups."""
 
 _TEXTS: Final = ("", "x", "y", "it's", "Ünï", "%_", "12", "nan", "1e999", " x ", "-- x", "x" * 300, None)
 _INTEGERS: Final = (0, 1, -1, 7, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), None)
