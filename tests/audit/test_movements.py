@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from lapwing.audit.asking import HISTORY, MadeQuery, World, worlds
 from lapwing.audit.made_data import made_catalog
 from lapwing.audit.made_queries import BATCH_FORM, FORMS, PLAIN_FORM, made_queries, plain_queries
-from lapwing.audit.movement_losses import numbers_of
+from lapwing.audit.movement_losses import loss_of, numbers_of
 from lapwing.audit.movements import (
     AGAIN,
     CONTROL,
@@ -35,6 +36,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.mechanisms import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
+from lapwing.mechanisms.quantiles_of_counts import QuantilesOfCounts
 from tests.support.query.neighbours import CODE_SCHEMA, CODES
 from tests.support.query.shop import CATALOG
 
@@ -243,6 +245,24 @@ def of_one_group(pair: SeenPair) -> SeenPair:
     half = Sensitivity(l1=whole.l1 // 2, l2_squared=whole.l2_squared // 2)
     planted = replace(quote, terms=(replace(term, candidate=replace(term.candidate, sensitivity=half)),))
     return replace(pair, one=replace(pair.one, quotes=(planted,)))
+
+
+@pytest.mark.parametrize("kind", ["gdp", "zcdp"])
+def test_quantiles_in_two_cells_lose_no_more_than_they_state(kind: str) -> None:
+    """A unit with a row in each of two cells loses less than one with both rows in one cell."""
+    mechanism = QuantilesOfCounts(
+        quantiles=(Fraction(1, 2), Fraction(9, 10)), points=8, way="halves", count_noise="gaussian",
+        count_ratio=Fraction(43, 16), scale=Fraction(700),
+    )  # fmt: skip
+    lost = []
+    for cells, square in (([0, 1], 2), ([0, 0], 4)):
+        rows = np.zeros((2, 8), dtype=np.int64)
+        for at, cell in enumerate(cells):
+            rows[cell, at] += 1
+        calls = [Call(mechanism=mechanism, method="release", values={"values": one}) for one in (rows, rows * 0)]
+        lost.append(loss_of(calls[0], calls[1], kind))
+        assert 0 < lost[-1] <= mechanism.loss(Sensitivity(l1=2, l2_squared=square), kind).amount
+    assert lost[1] > mechanism.loss(Sensitivity(l1=2, l2_squared=2), kind).amount * Fraction(99, 100) > lost[0]
 
 
 # ---- several queries at one price ------------------------------------------------------------------------------------

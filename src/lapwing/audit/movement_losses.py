@@ -11,7 +11,7 @@ Choices of the largest cells and quantiles have the formulas of `loss_formulas`.
 themselves (`Mechanism.loss`), for the movement that was seen.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, final
@@ -143,7 +143,9 @@ def loss_of(one: Call, other: Call, kind: str) -> Fraction:
     if isinstance(mechanism, LargestCells):
         return _least(mechanism, LargestMovement(l1=movement.range, l2_squared=movement.range**2), kind)
     if isinstance(mechanism, COUNTED):
-        return _least(mechanism, LargestMovement(l1=movement.l1, l2_squared=movement.l2_squared), kind)
+        return sum(
+            (_least(mechanism, cell, kind) for cell in _by_cell(moved(one, other), mechanism.points)), Fraction(0)
+        )
     if isinstance(mechanism, ADDITIVE):
         return _stated(mechanism, Sensitivity(l1=movement.l1, l2_squared=movement.l2_squared), kind)
     return Fraction(0)
@@ -167,6 +169,13 @@ def _loss_of_residuals(mechanism: ResidualMarginals, one: Call, other: Call, kin
             table = table.shape[axis] * table - table.sum(axis=axis, keepdims=True)
         lost += precision * int((np.asarray(table) ** 2).sum())
     return lost / 2 if kind == "zcdp" else lost
+
+
+def _by_cell(steps: Sequence[int], points: int) -> Iterator[LargestMovement]:
+    """Yield the movement of each cell's counts. Each cell has noise of its own, so that their losses add up."""
+    for first in range(0, len(steps), points):
+        cell = Movement.of(steps[first : first + points])
+        yield LargestMovement(l1=cell.l1, l2_squared=cell.l2_squared)
 
 
 def _least(mechanism: Any, movement: LargestMovement, kind: str) -> Fraction:
