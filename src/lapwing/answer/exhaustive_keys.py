@@ -37,17 +37,17 @@ def is_exhaustive(key: Key, relation: Relation) -> bool:
 
 def _divides(expression: Expression, relation: Relation) -> bool:
     """Tell whether an expression is the column of a table in parts that says a row's part."""
-    kept = _kept_below(relation)
+    kept = kept_below(relation)
     part = None if kept is None else kept.table.part_column
     return isinstance(expression, ColumnReference) and part is not None and expression.name == part.name
 
 
-def _kept_below(relation: Relation) -> ProtectedRows | None:
+def kept_below(relation: Relation) -> ProtectedRows | None:
     """Return the table whose rows a relation has, if it still has the table's columns under their own names."""
     if isinstance(relation, ProtectedRows):
         return relation
     alone = relation.hands_on and len(relation.sources) == 1
-    return _kept_below(relation.sources[0].relation) if alone else None
+    return kept_below(relation.sources[0].relation) if alone else None
 
 
 def _possible(expression: Expression, relation: Relation) -> frozenset[Constant] | None:
@@ -59,7 +59,7 @@ def _possible(expression: Expression, relation: Relation) -> frozenset[Constant]
             return _union((*expression.arguments[1::2], expression.arguments[-1]), relation)
         case Operation(function="rescale"):
             return _possible(expression.arguments[0], relation)
-    if _may_be_null(expression, relation):
+    if may_be_null(expression, relation):
         return None
     kind = expression.type
     if kind == BOOLEAN:
@@ -76,12 +76,13 @@ def _union(chosen: Iterable[Expression], relation: Relation) -> frozenset[Consta
     return frozenset[Constant]().union(*known) if len(known) == len(found) else None
 
 
-def _may_be_null(expression: Expression, relation: Relation) -> bool:
+def may_be_null(expression: Expression, relation: Relation) -> bool:
+    """Tell whether an expression may be NULL in a row of a relation, as far as the catalog and the query say."""
     match expression:
         case ColumnReference():
             return not _is_promised(expression, relation)
         case Operation(function=function) if function in _NULL_ONLY_OF_NULL:
-            return any(_may_be_null(argument, relation) for argument in expression.arguments)
+            return any(may_be_null(argument, relation) for argument in expression.arguments)
         case Operation():
             return nullable(_with_promises(expression, relation))
         case _:
@@ -90,7 +91,7 @@ def _may_be_null(expression: Expression, relation: Relation) -> bool:
 
 def _is_promised(column: ColumnReference, relation: Relation) -> bool:
     """Tell whether a column is one of the table's own, which the catalog says is never NULL."""
-    kept = _kept_below(relation)
+    kept = kept_below(relation)
     declared = () if kept is None else kept.table.columns
     return any(d.name == column.name and not d.nullable for d in declared)
 
@@ -98,7 +99,7 @@ def _is_promised(column: ColumnReference, relation: Relation) -> bool:
 def _with_promises(expression: Operation, relation: Relation) -> Expression:
     """Return an expression with a constant in the place of each argument that is never NULL, for `nullable`."""
     arguments = tuple(
-        argument if _may_be_null(argument, relation) else Literal(value=Fraction(0), type=argument.type)
+        argument if may_be_null(argument, relation) else Literal(value=Fraction(0), type=argument.type)
         for argument in expression.arguments
     )
     return Operation(function=expression.function, arguments=arguments, type=expression.type)

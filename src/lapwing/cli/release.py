@@ -206,6 +206,7 @@ def notes_on(planned: "ReleasePlan") -> Iterable[str]:
         yield f"the wanted error is not met in {_names(missed)}."
     if any(table.measured_with for table in planned.tables):
         yield "± is of each table measured together with the others; `table by table` is at the same cost without that."
+    yield from map(str, planned.incomplete_keys)
     deltas = sorted({one.delta for one in planned.other_measures if one.delta not in (0, planned.delta)})
     if deltas:
         yield f"the other kinds of ledgers are shown with delta {', '.join(f'{one:g}' for one in deltas)}."

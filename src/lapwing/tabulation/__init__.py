@@ -27,6 +27,7 @@ from lapwing.tabulation.declaration import (
     UnreliableCells,
 )
 from lapwing.tabulation.hierarchy import Hierarchy, all_margins_of
+from lapwing.tabulation.incomplete_keys import IncompleteKeys
 from lapwing.tabulation.method_report import method_report
 from lapwing.tabulation.period_comparison import (
     CellChange,
@@ -53,6 +54,7 @@ __all__ = [
     "CombinedPromise",
     "FileFormat",
     "Hierarchy",
+    "IncompleteKeys",
     "NumberChanges",
     "Objective",
     "PlanAlternative",

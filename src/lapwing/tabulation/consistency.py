@@ -3,10 +3,10 @@
 Theory of operation. Tables are adjusted together if they add up the same measure over the same rows
 (`release.workloads.rows_and_measure`). Their numbers are then margins of one common table, whose axes are all of their
 keys. Nested keys are one attribute (`release.nested_keys`), of which the common table has the finest key. A key that is
-not in every table, and may lack values of rows, has one more place there: for those rows. So a table without the key is
-at least what a table with it adds up to. `common_table` finds whole numbers for the common
-table, and never negative ones where the measure cannot be. The adjusted tables are sums of it. Hence they add up
-exactly, over all tables of the group.
+not in every table, and may lack rows, has one more place there: for those rows. So a table without the key is at least
+what a table with it adds up to. It is exactly that if the key is complete (`complete_keys`). `common_table` finds whole
+numbers for the common table, and never negative ones where the measure cannot be. The adjusted tables are sums of it.
+Hence they add up exactly, over all tables of the group.
 
 Guarantee:
     Post-processing. Which tables form a group follows from their plans. The numbers follow from the released numbers
@@ -15,7 +15,7 @@ Guarantee:
     guarantee: `coverage` measures how often it is near, on average over cells.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod, sqrt
 from types import MappingProxyType
@@ -25,11 +25,12 @@ import numpy as np
 
 from lapwing.answer.consistent import released_numbers
 from lapwing.answer.constraints import adds_up, sign
-from lapwing.answer.exhaustive_keys import is_exhaustive
+from lapwing.query.measures.measures import Key
 from lapwing.query.plan.plan import Question
 from lapwing.release.nested_keys import NestedAttribute, NestedKeys, attributes_of
 from lapwing.release.workloads import has_margins, rows_and_measure
 from lapwing.tabulation.common_table import Floats, Integers, Margin, Places, nearest, whole_numbers
+from lapwing.tabulation.complete_keys import is_complete
 from lapwing.tabulation.public_totals import FixedCells, Number, Owners
 
 if TYPE_CHECKING:
@@ -155,16 +156,33 @@ def groups_of(
     Raises:
         InvalidParameter: If no table meets the totals.
     """
+    return [
+        _group(numbers, questions, deviations, nestings, fixed)
+        for numbers in _together(questions, deviations, nestings)
+    ]
+
+
+def open_attributes(
+    questions: Sequence[Question], deviations: Mapping[Number, float], nestings: Sequence[NestedKeys] = ()
+) -> Iterator[tuple[list[Number], tuple[Key, ...]]]:
+    """Yield each key, or levels, of adjusted tables that may lack rows, with the numbers of its group."""
+    for numbers in _together(questions, deviations, nestings):
+        for attribute in _attributes(numbers, questions, nestings):
+            if attribute.is_open:
+                yield numbers, attribute.levels
+
+
+def _together(
+    questions: Sequence[Question], deviations: Mapping[Number, float], nestings: Sequence[NestedKeys]
+) -> Iterator[list[Number]]:
+    """Yield the numbers that are margins of one common table."""
     alike: dict[Hashable, list[Number]] = {}
     for place, question in enumerate(questions):
         for measure in question.measures if has_margins(question) else ():
             if adds_up(measure) and (place, measure) in deviations:
                 alike.setdefault(rows_and_measure(question, measure), []).append((place, measure))
-    return [
-        _group(numbers, questions, deviations, nestings, fixed)
-        for every in alike.values()
-        for numbers in _that_fit(every, questions, nestings)
-    ]
+    for every in alike.values():
+        yield from _that_fit(every, questions, nestings)
 
 
 def _that_fit(
@@ -188,8 +206,8 @@ def _attributes(
 ) -> list[NestedAttribute]:
     """Return the axes of a common table."""
     asked = [questions[place] for place, _ in numbers]
-    relation = asked[0].selection.relation
-    return list(attributes_of([one.keys for one in asked], nestings, lambda key: is_exhaustive(key, relation)))
+    rows = asked[0].selection
+    return list(attributes_of([one.keys for one in asked], nestings, lambda key: is_complete(key, rows, nestings)))
 
 
 def _size(attribute: NestedAttribute) -> int:

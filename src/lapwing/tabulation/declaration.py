@@ -350,7 +350,7 @@ def _hierarchies_in(document: TomlSection) -> list[Hierarchy]:
         return []
     for name in (sections := document.section("hierarchies")).content:
         section = sections.section(name)
-        section.allow("table", "column", "levels")
+        section.allow("table", "column", "levels", "missing")
         try:
             found.append(
                 Hierarchy(
@@ -358,6 +358,7 @@ def _hierarchies_in(document: TomlSection) -> list[Hierarchy]:
                     levels=tuple(section.items("levels")),  # type: ignore[arg-type]  # what is no name, is refused
                     table=section.text("table", example="places") if section.has("table") else None,
                     column=section.text("column", example="day") if section.has("column") else None,
+                    missing=section.content.get("missing"),  # type: ignore[arg-type]  # what is no name, is refused
                 )
             )
         except InvalidParameter as refused:

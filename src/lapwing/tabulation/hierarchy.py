@@ -8,6 +8,9 @@
     column = "day"
     levels = ["year", "month"]
 
+With `missing = "elsewhere"`, rows whose place is not in the public table are in a cell of that name, at every level. So
+the cells of each table are all rows, and tables add up exactly.
+
 Places come from a public table of the catalog, with one row for each unit of the finest level. Dates need no table.
 Nothing here is private.
 """
@@ -39,15 +42,19 @@ class Hierarchy:
             are some of year, quarter, month and day.
         table: A public table with one row for each value of the last level; None for dates.
         column: The column of the protected table that has the values of the last level, or the date.
+        missing: The value of each level for rows whose place is not in the table, or one value for all levels. None
+            leaves these rows out of tables by a level.
     """
 
     name: str
     levels: tuple[str, ...]
     table: str | None = None
     column: str | None = None
+    missing: str | int | tuple[str | int, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", tuple(self.levels))
+        object.__setattr__(self, "missing", self._missing_by_level())
         for text in (self.name, *self.levels, *(one for one in (self.table, self.column) if one is not None)):
             if not isinstance(text, str) or not _NAME.fullmatch(text):
                 raise InvalidParameter(
@@ -69,10 +76,32 @@ class Hierarchy:
             if self.column is None:
                 raise InvalidParameter(f"The hierarchy {self.name!r} is of dates; give the column of the date.")
 
+    def _missing_by_level(self) -> tuple[str | int, ...] | None:
+        """Return the value of each level for rows without a place."""
+        given = self.missing
+        if given is None:
+            return None
+        values = tuple(given) if isinstance(given, tuple | list) else (given,) * len(self.levels)
+        texts = all(isinstance(value, str | int) and not isinstance(value, bool) and value != "" for value in values)
+        if self.table is None or len(values) != len(self.levels) or not texts:
+            raise InvalidParameter(
+                f"The hierarchy {self.name!r} has missing = {given!r}. Give a text or a whole number for places that "
+                "are not in the table, or a list with one for each level. Levels of dates have none."
+            )
+        return values
+
+    @property
+    def missing_values(self) -> tuple[str | int, ...]:
+        """The value of each level for rows whose place is not in the table; empty if there is none."""
+        return self.missing if isinstance(self.missing, tuple) else ()
+
     def key(self, level: str) -> str:
         """Return a level as it stands in SELECT."""
         if self.table is not None:
-            return f"{self.name}.{self._renamed(level)} AS {level}"
+            column = f"{self.name}.{self._renamed(level)}"
+            if self.missing_values:
+                column = f"COALESCE({column}, {literal(self.missing_values[self.levels.index(level)])})"
+            return f"{column} AS {level}"
         return f"{self.date_expression(level)} AS {level}"
 
     def date_expression(self, level: str) -> str:
@@ -94,6 +123,11 @@ class Hierarchy:
     def _renamed(self, level: str) -> str:
         """Return a name that no column of the protected table is likely to have."""
         return f"{self.name}_{level}"
+
+
+def literal(value: str | int) -> str:
+    """Return a value as it stands in SQL."""
+    return str(value) if isinstance(value, int) else f"'{value.replace(chr(39), 2 * chr(39))}'"
 
 
 def all_margins_of(lists: Sequence[Sequence[str]], hierarchies: Sequence[Hierarchy] = ()) -> list[list[str]]:

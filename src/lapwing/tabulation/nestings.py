@@ -2,8 +2,9 @@
 
 Places. `PublicPlaces.of` reads the public table and refuses it unless each value of the finest level stands there
 once, with a value of every level. A row of protected data that meets a row of this table has its values of all levels.
-A row that meets none has no value of any level. So a finer value determines the coarser one, and a row has all levels
-or none: that is what `NestedKeys` asks for.
+A row that meets none has no value of any level. Or it has the hierarchy's value for missing ones at each level. These
+lie in each other, and no row of the table has one of them. So a finer value determines the coarser one, and a row has
+all levels or none: that is what `NestedKeys` asks for.
 
 Dates. Levels are parts of one date: a year, the beginnings of quarter and month, the day. Each is a function of the
 date, and NULL only if the date is. The public values of a level cover all dates between the same bounds. So a row has
@@ -21,7 +22,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Self, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.query.expressions.expression import Constant, Expression
+from lapwing.query.expressions.expression import Constant, Expression, Literal, Operation
 from lapwing.query.plan.plan import Plan
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.relations.relation import FilteredRows
@@ -65,6 +66,11 @@ class PublicPlaces:
         if missing := [value for value in declared if value not in set(finest)]:
             what = f"the catalog lists {_some(missing)}, which the table lacks"
             raise _wrong(hierarchy, what, "add them, or correct the codes")
+        if instead := tuple(map(_constant, hierarchy.missing_values)):
+            for level, column, value in zip(hierarchy.levels, zip(*rows, strict=True), instead, strict=True):
+                if value in column:
+                    raise _wrong(hierarchy, f"missing is {value}, which is a {level} of the table", "give another name")
+            rows = (*rows, instead)
         return cls(hierarchy=hierarchy, rows=rows)
 
     def nested(self, levels: tuple[Expression, ...]) -> NestedKeys:
@@ -152,18 +158,36 @@ def nestings_of(hierarchies: Sequence[Hierarchy], plans: Sequence[Plan], session
             found += _of_dates(hierarchy, plans, session)
         else:
             places = PublicPlaces.of(hierarchy, session)
-            found += map(places.nested, dict.fromkeys(levels for plan in plans for levels in _joined(hierarchy, plan)))
+            found += map(
+                places.nested, dict.fromkeys(levels for plan in plans for levels in _joined(hierarchy, plan, plans))
+            )
     return tuple(found)
 
 
-def _joined(hierarchy: Hierarchy, plan: Plan) -> Iterator[tuple[Expression, ...]]:
-    """Yield the columns of the levels in each join of a plan to the public table."""
+def _named(level: Expression, hierarchy: Hierarchy, plans: Sequence[Plan]) -> Expression:
+    """Return a level as the keys of tables have it: with a value for missing ones, if the hierarchy has one."""
+    if not hierarchy.missing_values:
+        return level
+    keys = (key.expression for plan in plans for key in plan.question.keys)
+    return next((one for one in keys if isinstance(one, Operation) and _is_coalesced(one, level)), level)
+
+
+def _is_coalesced(expression: Operation, level: Expression) -> bool:
+    """Tell whether an expression is a level, or a constant where that is NULL."""
+    arguments = expression.arguments
+    plain = len(arguments) == 2 and arguments[0] == level and isinstance(arguments[1], Literal)
+    return plain and expression.function == "coalesce"
+
+
+def _joined(hierarchy: Hierarchy, plan: Plan, plans: Sequence[Plan]) -> Iterator[tuple[Expression, ...]]:
+    """Yield the levels in each join of a plan to the public table."""
     selection: FilteredRows = plan.question.selection
     while isinstance(join := selection.relation, PublicJoin):
         named = {other.name.casefold(): added for other, added in zip(join.other.columns, join.added, strict=False)}
         levels = [named.get(level.casefold()) for level in hierarchy.levels]
         if join.other.table.name == hierarchy.table and None not in levels:
-            yield tuple(level for level in levels if level is not None)
+            found = [level for level in levels if level is not None]
+            yield tuple(_named(level, hierarchy, plans) for level in found)
         selection = join.source
 
 

@@ -63,6 +63,14 @@ class UnreliableTableDocument(TypedDict):
     epsilon: float
 
 
+class IncompleteKeysDocument(TypedDict):
+    """Keys without a cell for every row, the tables by them, and what to write so that these add up exactly."""
+
+    keys: list[str]
+    tables: list[str]
+    remedy: str
+
+
 class ReleasePlanDocument(TypedDict):
     """The cost of a release, the errors of its tables, and the outcome of a run now.
 
@@ -84,6 +92,7 @@ class ReleasePlanDocument(TypedDict):
     epsilon_needed: float | None
     other_costs: list[PlanAlternativeDocument]
     other_measures: list[PlanAlternativeDocument]
+    incomplete_keys: list[IncompleteKeysDocument]
     unreliable_tables: list[UnreliableTableDocument]
     charge: Record
     remaining: Record

@@ -20,9 +20,10 @@ from lapwing.release.previews import column_previews
 from lapwing.tabulation.allocation import AllocationProblem, problem_of, shares_for
 from lapwing.tabulation.consistency import NOTHING_FIXED, groups_of
 from lapwing.tabulation.declaration import TableRelease
+from lapwing.tabulation.incomplete_keys import IncompleteKeys, incomplete_keys
 from lapwing.tabulation.nestings import nestings_of, require_public_tables
 from lapwing.tabulation.offer import Offer
-from lapwing.tabulation.public_totals import FixedCells, fixed_cells
+from lapwing.tabulation.public_totals import FixedCells, Number, fixed_cells
 
 if TYPE_CHECKING:
     from lapwing.session import Session
@@ -117,6 +118,7 @@ class ReleasePlan:
         epsilon_needed: About the least cost at which all wanted errors are met; None where none are wanted.
         other_costs: The same tables at half and at twice the cost. A run does not compute them, so it has none.
         other_measures: The same tables in the other kinds of ledgers, each with its best division; as `other_costs`.
+        incomplete_keys: The keys of adjusted tables that may lack rows. All other sums of adjusted numbers are exact.
     """
 
     title: str
@@ -134,6 +136,7 @@ class ReleasePlan:
     epsilon_needed: float | None
     other_costs: tuple[PlanAlternative, ...]
     other_measures: tuple[PlanAlternative, ...]
+    incomplete_keys: tuple[IncompleteKeys, ...] = ()
 
 
 def plan_release(session: "Session", release: TableRelease) -> ReleasePlan:
@@ -209,6 +212,7 @@ def prepared(session: "Session", release: TableRelease, *, compares: bool = Fals
         epsilon_needed=_needed(tables, release, budget, problem.power),
         other_costs=tuple(_alternative(release, plans, one.offer(shares), one.budget, one.epsilon) for one in others),
         other_measures=tuple(_in_other_measures(plans, release, budget, nestings)) if compares else (),
+        incomplete_keys=incomplete_keys(release, plans, _deviations(offer), nestings) if release.adjusted else (),
     )
     fixed = _fixed(release, plans, offer, nestings)
     return PreparedRelease(described=described, plans=plans, offer=offer, nestings=nestings, fixed=fixed)
@@ -229,13 +233,7 @@ def _fixed(release: TableRelease, plans: Sequence[Plan], offer: Offer, nestings:
     if not release.public_totals:
         return NOTHING_FIXED
     fixed = fixed_cells(release.public_totals, [table.name for table in release.tables], plans)
-    deviations = {
-        (place, term.measure): float(term.mechanism.standard_deviation)
-        for place, terms in enumerate(offer.terms)
-        for term in terms
-        if term.mechanism.standard_deviation
-    }
-    groups = groups_of([plan.question for plan in plans], deviations, nestings, fixed)
+    groups = groups_of([plan.question for plan in plans], _deviations(offer), nestings, fixed)
     together = {number for group in groups for number in group.numbers}
     if apart := [place for place, measure in fixed if (place, measure) not in together]:
         raise InvalidParameter(
@@ -243,6 +241,16 @@ def _fixed(release: TableRelease, plans: Sequence[Plan], offer: Offer, nestings:
             "Leave the total out. Nothing was charged."
         )
     return fixed
+
+
+def _deviations(offer: Offer) -> dict[Number, float]:
+    """Return the standard deviation of each number with noise, in its steps."""
+    return {
+        (place, term.measure): float(term.mechanism.standard_deviation)
+        for place, terms in enumerate(offer.terms)
+        for term in terms
+        if term.mechanism.standard_deviation
+    }
 
 
 def _plans(session: "Session", release: TableRelease) -> list[Plan]:

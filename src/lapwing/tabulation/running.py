@@ -13,7 +13,7 @@ questions at the same prices: the ledger has their answers, which cost nothing a
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -180,6 +180,7 @@ class ReleasedTables:
             **({"adjustment": Adjustment.TOP_DOWN.value} if self.release.adjustment is Adjustment.TOP_DOWN else {}),
             **({"rounding": self.release.rounding} if self.release.rounding > 1 else {}),
             **({"public_totals": as_facts(self.release.public_totals)} if self.release.public_totals else {}),
+            **({"incomplete_keys": list(map(asdict, self.plan.incomplete_keys))} if self.plan.incomplete_keys else {}),
             "ledger_entries": entries,
         }
 
