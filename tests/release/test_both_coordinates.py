@@ -102,7 +102,7 @@ def test_what_more_like_it_means_is_said_with_the_delta(session: lw.Session) -> 
     answer = session.sql(PRIVATE, epsilon=Fraction(1, 10), delta=KEYS * Fraction(4, 10))
     view = session.budget()
     line = asking.price_line(answer, view)
-    assert "delta 4e-7 for finding groups" in line
+    assert "delta 4e-7 (1 in 2.5 million) for finding groups" in line
     assert "1 more like it" in line
     assert "delta for groups" in shown_of(view)
     assert ["spent of δ for finding groups", "4e-7", "40 %"] in [list(row) for row in sections._spent(view, 1).table]

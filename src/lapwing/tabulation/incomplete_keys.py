@@ -34,7 +34,7 @@ class IncompleteKeys:
     Args:
         keys: The names of the key's columns in the tables.
         tables: The tables by one of them. Their adjusted cells add up to at most the tables without it.
-        remedy: What to write so that they add up exactly.
+        remedy: Facts to write so that they add up exactly.
     """
 
     keys: tuple[str, ...]
@@ -46,7 +46,7 @@ class IncompleteKeys:
         more = f" and {len(self.tables) - MOST_NAMED:,} more" if len(self.tables) > MOST_NAMED else ""
         return (
             f"Rows may lack a listed value of {' or '.join(self.keys)}. So the adjusted numbers of {named}{more} add "
-            f"up to at most those of tables without it. {self.remedy}"
+            f"up to at most the numbers of tables without it. {self.remedy}"
         )
 
 
