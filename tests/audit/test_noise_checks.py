@@ -20,6 +20,8 @@ NOISES = (
     RoundedGaussian(sigma=Fraction(1)),
     RoundedGaussian(sigma=Fraction(4_321)),
     DiscreteGaussian(variance=Fraction(9)),
+    DiscreteLaplace(scale=Fraction(1, 4)),
+    RoundedGaussian(sigma=Fraction(1, 3)),
 )
 SCALED = ((NOISES[0], "scale"), (NOISES[2], "sigma"), (NOISES[4], "variance"))
 DRAWS = 1 << 15
@@ -62,6 +64,15 @@ def test_a_sampler_has_its_law_and_one_tenth_less_is_found(noise: object) -> Non
     law = exact_laws.distribution_of(noise, 1 / 0.9)
     assert law is not None
     assert sampler_laws.differences(replace(honest, at_most=law), DRAWS)
+
+
+@pytest.mark.parametrize("noise", [DiscreteLaplace(scale=Fraction(1, 50)), RoundedGaussian(sigma=Fraction(1, 50))])
+def test_noise_that_is_nearly_always_0_is_compared(noise: DiscreteLaplace | RoundedGaussian) -> None:
+    """It is what a query at a large cost gets."""
+    assert sampler_laws.differences(case(noise), DRAWS) == []
+    ones = replace(case(noise), draw=lambda size: np.where(np.arange(size) % 9, 0, -1))
+    assert sampler_laws.differences(ones, DRAWS)
+    assert sampler_laws.smallest_found(partial(exact_laws.distribution_of, noise), DRAWS) == 1
 
 
 def test_noise_that_is_used_again_is_found() -> None:

@@ -86,6 +86,14 @@ def test_a_page_that_was_read_again_is_the_same(tmp_path: Path) -> None:
         assert as_document(page_from(json.loads(json.dumps(document)))) == document
 
 
+def test_a_page_of_a_later_service_is_read_without_what_it_adds(tmp_path: Path) -> None:
+    page = pages(tmp_path)[0]
+    document = json.loads(json.dumps(as_document(page)))
+    document["promise"]["later"] = "1"
+    document["sections"][0]["statements"][0][0]["later"] = "1"
+    assert as_document(page_from(document)) == as_document(page)
+
+
 def test_a_page_of_an_older_service_has_no_codes(tmp_path: Path) -> None:
     document = json.loads(json.dumps(as_document(pages(tmp_path)[0])))
     del document["promise"]

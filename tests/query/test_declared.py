@@ -33,6 +33,18 @@ PAIRS = [
         "DECLARE @many INT = 2; SELECT TOP (@many) plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n DESC",
         "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n DESC LIMIT 2",
     ),
+    (
+        "DECLARE @x INT = 2 SELECT TOP @x plan, ROUND(SUM(age), @x) AS s FROM visits "
+        "WHERE (age + @x) * 3 - @x IN (1, @x) GROUP BY plan ORDER BY plan",
+        "SELECT plan, ROUND(SUM(age), 2) AS s FROM visits WHERE (age + 2) * 3 - 2 IN (1, 2) GROUP BY plan "
+        "ORDER BY plan LIMIT 2",
+    ),
+    (
+        "DECLARE @x INT = 2 SELECT plan, COUNT(*) AS n FROM visits WHERE age IS DISTINCT FROM @x "
+        "GROUP BY plan, age > @x HAVING COUNT(*) > @x ORDER BY ROUND(n, @x) OFFSET 0 ROWS FETCH NEXT @x ROWS ONLY",
+        "SELECT plan, COUNT(*) AS n FROM visits WHERE age IS DISTINCT FROM 2 GROUP BY plan, age > 2 "
+        "HAVING COUNT(*) > 2 ORDER BY ROUND(n, 2) OFFSET 0 ROWS FETCH NEXT 2 ROWS ONLY",
+    ),
 ]
 COUNT = "SELECT COUNT(*) AS n FROM visits WHERE age > @x"
 REFUSED = [
@@ -64,6 +76,20 @@ REFUSED = [
     "DECLARE @x INT = 5 DECLARE @X INT = 6 " + COUNT,
     "DECLARE @age INT = 5 " + COUNT,  # @x of no DECLARE is ABS(x) in DuckDB
     "DECLARE x CURSOR FOR " + COUNT,
+    # Where a constant would be a name, a place, a part of a number, an argument, or the target of an assignment:
+    "DECLARE @x INT = -1 SELECT COUNT@x AS n FROM visits",
+    "DECLARE @x INT = 5 SELECT COUNT(*) AS n FROM visits WHERE age = @x.5",
+    "DECLARE @x INT = 5 SELECT COUNT(*) AS n FROM visits WHERE visits.@x = 5",
+    "DECLARE @x NVARCHAR(9) = 'ba', @y NVARCHAR(9) = 'sic' SELECT COUNT(*) AS n FROM visits WHERE plan = @x @y",
+    "DECLARE @x NVARCHAR(9) = 'n' SELECT COUNT(*) AS @x FROM visits",
+    "DECLARE @x NVARCHAR(9) = 'n' SELECT @x: COUNT(*) FROM visits",
+    "DECLARE @x INT = 5 SELECT @x = COUNT(*) FROM visits",
+    "DECLARE @x INT = 1 SELECT plan, COUNT(*) AS n FROM visits GROUP BY @x",
+    "DECLARE @x INT = 2 SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY ROUND(n, 1), @x DESC",
+    # These are no variables: @@rowcount is the server's, and @ x would be ABS(x).
+    "DECLARE @rowcount INT = -6 SELECT COUNT(*) AS n FROM visits WHERE age = @@rowcount",
+    "DECLARE @age INT = 6 SELECT COUNT(*) AS n FROM visits WHERE @ age = 6",
+    "DECLARE @age INT = 6 SELECT COUNT(*) AS n FROM visits WHERE age = @age$",
 ]
 
 

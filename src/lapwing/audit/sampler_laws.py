@@ -71,7 +71,10 @@ def _pairs(one: Draws, other: Draws, at_most: Distribution, edges: Sequence[int]
 
 
 def edges_of(at_most: Distribution, cells: int) -> list[int]:
-    """Return the greatest numbers of all cells but the last; no cell has much less than its part of the probability."""
+    """Return the greatest numbers of all cells but the last; no cell has much less than its part of the probability.
+
+    Of a noise that is 0 nearly always there is no such cell. Then one cell has what is below 0.
+    """
     edges: list[int] = []
     below = 0.0
     for place in range(1, cells):
@@ -80,7 +83,7 @@ def edges_of(at_most: Distribution, cells: int) -> list[int]:
         if reached - below >= 0.5 / cells and 1 - reached >= 0.5 / cells:
             edges.append(edge)
             below = reached
-    return edges
+    return edges or [-1]
 
 
 def quantile(at_most: Distribution, chance: float) -> int:

@@ -3,7 +3,7 @@
 import base64
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from hashlib import sha256
 from html import escape
 from typing import Any, Final, cast
@@ -35,6 +35,7 @@ td, th { padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; vertical-align: top;
 """
 OWN_STYLE: Final = f"'sha256-{base64.b64encode(sha256((STYLE + PRINT).encode()).digest()).decode()}'"
 """The style of the page, as a content security policy names it."""
+_FIGURES: Final = fields(PromisedFigures)
 EXACT: Final = say("The exact statement")
 """All sections of a page but the first."""
 WIDTH: Final = 100
@@ -113,14 +114,14 @@ def as_document(page: Page) -> PageDocument:
 
 
 def page_from(document: Mapping[str, Any]) -> Page:
-    """Read what `as_document` wrote."""
+    """Read what `as_document` wrote; what a later version adds is left out."""
     sections = (
         PageSection(
             title=section["title"],
             paragraphs=tuple(section["paragraphs"]),
             table=(tuple(section["columns"]), *map(tuple, section["rows"])) if section["columns"] else (),
             code=section.get("code", ""),
-            statements=tuple(tuple(CodedSentence(**one) for one in said) for said in section.get("statements", ())),
+            statements=tuple(tuple(map(_sentence, said)) for said in section.get("statements", ())),
             row_codes=tuple(section.get("row_codes", ())),
         )
         for section in document["sections"]
@@ -131,8 +132,12 @@ def page_from(document: Mapping[str, Any]) -> Page:
         date=document["date"],
         sections=tuple(sections),
         language=document.get("language", ENGLISH),
-        figures=None if promise is None else PromisedFigures(**promise),
+        figures=None if promise is None else PromisedFigures(**{one.name: promise[one.name] for one in _FIGURES}),
     )
+
+
+def _sentence(document: Mapping[str, Any]) -> CodedSentence:
+    return CodedSentence(code=document["code"], values=document["values"])
 
 
 def _section_document(section: PageSection) -> SectionDocument:

@@ -16,6 +16,14 @@ _REMEDY: Final = "Write DECLARE @x INT = 5, @d DATE = '2026-03-31', @t NVARCHAR(
 _TEXTS: Final = (TokenType.STRING, TokenType.NATIONAL_STRING)
 _MAX: Final = 1 << 16
 _LEFT, _RIGHT = TokenType.L_PAREN, TokenType.R_PAREN
+_LISTS: Final = (TokenType.GROUP_BY, TokenType.ORDER_BY)
+_ENDS: Final = {
+    TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, *_TEXTS, TokenType.R_PAREN, TokenType.DOT, TokenType.ALIAS,
+    *_LISTS,
+}  # fmt: skip
+"""Behind these a constant would be a name, a place of a list, a part of a number, or the argument of a function."""
+_COUNTS: Final = ("TOP", "NEXT", "FIRST")
+"""Words behind which a number of rows stands."""
 
 
 def _below(bits: int) -> Callable[[str, Sequence[int]], bool]:
@@ -64,15 +72,24 @@ def with_constants(tokens: list[Token], text: str, most: int) -> list[Token]:
         place = _declared(tokens, place, text, known)
     if not known:
         return tokens
-    kept, size = list[Token](), 0
+    kept, size, depth, lists = list[Token](), 0, 0, set[int]()
     while place < len(tokens):
-        name = _name(tokens, place)
+        name, token = _name(tokens, place), tokens[place]
         if name is None:
-            kept.append(tokens[place])
+            if _is_sign(token):  # would be ABS(x), as in DuckDB
+                raise _refused(token, text, f"'{text[token.start : token.start + 40]}' is no name of a constant")
+            depth += (token.token_type == _LEFT) - (token.token_type == _RIGHT)
+            lists = {one for one in lists if one <= depth and token.token_type != TokenType.SELECT}
+            lists |= {depth} if token.token_type in _LISTS else set()
+            kept.append(token)
             place += 1
             continue
-        if name not in known:  # without DECLARE it would be ABS(name), as in DuckDB
-            raise _refused(tokens[place], text, f"'@{name[:40]}' is not declared")
+        if name not in known:
+            raise _refused(token, text, f"'@{name[:40]}' is not declared")
+        if not _may_stand(kept, tokens[place + 2 : place + 3], in_list=depth in lists):
+            reason = f"'@{name[:40]}' stands where no constant can"
+            remedy = "Name constants in expressions, as in WHERE age > @x."
+            raise refused_at(token, text, RefusalCause.NOT_CONSTANT, reason, remedy)
         constant = known[name]
         kept += [_at(tokens[place], part) for part in constant]
         size += sum(len(part.text) for part in constant)
@@ -82,6 +99,18 @@ def with_constants(tokens: list[Token], text: str, most: int) -> list[Token]:
             raise refused_at(tokens[place], text, RefusalCause.QUERY_TOO_LONG, reason, remedy)
         place += 2
     return kept
+
+
+def _may_stand(before: Sequence[Token], after: Sequence[Token], *, in_list: bool) -> bool:
+    """Tell whether a constant stands where an expression can, and is no name, no place of a list and no assignment."""
+    previous = before[-1] if before else None
+    following = after[0].token_type if after else None
+    if previous is None or (previous.token_type in _ENDS and previous.text.upper() not in _COUNTS):
+        return False
+    begins = previous.token_type in (TokenType.SELECT, TokenType.COMMA)
+    if following in (TokenType.DOT, TokenType.COLON) or (begins and following == TokenType.EQ):
+        return False
+    return not (in_list and previous.token_type == TokenType.COMMA)
 
 
 def _declared(tokens: Sequence[Token], place: int, text: str, known: dict[str, list[Token]]) -> int:
@@ -134,11 +163,15 @@ def _constant(rest: Sequence[Token], name: str, text: str) -> tuple[int, list[To
 
 def _name(tokens: Sequence[Token], place: int) -> str | None:
     """Return the name of the variable @name that stands there, in small letters; None if there is none."""
-    if place + 1 >= len(tokens) or (tokens[place].token_type, tokens[place].text) != (TokenType.PARAMETER, "@"):
+    if place + 1 >= len(tokens) or not _is_sign(tokens[place]):
         return None
     sign, word = tokens[place], tokens[place + 1]
     named = word.start == sign.end + 1 and word.text.isidentifier() and word.token_type not in _TEXTS
     return word.text.casefold() if named else None
+
+
+def _is_sign(token: Token) -> bool:
+    return token.token_type == TokenType.PARAMETER and token.text == "@"
 
 
 def _word(kind: TokenType, text: str) -> Token:
