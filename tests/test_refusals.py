@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.cli.streams import complain_of
+from lapwing.cli.streams import COMMAND_LINE, NOTEBOOK, SHELL, Ways, coded, complain_of
 from lapwing.client.transport import error_of
 from lapwing.errors import DataStopped, QueryRefused, RefusalCause
+from lapwing.query.pricing.missing_price import no_single_price
 from lapwing.query.text.parse import parse
 from lapwing.server.problems import problem_of
 
@@ -144,6 +145,18 @@ def test_the_command_line_shows_the_code_of_a_refusal(capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == f"lapwing: {REFUSED} [unbounded]\n"
     complain_of(STOPPED)
     assert capsys.readouterr().err == f"lapwing: {STOPPED}\n"
+
+
+@pytest.mark.parametrize("ways", [COMMAND_LINE, SHELL, NOTEBOOK])
+def test_a_door_names_only_its_own_way(ways: Ways) -> None:
+    rows = QueryRefused("No", cause=RefusalCause.ASSUMES_ROWS, remedy="Give assuming_count.")
+    assert coded(rows, ways) == f"No. {ways['assuming_count']} [assumes_rows]"
+    assert coded(no_single_price(both=False), ways) == f"The query has no cost yet. {ways['epsilon']}"
+    assert str(no_single_price(both=False)).startswith("The query has no cost yet. ")
+    delta = QueryRefused("No", cause=RefusalCause.NEEDS_DELTA, remedy="Give delta.")
+    assert coded(delta, ways) == f"No. Give delta. {ways['delta']} [needs_delta]"
+    no_reserve = QueryRefused("No", cause=RefusalCause.NEEDS_DELTA, curator_remedy="reserve a part of delta")
+    assert ways["delta"] not in coded(no_reserve, ways)
 
 
 def test_an_error_stays_itself_in_another_process_and_after_a_search() -> None:

@@ -7,7 +7,7 @@ import sys
 import pytest
 from typer.core import TyperGroup
 
-from lapwing.cli.commands import BESIDES, MEANT, load
+from lapwing.cli.commands import BESIDES, MEANT, QUERY_FIRST, load
 from lapwing.cli.commands import COMMANDS as ALL
 from tests.support.cli.command import Run
 from tests.support.effort import only
@@ -92,6 +92,12 @@ def test_tab_completes(typed: str, offered: str) -> None:
 def test_a_command_by_another_name_and_one_that_is_missing(run: Run) -> None:
     assert run("history").err.startswith("lapwing: No such command 'history'. Did you mean 'budget'?")
     assert {run("history").status, run("data").status} == {2}
+
+
+@pytest.mark.parametrize("first", ["visits.csv", "SELECT COUNT(*) AS n FROM visits"])
+def test_a_query_or_a_file_for_a_command_leads_to_query(run: Run, first: str) -> None:
+    ended = run(first, "SELECT 1")
+    assert (ended.status, ended.err) == (2, f"lapwing: No such command {first!r}. {QUERY_FIRST}\n")
 
 
 def test_other_names_lead_to_commands() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn, cast
 
 import typer
@@ -100,6 +101,8 @@ BESIDES: Final = {
     **dict.fromkeys(("log", "logs"), " `lapwing budget` has the queries that were charged."),
 }
 """Other ways to do it."""
+QUERY_FIRST: Final = "To run a query, write `lapwing query` before it; a file comes first: `lapwing query FILE SQL`."
+"""For a query or a file in the place of a command."""
 OPTIONS: Final[dict[str, Any]] = {
     "add_completion": False,
     "rich_markup_mode": None,
@@ -114,6 +117,8 @@ class _CommandsOnCall(TyperGroup):
         if args and args[0] in MEANT:
             besides = BESIDES.get(args[0], "")
             raise InvalidParameter(f"No such command {args[0]!r}. Did you mean {MEANT[args[0]]!r}?{besides}")
+        if args and (" " in args[0] or Path(args[0]).suffix):
+            raise InvalidParameter(f"No such command {args[0]!r}. {QUERY_FIRST}")
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else load(name), rest
 

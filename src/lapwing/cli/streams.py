@@ -45,19 +45,20 @@ ASK_FOR_MORE: Final = "To ask for it: `lapwing requests ask {} --share {}% --rea
 OF_CAUSE: Final = {RefusalCause.ASSUMES_ROWS: "assuming_count", RefusalCause.NEEDS_DELTA: "delta"}
 """By the cause of a refusal: the parameter that is missing."""
 COMMAND_LINE: Final[Ways] = {
-    "epsilon": "Here: --epsilon 0.5, or --error 50.",
-    "assuming_count": "Here: --assuming-count 1000, or --epsilon 0.5.",
+    "epsilon": "Give --epsilon 0.5. Or give --error 50, the ± that its 95 % intervals may have. "
+    "`lapwing explain` shows for free how good a result is at a cost.",
+    "assuming_count": "Say how many you assume: --assuming-count 1000. Or give --epsilon 0.5.",
     "delta": "Here: --delta 1e-8.",
     "larger_limit": ASK_FOR_MORE,
 }
 SHELL: Final[Ways] = {
-    "epsilon": "Here: `.epsilon 0.5`, or `.error 50`.",
+    "epsilon": "Type `.epsilon 0.5`. Or type `.error 50`, the ± that its 95 % intervals may have.",
     "assuming_count": "The shell has no assuming_count; set `.epsilon 0.5`.",
     "delta": "Here: `.delta 1e-8`.",
     "larger_limit": ASK_FOR_MORE,
 }
 NOTEBOOK: Final[Ways] = {
-    "epsilon": "Here: `%%lapwing --epsilon 0.5`, or `%%lapwing --error 50`.",
+    "epsilon": "Write `%%lapwing --epsilon 0.5`. Or write `%%lapwing --error 50`, the ± of its 95 % intervals.",
     "assuming_count": "Cells have no assuming_count; write `%%lapwing --epsilon 0.5`.",
     "delta": "Here: `%%lapwing --delta 1e-8`.",
     "larger_limit": "To ask for it, use the page Requests of the console.",
@@ -71,10 +72,13 @@ def coded(error: Exception, ways: Ways = COMMAND_LINE) -> str:
         ways: How what is missing is given where the message is read.
     """
     if isinstance(error, QueryRefused):
-        return " ".join(
-            filter(None, (str(error), ways.get(OF_CAUSE.get(error.cause, ""), ""), f"[{error.cause.value}]"))
-        )
+        way = "" if error.curator_remedy else ways.get(OF_CAUSE.get(error.cause, ""), "")
+        if way and error.cause is RefusalCause.ASSUMES_ROWS:  # all that there is to do, by its name at this door
+            error, way = error.reworded(error.reason, way), ""
+        return " ".join(filter(None, (str(error), way, f"[{error.cause.value}]")))
     way = ways.get(error.missing, "") if isinstance(error, LapwingError) else ""
+    if isinstance(error, LapwingError) and error.missing == "epsilon" and way:
+        return f"The query has no cost yet. {way}"
     if isinstance(error, AllowanceExhausted) and error.larger_limit is not None:
         way = larger_limit_from(error.dataset, error.larger_limit, ways)
     return " ".join(filter(None, (str(error), way)))

@@ -145,7 +145,7 @@ def test_several_queries_share_their_delta(place: World) -> None:
 def test_the_code_that_repeats_a_query_has_its_delta_and_assumed_rows() -> None:
     request = {"sql": TOWNS, "error": 5, "delta": "1e-8", "assuming_count": 50}
     python, curl, command, _ = (text for _, text in snippets("http://x", "open", request))
-    assert "error=5, delta=1e-08, assuming_count=50)" in python
+    assert "error=5, delta=1e-8, assuming_count=50)" in python
     assert json.loads(curl.rpartition(" -d ")[2].strip("'")) == request
     assert "--error 5 --delta 1e-8 --assuming-count 50 " in command
 

@@ -14,7 +14,7 @@ def test_the_last_cell_shows_groups_beside_their_intervals() -> None:
 
 def test_all_that_priced_a_query_is_in_what_asks_it_again() -> None:
     texts = dict(snippets("http://127.0.0.1", "open", REQUEST))
-    assert "epsilon=0.5, delta=1e-08)" in texts["Python"]
+    assert "epsilon=0.5, delta=1e-8)" in texts["Python"]
     assert '"delta": "1e-8"' in texts["curl"]
     assert "--epsilon 0.5 --delta 1e-8" in texts["Command line"]
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import zipfile
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -79,6 +80,13 @@ def after(world: World, run: Run) -> dict[str, tuple[str, tuple[str, ...]]]:
     public = world.ask("GET", publish(world, answers=[id_]).document["address"]).content.decode()
     file = next(csv.DictReader(io.StringIO(console.go(f"/console/answers/{id_}/file.csv").content.decode())))
     assert (int(file["n_low"]), int(file["n_high"])) == (low, high)
+    book = zipfile.ZipFile(io.BytesIO(console.go(f"/console/answers/{id_}/file.xlsx").content))
+    cells = re.findall(
+        r"<v>(-?[0-9]+)</v>", re.sub(r't="s"><v>[0-9]+', "", book.read("xl/worksheets/sheet1.xml").decode())
+    )
+    assert [str(one) for one in (value, low, high)] == cells[:3]
+    margin = figures.margin(max(high - value, value - low))
+    assert number.split("±")[1].strip() == margin.removeprefix("±").strip()
     assert "no-print" not in page.content.decode().split("Run on")[0].rpartition("<p")[2]  # a print has the cost
     return {
         "result in a terminal": (bought.out + bought.err, (number, f"epsilon {epsilon}", f"delta {delta} ({words})")),

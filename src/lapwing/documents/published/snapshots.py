@@ -272,4 +272,6 @@ def meaning(catalog: Catalog, loss: Loss, count: int, of: str = "this page") -> 
         words += " These are 2·e^ε and 3·δ."
     elif factor <= _ENORMOUS:
         words += " This is e^ε."
+    if catalog.budget.delta_keys:
+        words += " Here δ is the limit of the data set; a query may have used less of it."
     return {"epsilon": shown, "delta": figures.delta(delta), "words": words}
