@@ -24,6 +24,7 @@ TURNED: Final = "\u202egnp.exe \u0645\u0631\u062d\u0628\u0627"
 ARABIC: Final = "\u0645\u0631\u062d\u0628\u0627"
 LONG: Final = "x" * 60_000
 LABEL: Final = "</bdi><b>label"
+NOUN: Final = "<i>patient</i><script>alert(2)</script>"
 NAMES: Final = (SCRIPT, QUOTES, TURNED)
 COLUMNS: Final = ", ".join('"' + name.replace('"', '""') + '"' for name in NAMES)
 
@@ -100,7 +101,7 @@ def described(session: lw.Session) -> lw.Session:
     background: dict[str, Any] = {"owner": SCRIPT, "licence": QUOTES, "contact": f"javascript:{SCRIPT}"}
     labels = tuple((name, f"{name} {LABEL}") for name in (SCRIPT, QUOTES))
     texts = Texts(**said, **background)
-    entries: dict[tuple[str, ...], Texts] = {("visits",): texts}
+    entries: dict[tuple[str, ...], Texts] = {("visits",): replace(texts, unit_title=NOUN)}
     entries |= {("visits", name): Texts(**said, unit=SCRIPT, labels=labels) for name in NAMES}
     catalog = replace(session.catalog, dictionary=Dictionary.of(entries, texts))
     session.close()
@@ -233,6 +234,8 @@ def test_texts_stay_texts(alice: Visitor) -> None:
     for name in ("one", "/console/data/visits", "/console/data/visits/ask", "chart", "rearranged", "picked"):
         assert LABEL in text_of(shown[name]), name
     assert SCRIPT in text_of(shown["built"])
+    for name in ("/console/data/visits", "/console/data/visits/guarantee"):
+        assert NOUN in text_of(shown[name]), name
 
 
 def text_of(shown: Shown) -> str:

@@ -184,10 +184,16 @@ def test_names_of_files_and_columns_stay_texts(registry: World, data: Path) -> N
     assert hostile in columns.text
     fields = columns.form("/register/file").fields
     typed = {"unit": "person", "rows": "1", "epsilon": "1", "dataset": "hostile", "title-1": hostile, "unit-1": "<b>"}
+    typed["noun"] = hostile
+    guessed = carol.post("/console/register/guess", {"form_secret": carol.secret(), "epsilon": "1", "noun": hostile})
+    refused = carol.submit(columns, "/register/file", **{**typed, "rows": "many"})
+    assert refused.form("/register/file").fields["noun"] == hostile
     drafted = carol.submit(columns, "/register/file", **typed)
     checked = carol.post("/console/register/check", drafted.form("/console/register").fields)
     assert column(fields, hostile) == "1"
-    for page in (files, columns, drafted, checked):
+    for page in (guessed, drafted):
+        assert f"one {hostile}" in page.text
+    for page in (files, columns, guessed, refused, drafted, checked):
         assert page.page.forbidden == []
         assert hostile not in page.content.decode()
 
