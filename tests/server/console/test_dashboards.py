@@ -253,6 +253,16 @@ def bought(place: World, **body: Any) -> dict[str, str]:
     return {"answer": place.query("alice", {**COUNT, **body}).document["id"]}
 
 
+def test_a_result_is_offered_to_the_dashboard_that_one_has(place: World, alice: Visitor) -> None:
+    """The form once chose a new dashboard first, so people with one made a second."""
+    answer = f"/console/answers/{bought(place)['answer']}"
+    assert alice.go(answer).form("/dashboards/add").fields["dashboard"] == ""
+    here = made(place, {"text": "Read this"})
+    form = alice.go(answer).form("/dashboards/add")
+    assert form.fields["dashboard"] == here.rpartition("/")[2]
+    assert alice.post(form.action, form.fields).path.startswith(here)
+
+
 def test_the_form_of_a_tile_changes_its_chart_for_free(place: World, alice: Visitor) -> None:
     here = made(place, {**bought(place), "kind": "bars"}, {"text": "Read this"})
     charges = place.charges()

@@ -516,6 +516,23 @@ def test_a_first_view_is_small(people: dict[str, Visitor]) -> None:
     assert 100_000 < sizes[1] < 200_000  # with the editor
 
 
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("alice", "/console/requests"),
+        ("alice", "/console/data/open/dashboards"),
+        ("alice", "/console/data/open/published"),
+        ("carol", "/console/people"),
+        ("carol", "/console/requests"),
+        ("carol", "/console/register"),
+        ("carol", "/console/data/open/published"),
+        ("carol", "/console/data/open/versions"),
+    ],
+)
+def test_pages_for_people_uploads_and_publishing_are_small(people: dict[str, Visitor], name: str, path: str) -> None:
+    assert loaded(people[name], path) < 25_000
+
+
 def test_who_is_signed_in_finds_the_way_back(people: dict[str, Visitor]) -> None:
     links = people["alice"].go("/console/nowhere").page.links
     assert "/console" in links

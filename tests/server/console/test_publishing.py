@@ -32,6 +32,8 @@ def test_a_result_is_published_opened_and_withdrawn(place: World, alice: Visitor
     nobody = Visitor(place)
     page = nobody.go("/published/" + address.rpartition("/")[2])
     assert (page.status, page.cookies, nobody.cookies) == (200, (), {})
+    assert len(page.content) < 20_000  # with its style, and it loads no file
+    assert not re.search(rb"<(?:script|link|img)\b|\bsrc=|url\(", page.content)
     assert "Visits <b>by plan</b>" in page.text
     listed = alice.go("/console/data/open/published")
     assert address.rpartition("/")[2] not in listed.content.decode()  # it was shown once

@@ -99,6 +99,30 @@ def test_a_file_as_excel_writes_it_in_germany_is_drafted_as_the_form_proposes(re
 
 
 @pytest.mark.long
+def test_a_new_file_of_the_same_name_leads_to_its_review(registry: World) -> None:
+    """From the page of versions to the upload, and back to where the curator accepts what was uploaded."""
+    carol = visitor(registry, "carol")
+    found = upload(carol, "trips.csv", b"person,cost\n1,7\n2,9\n")
+    typed = {"unit": "person", "rows": "1", "epsilon": "1", "lower-1": "0", "upper-1": "100", "dataset": "trips"}
+    drafted = carol.submit(found, "/register/file", **typed)
+    carol.post("/console/register", drafted.form("/console/register").fields)
+    versions = carol.go("/console/data/trips/versions")
+    assert "upload a new file of the same name" in versions.text
+    assert "/console/register" in versions.page.links
+    assert upload(carol, "trips.csv", b"person,cost\n1,7\n").status == 409
+
+    fields = {FIELD: carol.secret(), "replace": "on"}
+    sent = {"Content-Type": "multipart/form-data; boundary=----x"}
+    content = b"person,cost\n1,7\n2,9\n3,40\n"
+    replaced = carol._sent("POST", HERE, body(fields, "trips.csv", content), sent, follow=True)
+    assert replaced.path == "/console/data/trips/versions?done=replaced"
+    assert "Lapwing refuses queries until you accept the new data." in replaced.text
+    assert 'class="primary">Review current data' in replaced.content.decode()
+    reviewed = carol.submit(replaced, "/versions/next")
+    assert "The current data would become version 2." in reviewed.text
+    assert "Queries use only version 2." in carol.submit(reviewed, "/versions/accept").text
+
+
 def test_a_refused_file_is_said_at_the_field(registry: World, data: Path) -> None:
     carol = visitor(registry, "carol")
     for name, content, status in (("a.exe", MESSY, 422), ("a.csv", b"a,b\n1\n", 422), ("", b"", 422)):

@@ -57,7 +57,7 @@ async def upload(visit: PageRequest) -> Response:
     except ApiRefusal as refusal:
         return await show(visit, renamed(refusal.document, {"file": "upload", "name": "upload"}))
     if stored["datasets"]:
-        return redirect(f"/console/data/{segment(stored['datasets'][0])}/access?done=replaced")
+        return redirect(f"/console/data/{segment(stored['datasets'][0])}/versions?done=replaced")
     try:
         found = await _read(visit, stored["folder"], stored["file"])
     except ApiRefusal as refusal:
