@@ -311,7 +311,7 @@ def test_options_of_a_question() -> None:
 
 
 def test_sizes_that_are_refused() -> None:
-    text = " ".join(section(page("sql.md"), "What is refused, and why").split())
+    text = " ".join(section(page("sql.md"), "Refused SQL and reasons").split())
     for said in (
         f"{parse.MAX_BYTES // 1024} KiB or {parse.MAX_TOKENS:,} words", f"nesting beyond {parse.MAX_NESTING} levels",
         f"{outputs.MAX_OUTPUTS} columns", f"{bind.MAX_CELLS:,} cells", f"{order_statistics.MOST_NODES:,} noisy counts",
