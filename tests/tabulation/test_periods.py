@@ -17,6 +17,7 @@ from lapwing.query.pricing.quote import request
 from lapwing.tabulation import (
     BudgetEntry,
     CellChange,
+    FileFormat,
     NumberChanges,
     PublishedNumber,
     PublishedRelease,
@@ -89,6 +90,16 @@ def test_keys_of_any_type_are_in_json() -> None:
     document = json.loads(json.dumps(comparison_document(before, now, [changes])))
     assert document["numbers"][0]["changes"][0]["keys"] == ["2026-12-01", None, 3, "x", "nan", "1.5"]
     assert document["together"] is None
+
+
+def test_texts_that_look_like_numbers_stay_apart_in_csv(tmp_path: Path) -> None:
+    """A guess of types would make both keys 1, and lose a cell."""
+    query = "SELECT CASE WHEN plan = 'a' THEN '01' ELSE '1' END AS code, COUNT(*) AS n FROM visits GROUP BY 1"
+    tables = (ReleaseTable(name="t", query=query), ReleaseTable(name="u", query=OF_ONE))
+    with opened(tmp_path, [row(n, plan="ab"[n % 2]) for n in range(60)]) as session:
+        released = run_release(session, replace(RELEASE, tables=tables, formats=(FileFormat.CSV,)))
+        release = PublishedRelease.from_file(released.write(tmp_path / "1"))
+    assert [sorted(number.figures) for number in release.numbers[:2]] == [[("01",), ("1",)], [(0,), (5,), (10,)]]
 
 
 def test_releases_are_compared_by_a_command(tmp_path: Path, run: Run) -> None:

@@ -115,9 +115,9 @@ def combined_promise(before: PublishedRelease, now: PublishedRelease) -> Combine
     return CombinedPromise(epsilon=loss.to_epsilon(delta=own), delta=own + keys)
 
 
-def _texts(keys: tuple[Cell, ...]) -> tuple[str, ...]:
+def _texts(keys: tuple[Cell, ...]) -> tuple[str | None, ...]:
     """Return keys as texts: two files of CSV may have different types of them."""
-    return tuple(map(str, keys))
+    return tuple(None if key is None else str(key) for key in keys)
 
 
 def _change(keys: tuple[Cell, ...], before: PublishedFigure, now: PublishedFigure, normal: bool) -> CellChange | None:

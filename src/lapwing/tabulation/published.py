@@ -99,22 +99,44 @@ class PublishedRelease:
 
 
 def _read(folder: Path, document: Mapping[str, Any]) -> "pa.Table":
-    import pyarrow.csv  # here: a plan needs no Arrow
-    import pyarrow.parquet as pq
+    import pyarrow.parquet as pq  # here: a plan needs no Arrow
 
     names = [Path(entry["file"]).name for entry in document["files"]]
     for form in READABLE:
         for name in names:
             if name.endswith(f".{form.value}"):
                 file = folder / name
-                return pq.read_table(file) if form is FileFormat.PARQUET else with_formulas(pyarrow.csv.read_csv(file))
+                return pq.read_table(file) if form is FileFormat.PARQUET else _read_csv(file, document)
     raise InvalidParameter(f"The table {document['name']!r} is in neither CSV nor Parquet, so it cannot be read again.")
+
+
+def _read_csv(file: Path, document: Mapping[str, Any]) -> "pa.Table":
+    """Read a table; a key stays a text if the type that its texts suggest would change them, as 01 would become 1."""
+    import pyarrow as pa
+    import pyarrow.csv
+
+    rows = pyarrow.csv.read_csv(file)
+    as_texts = pyarrow.csv.ConvertOptions(
+        column_types=dict.fromkeys(rows.column_names, pa.string()),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    texts = pyarrow.csv.read_csv(file, convert_options=as_texts)
+    for place, name in enumerate(rows.column_names):
+        if name in _key_names(document, rows.column_names) and not rows[name].cast(pa.string()).equals(texts[name]):
+            rows = rows.set_column(place, name, texts[name])
+    return with_formulas(rows)
+
+
+def _key_names(document: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
+    ends = {f"{name}_{end}" for name in document["half_widths"] for end in (*ENDS, *BESIDE)}
+    return tuple(name for name in columns if name not in ends and name not in document["half_widths"])
 
 
 def _numbers_of(manifest: Mapping[str, Any], document: Mapping[str, Any], rows: "pa.Table") -> list[PublishedNumber]:
     noisy = [name for name in document["half_widths"] if f"{name}_unreliable" in rows.column_names]
-    ends = {f"{name}_{end}" for name in document["half_widths"] for end in (*ENDS, *BESIDE)}
-    key_names = tuple(name for name in rows.column_names if name not in ends and name not in document["half_widths"])
+    key_names = _key_names(document, rows.column_names)
     keys = list(zip(*(rows[name].to_pylist() for name in key_names), strict=True)) or [()] * rows.num_rows
     normal = {noise["number"] for noise in document["noise"] if noise["mechanism"].endswith("Gaussian")}
     return [
