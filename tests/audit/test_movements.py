@@ -6,12 +6,16 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lapwing.audit import path
 from lapwing.audit.asking import HISTORY, MadeQuery, World, worlds
 from lapwing.audit.made_data import made_catalog
 from lapwing.audit.made_queries import BATCH_FORM, FORMS, PLAIN_FORM, made_queries, plain_queries
@@ -25,6 +29,7 @@ from lapwing.audit.movements import (
     RELEASE,
     SeenPair,
     TriedQueries,
+    Violation,
     compare_worlds,
     faults,
     flow_differs,
@@ -327,3 +332,16 @@ def test_no_form_moves_further_than_is_paid_for(tmp_path: Path, measure: str, ne
         assert compare_worlds(shop(tmp_path, measure, neighbouring), world, queries, lambda: True, tally) == []
     assert tally.attained > 20
     assert len(tally.queries) == 2 + len({name for name, _ in FORMS})
+
+
+@pytest.mark.parametrize(("fewer", "said"), [(0, False), (1, True)])
+def test_a_query_that_was_asked_again_with_other_bits_was_asked(tmp_path: Path, fewer: int, said: bool) -> None:
+    def asked(_c: object, _n: int, queries: list[MadeQuery], _on: object, tally: TriedQueries) -> list[Violation]:
+        tally.unsettled += 1
+        tally.queries["numbers"] += len(queries) - 1 - fewer
+        return []
+
+    subject: Any = SimpleNamespace(catalog=shop(tmp_path), questions=())
+    with patch.object(path, "compare_worlds", asked):
+        check = path._movements(subject, 60.0, TriedQueries(), 2)
+    assert ("queries of a quick audit" in check.not_tried) is said

@@ -76,7 +76,7 @@ def _movements(subject: Subject, seconds: float, tally: TriedQueries, worlds: in
         stopped.append(_stopped(error))
     if worlds is not None:
         planned = sum(map(len, quick_queries(subject.catalog, history)))
-        asked = tally.queries.total() + tally.refused.total()
+        asked = tally.queries.total() + tally.refused.total() + tally.unsettled
         not_tried += [f"{planned - asked:,} of the {planned:,} queries of a quick audit"] if asked < planned else []
     return AuditCheck(
         name="movements between neighbours",

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from lapwing.catalog import spelling
+from lapwing.server.console.catalog.facts import amended, columns_of
 from lapwing.server.console.catalog.positions import position_of
 from tests.server.console.test_refused_forms import faults
 from tests.support.effort import one_in
@@ -114,6 +116,16 @@ def test_labels_of_values_are_changed_by_the_form(place: World, file: Path) -> N
     assert "{cheap}" not in fewer.form(CATALOG).fields["catalog"]
     bare = carol.submit(again, f"{CATALOG}/facts", **{f"label-0-{number}": ""})
     assert "label = " not in bare.form(f"{CATALOG}/save").fields["catalog"]
+
+
+@pytest.mark.parametrize("value", ["b\nc", "b ", " b", "b\u2028c"])
+def test_values_that_a_field_would_change_are_only_in_the_text(value: str) -> None:
+    """Browsers take line breaks out of a field, so a form with such a value would list another one."""
+    text = f'[tables.t.columns]\nplan = {{ type = "string", values = ["a", {spelling.text(value)}] }}'
+    (column,) = columns_of(text)
+    assert "values" not in column.facts
+    assert column.labels == []
+    assert amended(text, {"values-0": "a, bc", "label-0-0": "A", "label-1-0": "B"}) == text
 
 
 @pytest.mark.long

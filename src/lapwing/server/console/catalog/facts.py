@@ -61,7 +61,7 @@ class CatalogColumn:
     def keys(self) -> tuple[str, ...]:
         """The facts that a column of this type can have, and that the form can write."""
         bounds = ("lower", "upper", *(("step",) if self.type == "decimal" else ())) if self.type in BOUNDED else ()
-        values = ("values",) if self.type in LISTED else ()
+        values = ("values",) if self.type in LISTED and _fits_a_field(self.entries.get("values")) else ()
         return (*bounds, *values, "missing", "title", "unit")
 
     @property
@@ -161,6 +161,12 @@ def _labelled(column: CatalogColumn, form: Mapping[str, str], number: int, *, ch
 
 def _entry(value: str, label: str) -> str:
     return f"{{ value = {value}, label = {spelling.text(label)} }}" if label else value
+
+
+def _fits_a_field(values: Any) -> bool:
+    """Tell whether a field of one line gives the same values again: none has a line break, or blanks at its ends."""
+    texts = [_shown(_bare(value)) for value in values] if isinstance(values, list) else []
+    return read_list(listed(texts)) == texts
 
 
 def _bare(listed_value: Any) -> Any:
