@@ -63,7 +63,7 @@ def command(
     """Run real queries on a public data set, in a new folder, with the true number next to each result.
 
     With `density`, show where the people of a city are, every quarter of an hour (`lapwing monitor`).
-    With `secure`, add up the answers of a thousand people by three servers of which none sees one (`lapwing secure`).
+    With `secure`, three servers add up the answers of a thousand people, and none sees an answer (`lapwing secure`).
     """
     fresh = fresh_folder(folder)
     if lesson is Lesson.secure:
