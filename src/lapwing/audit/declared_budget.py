@@ -7,6 +7,7 @@ from typing import Any, Final
 from lapwing.audit.findings import AuditCheck, AuditFinding, Severity
 from lapwing.audit.subject import AuditEffort, Subject, bodies
 from lapwing.catalog.model import Catalog
+from lapwing.privacy import figures
 
 EPSILON_LARGE: Final = 10
 DELTA_LARGE: Final = Fraction(1, 100)
@@ -31,13 +32,13 @@ def checks(subject: Subject, effort: AuditEffort) -> Iterator[AuditCheck]:
 def _of_epsilon(catalog: Catalog) -> Iterator[AuditFinding]:
     budget = catalog.budget
     if budget.epsilon > EPSILON_LARGE:
-        factor = f"e^{float(budget.epsilon):g}"
+        shown = figures.epsilon(budget.epsilon)
         yield AuditFinding(
             code="epsilon_large",
             severity=Severity.warning,
             about="budget",
-            what=f"Epsilon is {float(budget.epsilon):g}. A fully spent budget can change the odds about a person by a "
-            f"factor of {factor}: that is hardly a protection.",
+            what=f"Epsilon is {shown}. A fully spent budget can change the odds about a person by a "
+            f"factor of e^{shown}: that is hardly a protection.",
             remedy="See `lapwing guarantee` for what it means, and use a smaller budget for the next data set.",
         )
     if budget.neighbouring == "replace_one":
@@ -62,7 +63,7 @@ def _of_delta(catalog: Catalog) -> Iterator[AuditFinding]:
             code="delta_too_large",
             severity=Severity.warning,
             about="budget",
-            what=f"Delta is {float(delta):g}"
+            what=f"Delta is {figures.delta(delta)}"
             + (f", for {whom}" if most is not None else "")
             + ". Giving away the rows of one person would not contradict it.",
             remedy="Choose a delta of a hundredth of one in the number of people, or less.",
@@ -72,7 +73,7 @@ def _of_delta(catalog: Catalog) -> Iterator[AuditFinding]:
             code="delta_large",
             severity=Severity.remark if people is None else Severity.warning,
             about="budget",
-            what=f"Delta is {float(delta):g}, for {whom}: the chance that somebody is given away can reach "
+            what=f"Delta is {figures.delta(delta)}, for {whom}: the chance that somebody is given away can reach "
             f"{float(100 * delta * most):.2g} %.",
             remedy="Choose a delta of a hundredth of one in the number of people, or less.",
         )
@@ -81,7 +82,8 @@ def _of_delta(catalog: Catalog) -> Iterator[AuditFinding]:
             code="people_unknown",
             severity=Severity.remark,
             about="budget",
-            what=f"Delta is {float(delta):g}, and the catalog does not say how many rows or people there are at most.",
+            what=f"Delta is {figures.delta(delta)}, and the catalog does not say how many rows or people there are "
+            "at most.",
             remedy=f"Check that there are fewer than {int(FAR_BELOW / delta):,} people, and declare `rows_at_most`.",
         )
 
