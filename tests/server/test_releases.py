@@ -13,6 +13,7 @@ import pytest
 from lapwing.engines import DuckDB
 from lapwing.privacy.measures import from_record
 from lapwing.server import release_routes
+from lapwing.server.release_store import KeptRelease, ReleaseStore
 from lapwing.tabulation import (
     PublishedRelease,
     TableRelease,
@@ -130,6 +131,28 @@ def test_two_releases_are_compared_as_the_library_does(world: World, tmp_path: P
     other = "title = 'T'\nepsilon = 1\nformats = ['xlsx']\n[tables.x]\nquery = 'SELECT COUNT(*) AS x FROM visits'"
     apart = ran(world, release=other).document["id"]
     assert world.ask("GET", path + apart, "alice").status == REFUSED  # no table that can be read again
+
+
+def test_a_page_of_releases_reads_no_other_manifest(world: World) -> None:
+    ids = [ran(world, epsilon=epsilon).document["id"] for epsilon in (1, 2, 3)]
+    every = world.ask("GET", "/v1/releases", "alice").document
+    read, found = list[str](), ReleaseStore._found
+
+    def counted(store: ReleaseStore, row: Any) -> KeptRelease:
+        read.append(row[0])
+        return found(store, row)
+
+    for path in ("/v1/releases", PATH):
+        pages, after = [], ""
+        with patch.object(ReleaseStore, "_found", counted):
+            for _ in ids:
+                reply = world.ask("GET", f"{path}?limit=1{after}", "alice")
+                pages += reply.document
+                after = f"&after={reply.document[0]['id']}"
+                assert ("link" in reply.headers) is (len(pages) < len(ids))
+        assert pages == every
+        assert read == [one["id"] for one in every]
+        read.clear()
 
 
 def test_a_method_report_compares_with_the_last_period(world: World) -> None:

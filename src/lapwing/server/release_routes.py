@@ -8,6 +8,7 @@ Guarantee:
 If a run breaks off, the caller sends it again. That is free, because the ledger has the numbers.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final, NotRequired
 
@@ -21,7 +22,7 @@ from lapwing.catalog.place import within
 from lapwing.server.bodies import Amount, Body, Text, number
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.faulty_field import at_field
-from lapwing.server.listing import PageOf, cut
+from lapwing.server.listing import PageOf, Pagination, cut
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.question_routes import hung_up
@@ -140,22 +141,27 @@ def list_releases(
 ) -> Response:
     """List your releases of a data set, the newest first; auditors and curators see the releases of everybody."""
     name = service.datasets.visible(caller, dataset).name
-    kept = service.releases.of(name, None if caller.at(name).may("audit") else caller.name)
-    shown, headers = cut(request, page.limit, page.start(kept, lambda one: one.id), lambda one: one.id)
-    return json_response([_document(one) for one in shown], headers)
+    return _page_of(service, request, page, _listed(service, caller, name))
 
 
 @router.get("/releases", responses=described_by(list[ReleaseDocument]))
 def list_all(service: OfService, request: Request, page: PageOf, caller: Caller = READER) -> Response:
     """List your releases of all data sets, the newest first; auditors and curators see the releases of everybody."""
-    every = [
-        one
-        for served in service.datasets.all_visible(caller)
-        for one in service.releases.of(served.name, None if caller.at(served.name).may("audit") else caller.name)
-    ]
-    every.sort(key=lambda one: one.created, reverse=True)
-    shown, headers = cut(request, page.limit, page.start(every, lambda one: one.id), lambda one: one.id)
-    return json_response([_document(one) for one in shown], headers)
+    visible = service.datasets.all_visible(caller)
+    every = [one for served in visible for one in _listed(service, caller, served.name)]
+    every.sort(key=lambda one: one[0], reverse=True)
+    return _page_of(service, request, page, every)
+
+
+def _listed(service: Service, caller: Caller, dataset: str) -> list[tuple[str, str]]:
+    """Return the moments and ids of the releases of a data set that somebody may list."""
+    return service.releases.listed(dataset, None if caller.at(dataset).may("audit") else caller.name)
+
+
+def _page_of(service: Service, request: Request, page: Pagination, every: Sequence[tuple[str, str]]) -> Response:
+    """Return the part of a list that a request asks for; the manifests of no others are read."""
+    shown, headers = cut(request, page.limit, page.start(every, lambda one: one[1]), lambda one: one[1])
+    return json_response([_document(one) for one in service.releases.those([id_ for _, id_ in shown])], headers)
 
 
 @router.get("/releases/{release_id}", responses=described_by(ReleaseDocument))

@@ -6,7 +6,7 @@ row. Releases are stored for as long as answers. A release that is too old count
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, final
@@ -78,6 +78,22 @@ class ReleaseStore:
             (dataset, person, self._kept_since()),
         )
         return [self._found(row) for row in rows]
+
+    def listed(self, dataset: str, person: str | None) -> list[tuple[str, str]]:
+        """Return when each release was stored, and its id, as `of`; their manifests are not read."""
+        rows = self._store.look(
+            "SELECT created, id FROM releases WHERE dataset = ? AND person = COALESCE(?, person) AND created >= ?"
+            " ORDER BY created DESC, id",
+            (dataset, person, self._kept_since()),
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    def those(self, ids: Sequence[str]) -> list[KeptRelease]:
+        """Return the releases with some ids, in this order; those that were dropped meanwhile are left out."""
+        marks = ", ".join("?" for _ in ids)
+        rows = self._store.look(f"SELECT {_COLUMNS} FROM releases WHERE id IN ({marks})", tuple(ids)) if ids else []
+        found = {one.id: one for one in map(self._found, rows)}
+        return [found[one] for one in ids if one in found]
 
     def find(self, id_: str) -> KeptRelease:
         """Return a release.
