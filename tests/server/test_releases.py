@@ -12,8 +12,8 @@ import pytest
 
 from lapwing.engines import DuckDB
 from lapwing.privacy.measures import from_record
-from lapwing.server import release_routes
-from lapwing.server.release_store import KeptRelease, ReleaseStore
+from lapwing.server import release_routes, release_store
+from lapwing.server.release_store import KeptRelease
 from lapwing.tabulation import (
     PublishedRelease,
     TableRelease,
@@ -136,15 +136,15 @@ def test_two_releases_are_compared_as_the_library_does(world: World, tmp_path: P
 def test_a_page_of_releases_reads_no_other_manifest(world: World) -> None:
     ids = [ran(world, epsilon=epsilon).document["id"] for epsilon in (1, 2, 3)]
     every = world.ask("GET", "/v1/releases", "alice").document
-    read, found = list[str](), ReleaseStore._found
+    read = list[str]()
 
-    def counted(store: ReleaseStore, row: Any) -> KeptRelease:
-        read.append(row[0])
-        return found(store, row)
+    def counted(**fields: Any) -> KeptRelease:
+        read.append(fields["id"])
+        return KeptRelease(**fields)
 
     for path in ("/v1/releases", PATH):
         pages, after = [], ""
-        with patch.object(ReleaseStore, "_found", counted):
+        with patch.object(release_store, "KeptRelease", counted):
             for _ in ids:
                 reply = world.ask("GET", f"{path}?limit=1{after}", "alice")
                 pages += reply.document

@@ -4,12 +4,14 @@ Released numbers are without noise in most tests. They are then true together, s
 equality that is imposed where a row may lack a cell changes them.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from zipfile import ZipFile
 
 import pytest
 
@@ -18,7 +20,15 @@ from lapwing.errors import CatalogError, InvalidParameter
 from lapwing.mechanisms import residual_marginals
 from lapwing.opening import open_session
 from lapwing.session import Session
-from lapwing.tabulation import Hierarchy, ReleasedTables, TableRelease, consistency, plan_release, run_release
+from lapwing.tabulation import (
+    FileFormat,
+    Hierarchy,
+    ReleasedTables,
+    TableRelease,
+    consistency,
+    plan_release,
+    run_release,
+)
 from lapwing.tabulation.complete_keys import is_complete, kept_by_where
 from lapwing.tabulation.nestings import nestings_of
 from tests.support.fixed_entropy import StreamEntropy
@@ -222,3 +232,18 @@ def test_conditions_below_a_join_count(tmp_path: Path) -> None:
         plan = session._bind(session.moment(), "SELECT sex, COUNT(*) AS n FROM visits WHERE sex = 'f' GROUP BY sex", ())
         (key,) = plan.question.keys
         assert kept_by_where(plan.question.selection, key.expression) == frozenset({"f"})
+
+
+def test_report_and_workbook_name_tables_that_may_add_up_to_less(tmp_path: Path) -> None:
+    said = "Some rows may lack a listed value of sex."
+    for where, count in (("", 1), (PROVEN, 0)):
+        release = replace(release_of(where=where), formats=(FileFormat.CSV, FileFormat.XLSX))
+        with opened(tmp_path / f"data {count}", CLEAN) as session:
+            run_release(session, release).write(tmp_path / f"files {count}")
+        report = (tmp_path / f"files {count}" / "method.html").read_text("utf-8")
+        with ZipFile(tmp_path / f"files {count}" / "tables.xlsx") as workbook:
+            texts = "".join(workbook.read(name).decode() for name in workbook.namelist() if name.endswith(".xml"))
+        assert (report.count(said), texts.count(said)) == (count, count)
+        assert texts.count("Columns that end in _adjusted") == 1
+        manifest = json.loads((tmp_path / f"files {count}" / "manifest.json").read_text("utf-8"))
+        assert len(manifest.get("incomplete_keys", ())) == 2 * count

@@ -6,7 +6,7 @@ A function of the release, the catalog and public tables: a plan shows it before
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from lapwing.query.derivation.derived import KeyValue
 from lapwing.query.expressions.as_read import declared
@@ -34,7 +34,7 @@ class IncompleteKeys:
     Args:
         keys: The names of the key's columns in the tables.
         tables: The tables by one of them. Their adjusted cells add up to at most the tables without it.
-        remedy: Facts to write so that they add up exactly.
+        remedy: A change after which they add up exactly.
     """
 
     keys: tuple[str, ...]
@@ -42,7 +42,7 @@ class IncompleteKeys:
     remedy: str
 
     def __str__(self) -> str:
-        named = ", ".join(self.tables[:MOST_NAMED])
+        named = ", ".join(f"“{table}”" for table in self.tables[:MOST_NAMED])
         more = f" and {len(self.tables) - MOST_NAMED:,} more" if len(self.tables) > MOST_NAMED else ""
         return (
             f"Rows may lack a listed value of {' or '.join(self.keys)}. So the adjusted numbers of {named}{more} add "
@@ -92,6 +92,18 @@ def _in_sql(value: Constant) -> str:
 
 def _names(plan: Plan) -> dict[Key, str]:
     return {output.value.key: output.name for output in plan.outputs if isinstance(output.value, KeyValue)}
+
+
+def lacking_in_words(facts: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for readers about each key in a manifest that rows may lack."""
+    sentences = []
+    for one in facts.get("incomplete_keys", ()):
+        tables = ", ".join(f"“{table}”" for table in one["tables"])
+        sentences.append(
+            f"Some rows may lack a listed value of {' or '.join(one['keys'])}. So adjusted numbers of the following "
+            f"tables add up to at most the numbers of tables without it: {tables}."
+        )
+    return sentences
 
 
 def _remedy(levels: Sequence[Key], names: Sequence[str], hierarchies: Sequence[Hierarchy]) -> str:

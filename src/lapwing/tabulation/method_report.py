@@ -17,6 +17,7 @@ from lapwing.guarantee.meaning import odds_change_up
 from lapwing.guarantee.page import PageSection, Row
 from lapwing.guarantee.rendering import html_section, standing_alone
 from lapwing.privacy.figures import margin, noisy, separated, significant, size
+from lapwing.tabulation.incomplete_keys import lacking_in_words
 from lapwing.tabulation.period_comparison import CellChange, NumberChanges, changes_between, combined_promise
 from lapwing.tabulation.published import Cell, PublishedFigure, PublishedNumber, PublishedRelease
 
@@ -35,10 +36,6 @@ BAR: Final = 40
 """Height in a chart, in pixels."""
 WORSE: Final = 1.2
 """Times the error of released numbers: beyond it the page says why adjusted numbers err more."""
-INCOMPLETE: Final = (
-    "Some rows may lack a listed value of {keys}. So adjusted numbers of the following tables add up to at most those "
-    "of tables without it: {tables}."
-)
 FURTHER: Final = (
     "In these tables adjusted numbers are further from the truth than released numbers: {names}. Noise cannot make an "
     "adjusted cell negative. So small cells come out too large on average, and sums of many small cells even more. Use "
@@ -274,7 +271,7 @@ def _adjusted(manifest: Mapping[str, Any]) -> PageSection | None:
             worse += [table["name"]] * (effect["error_relative_to_released"] > WORSE)
     if len(rows) == 1:
         return None
-    lacking = [INCOMPLETE.format(**_listed(one)) for one in manifest.get("incomplete_keys", ())]
+    lacking = lacking_in_words(manifest)
     paragraphs = (
         "Released numbers have noise of their own, so tables of them do not add up. The columns in this table have "
         "adjusted numbers. They add up exactly through all tables of the same rows and measure"
@@ -292,10 +289,6 @@ def _adjusted(manifest: Mapping[str, Any]) -> PageSection | None:
         ),
     )
     return PageSection(title="Numbers that add up", paragraphs=paragraphs, table=tuple(rows))
-
-
-def _listed(incomplete: Mapping[str, Any]) -> dict[str, str]:
-    return {"keys": " or ".join(incomplete["keys"]), "tables": ", ".join(incomplete["tables"])}
 
 
 def _compared(before: PublishedRelease, now: PublishedRelease) -> PageSection:

@@ -7,6 +7,7 @@ from math import floor, inf, log10
 from typing import TYPE_CHECKING, Any, Final
 
 from lapwing.answer.workbooks import Sheet, fits_a_sheet, workbook
+from lapwing.tabulation.incomplete_keys import lacking_in_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +23,10 @@ NUMBERS: Final = ("low", "high", "adjusted", "coarser", "coarser_low", "coarser_
 MOST_DIGITS: Final = 6
 VARIES: Final = "by cell"
 LEFT_OUT: Final = "A cell without a number was left out because it is unreliable. A 0 is a released number."
+ADJUSTED: Final = (
+    "Columns that end in _adjusted have numbers that add up through all tables of the same rows. The 95 % interval is "
+    "of the released number."
+)
 READING: Final = (
     "The numbers contain random noise, which protects the people in the data.",
     "Columns that end in _low and _high are the ends of the 95 % interval.",
@@ -78,6 +83,7 @@ def _notes(facts: Mapping[str, Any], names: Sequence[str]) -> list[list[Any]]:
         [],
         *([line] for line in READING),
         *([[LEFT_OUT]] if facts["unreliable_cells"] != "mark" else []),
+        *([line] for line in _on_adjusted(facts)),
         [],
         ["Data set", facts["dataset"]],
         ["Protects", facts["unit"]],
@@ -93,6 +99,12 @@ def _notes(facts: Mapping[str, Any], names: Sequence[str]) -> list[list[Any]]:
             lines.append([name, table["name"], number, VARIES if half_width is None else half_width, table["query"]])
     notes = dict.fromkeys(note for table in facts["tables"] for note in table["notes"])
     return [*lines, [], *([note] for note in notes)]
+
+
+def _on_adjusted(facts: Mapping[str, Any]) -> list[str]:
+    """Return what to know about adjusted numbers, if there are any."""
+    has_some = any(table.get("adjusted") for table in facts["tables"])
+    return [ADJUSTED, *lacking_in_words(facts)] if has_some else []
 
 
 def _sheet_name(place: int, name: str) -> str:
