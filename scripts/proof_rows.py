@@ -105,7 +105,7 @@ ACCOUNTING: Final = (
     Row("privacy/interchange.py:from_opendp", FIGURES, "privacy/test_interchange.py"),
     Row(
         "privacy/odometers.py:Odometer",
-        "theory/measures.md#what-has-been-spent-as-an-ε",
+        "theory/measures.md#spending-as-an-ε",
         "privacy/test_odometers.py:test_twin_the_figure_of_a_cap_does_not",
     ),
     Row(
@@ -301,12 +301,12 @@ LOCAL: Final = (
     ),
     Row(
         "local/shuffling/amplification.py:amplified_delta",
-        "theory/local.md#what-is-not-covered",
+        "theory/local.md#limits",
         "local/test_shuffling.py:test_twins_of_the_upper_bound_are_caught",
     ),
     Row(
         "local/shuffling/amplification.py:local_epsilon",
-        "theory/local.md#what-is-not-covered",
+        "theory/local.md#limits",
         "local/test_shuffling.py:test_twins_of_a_mechanism_are_caught",
     ),
 )
@@ -314,7 +314,7 @@ LOCAL: Final = (
 MONITORS: Final = (
     Row(
         "monitors/counting.py",
-        "theory/monitors.md#what-is-counted-is-a-sum-over-units",
+        "theory/monitors.md#a-count-is-a-sum-over-units",
         "monitors/test_counting.py:test_twin_a_limit_that_is_one_too_high_is_noticed",
     ),
     Row(
