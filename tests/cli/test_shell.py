@@ -144,7 +144,7 @@ def test_pages_and_files(visits: Path, piped: Piped) -> None:
             (".plot", "There is no result yet"),
             (".tables visits", ".tables takes nothing after it"),
             (".help plo", "Did you mean '.plot'"),
-            (f"{COUNT};", "Give epsilon, for example 0.5"),
+            (f"{COUNT};", "Give --epsilon 0.5"),
         ],
         many=True,
     ),

@@ -217,7 +217,7 @@ def test_intervals_of_who_decides_after_looking() -> None:
     assert f"just where the first interval misses, in {100 * weighed(-edge, edge):.0f} %" in text(
         "theory/refinement.md"
     )
-    assert f"in {100 * weighed(-edge, edge):.0f} % of cases at worst" in text("how-to/sharpen-and-batch.md")
+    assert f"At worst it covers in {100 * weighed(-edge, edge):.0f} % of cases" in text("how-to/sharpen-and-batch.md")
 
 
 def test_delta_set_aside_for_keys_takes_little() -> None:
