@@ -112,7 +112,7 @@ def test_from_the_first_question_to_the_last(browser: Browser, place: World, mon
     carol.presses("People")
     carol.presses("alice")
     carol.presses("Disable account")
-    carol.reads("disabled")
+    carol.reads("Enable account")  # not "disabled", which the page says before the button is pressed, too
     alice.opens("/console/account")
     alice.reads("Use your name and password")
     assert (carol.elsewhere, alice.elsewhere) == ([], [])
