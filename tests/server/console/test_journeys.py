@@ -53,6 +53,12 @@ def at(browser: Browser, world: World, name: str) -> Person:
     return person
 
 
+def signs_out(person: Person) -> None:
+    """Sign out, and wait for it: the next page would end a request that is under way, and keep the session."""
+    person.presses("Sign out")
+    person.reads("You are signed out.")
+
+
 def asks(person: Person, sql: str, epsilon: str) -> None:
     person.writes(sql)
     person.types("Cost (epsilon)", epsilon)
@@ -150,7 +156,7 @@ def test_a_second_factor_and_its_recovery_codes(
     assert len(codes) == 10
     by_everybody(alice)
     alice.presses("I have saved the codes")
-    alice.presses("Sign out")
+    signs_out(alice)
 
     for code in (shown(), codes[0]):
         alice.signs_in("alice", PASSWORD)
@@ -165,8 +171,7 @@ def test_a_second_factor_and_its_recovery_codes(
         alice.types("Code", code)
         alice.presses("Sign in")
         alice.reads("Data sets")
-        alice.presses("Sign out")
-        alice.reads("Sign in")
+        signs_out(alice)
     alice.signs_in("alice", PASSWORD)
     alice.types("Code", codes[0])  # once more
     alice.presses("Sign in")
