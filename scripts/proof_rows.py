@@ -43,12 +43,12 @@ MORE_CONVERSIONS: Final = (
     Row(
         "privacy/renyi_curves.py:discrete_laplace_up",
         "theory/measures.md#other-kinds-of-concentrated-privacy",
-        "privacy/test_renyi.py:test_one_curve_by_two_routes",
+        "privacy/test_renyi.py:test_twins_of_two_routes_are_caught",
     ),
     Row(
         "privacy/renyi_curves.py:bounded_range_up",
         "theory/measures.md#other-kinds-of-concentrated-privacy",
-        "privacy/test_renyi.py:test_one_curve_by_two_routes",
+        "privacy/test_renyi.py:test_twins_of_two_routes_are_caught",
     ),
     Row(
         "privacy/analytic_gaussian.py:analytic_gaussian_sigma_up",
@@ -102,7 +102,11 @@ ACCOUNTING: Final = (
         "privacy/test_parameter_search.py:test_twin_a_list_that_is_stated_by_its_lower_end",
     ),
     Row("privacy/interchange.py:to_dp_event", FIGURES, "privacy/test_interchange.py:test_twins"),
-    Row("privacy/interchange.py:from_opendp", FIGURES, "privacy/test_interchange.py"),
+    Row(
+        "privacy/interchange.py:from_opendp",
+        FIGURES,
+        "privacy/test_interchange.py:test_twins_of_opendp_are_caught",
+    ),
     Row(
         "privacy/odometers.py:Odometer",
         "theory/measures.md#spending-as-an-ε",
@@ -152,6 +156,7 @@ COUNTED: Final = (
         "mechanisms/combined_noise.py:NoNoise",
         "theory/noise.md#several-numbers-of-the-same-rows",
         "release/test_refinement.py",
+        says="A number that everybody knows has no error. It needs no twin: it draws nothing and takes no values",
     ),
     Row(
         "mechanisms/continual/planning.py:continual_mechanism",
@@ -258,7 +263,11 @@ LOCAL: Final = (
         COINS,
         "local/test_sketch.py:test_one_bit_is_not_the_whole_loss",
     ),
-    Row("local/heavy_hitters/prefix_extending.py:PrefixExtending", COINS, LOUDER),
+    Row(
+        "local/heavy_hitters/prefix_extending.py:PrefixExtending",
+        COINS,
+        "local/test_prefixes.py:test_twin_nine_tenths_of_the_noise_is_caught",
+    ),
     Row("local/longitudinal/dyadic_tree.py:DyadicTree", COINS, "local/test_tree.py:test_planted_bugs_are_caught"),
     Row(
         "local/longitudinal/memoised.py:Memoised",
@@ -280,14 +289,18 @@ LOCAL: Final = (
     Row(
         "local/graphs/edge_count.py:EdgeCount",
         "theory/local.md#graphs",
-        "local/test_graphs.py:test_the_reports_of_both_ends_add_up",
+        "local/test_graphs.py:test_twins_of_edge_counts_are_caught",
     ),
     Row(
         "local/graphs/two_rounds.py:TwoRoundTriangles",
         "theory/local.md#graphs",
         "local/test_graphs.py:test_an_edge_moves_a_second_report_by_no_more_than_is_claimed",
     ),
-    Row("local/client/task.py:report", COINS, "local/test_client.py:test_a_client_that_trusts_the_task_is_caught"),
+    Row(
+        "local/client/task.py:report",
+        COINS,
+        "local/test_client.py:test_a_report_of_less_noise_than_the_task_says_is_caught",
+    ),
     Row(
         "local/client/task.py:report_with_memory",
         COINS,
@@ -392,9 +405,21 @@ SECURE: Final = (
         "theory/secure.md#intervals",
         "secure/test_grid.py:test_intervals_of_the_largest_hold_together",
     ),
-    Row("secure/prio3/prio3.py", CHECKED, "secure/prio3/test_prio3.py"),
-    Row("secure/prio3/proofs.py", CHECKED, "secure/prio3/test_prio3.py"),
-    Row("secure/prio3/task.py:Prio3Task", PROMISE, "secure/prio3/test_server.py:test_sensitivities"),
+    Row(
+        "secure/prio3/prio3.py",
+        CHECKED,
+        "secure/prio3/test_prio3.py:test_randomness_that_is_used_twice_is_noticed",
+    ),
+    Row(
+        "secure/prio3/proofs.py",
+        CHECKED,
+        "secure/prio3/test_prio3.py:test_a_verifier_tells_nothing_of_a_valid_measurement",
+    ),
+    Row(
+        "secure/prio3/task.py:Prio3Task",
+        PROMISE,
+        "secure/prio3/test_server.py:test_noise_for_less_than_a_measurement_moves_is_noticed",
+    ),
     Row(
         "secure/prio3/server.py:Prio3Server",
         PROMISE,
@@ -410,7 +435,11 @@ SECURE: Final = (
         "theory/secure.md#a-task-that-repeats",
         "secure/test_repeating.py:test_the_horizon_loses_epsilon_and_no_more",
     ),
-    Row("secure/repeating_device.py:answer_today", "theory/secure.md#a-task-that-repeats", "secure/test_repeating.py"),
+    Row(
+        "secure/repeating_device.py:answer_today",
+        "theory/secure.md#a-task-that-repeats",
+        "secure/test_repeating.py:test_days_that_a_device_forgets_are_noticed",
+    ),
     Row(
         "secure/repeating_server.py:RepeatingServer",
         "theory/secure.md#a-task-that-repeats",
@@ -422,7 +451,7 @@ HOLDOUTS: Final = (
     Row(
         "holdout/terms.py:HoldoutTerms",
         "theory/generalisation.md#protected-tables",
-        "holdout/test_sql.py",
+        "holdout/test_sql.py:test_a_gap_of_one_person_where_two_change_is_noticed",
     ),
     Row(
         "holdout/formula.py",

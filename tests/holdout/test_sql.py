@@ -1,6 +1,6 @@
 """Questions in SQL: charged to the ledger, with intervals for the population; and what is no mean is refused."""
 
-from math import tanh
+from math import exp, tanh
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +60,19 @@ def test_add_remove_counts_twice(tmp_path: Path) -> None:
         with session(tmp_path / neighbouring, neighbouring=neighbouring) as held:
             widths[neighbouring] = ReusableHoldout(held, people=PEOPLE, questions=5)._session.terms.gap  # type: ignore[union-attr]
     assert widths["add_remove"] > 1.5 * widths["replace_one"]
+
+
+@pytest.mark.parametrize("planted", [False, True], ids=["shipped", "planted"])
+def test_a_gap_of_one_person_where_two_change_is_noticed(planted: bool, tmp_path: Path) -> None:
+    """A pure cap of ε under add_remove is 2ε for another person, so a posterior moves by (√r − 1)/(√r + 1), r = e^2ε.
+
+    The planted bug: the gap of the cap itself, as under replace_one.
+    """
+    with session(tmp_path, epsilon=0.1, delta=0, neighbouring="replace_one" if planted else "add_remove") as held:
+        gap = ReusableHoldout(held, people=PEOPLE, questions=5)._session.terms.gap  # type: ignore[union-attr]
+    priors, ratio = np.linspace(0.001, 0.999, 999), exp(2 * 0.1)
+    moved = float((priors * ratio / (priors * ratio + 1 - priors) - priors).max())
+    assert (float(gap) >= moved) is not planted
 
 
 @pytest.mark.long

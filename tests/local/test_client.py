@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Hashable
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -176,6 +177,16 @@ def test_reports_have_exactly_the_law_of_the_matrix(mechanism: Any, monkeypatch:
     for x, row in enumerate(matrix.rows):
         law = law_of(lambda x=x: said(mechanism, reported(task, f"v{x}")), monkeypatch)  # type: ignore[misc]
         assert law == dict(zip(matrix.reports, row, strict=True))
+
+
+def test_a_report_of_less_noise_than_the_task_says_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted bug: a device that lies a tenth less often than the task's mechanism."""
+    stated = KaryResponse.for_epsilon(1, 3)
+    less = replace(stated, threshold=(1 << 64) - ((1 << 64) - stated.threshold) * 9 // 10)
+    for mechanism in (stated, less):
+        laws = [law_of(partial(reported, task_of(mechanism), f"v{x}"), monkeypatch) for x in range(3)]
+        worst = max(one[key] / other[key] for one, other in product(laws, laws) for key in one)
+        assert (worst <= stated.ratio) is (mechanism is stated)
 
 
 def test_hashed_reports_have_exactly_their_law(monkeypatch: pytest.MonkeyPatch) -> None:

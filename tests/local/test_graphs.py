@@ -1,5 +1,6 @@
 """Graphs of which each person holds her own list: what an edge moves, over all small cases, and what is estimated."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
 from math import exp, isclose, log
@@ -105,6 +106,14 @@ def test_the_reports_of_both_ends_add_up(lists: str) -> None:
     assert isclose(found, float(protocol.loss().epsilon))
     if lists == "all":  # the planted error: an edge that is thought to be in one list is in two
         assert found > 1.9 * float(protocol.report_epsilon)
+
+
+def test_twins_of_edge_counts_are_caught() -> None:
+    """The planted bugs: a loss for one list of an edge that is in two, and nine tenths of the noise."""
+    whole = lw.local.EdgeCount(people=3, report_epsilon=Fraction(1, 2), lists="all")
+    louder = replace(whole, report_epsilon=whole.report_epsilon / Fraction(9, 10))
+    assert log(worst_ratio(whole)) > float(replace(whole, lists="lower").loss().epsilon)
+    assert log(worst_ratio(louder)) > float(whole.loss().epsilon)
 
 
 def test_the_second_round_is_right_on_average() -> None:

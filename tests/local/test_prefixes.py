@@ -1,6 +1,7 @@
 """Unknown words: exact laws of reports, what is found and how often, and intervals that did not choose their words."""
 
 import json
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from itertools import product
@@ -43,6 +44,16 @@ def small_law(monkeypatch: pytest.MonkeyPatch, mechanism: PrefixExtending, word:
         return tuple(json.loads(client.report(task, word, lambda size: bytes(size)))["r"])
 
     return law_of(said, monkeypatch)
+
+
+def test_twin_nine_tenths_of_the_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device that shows another face less often than the task says."""
+    stated = PrefixExtending(most_bytes=1, first=4, step=4, checking=0, range=2, threshold=3 << 62)
+    less = replace(stated, threshold=(1 << 64) - ((1 << 64) - stated.threshold) * 9 // 10)
+    for mechanism in (stated, less):
+        laws = [small_law(monkeypatch, mechanism, word) for word in ("a", "b", "c")]
+        worst = max(one[key] / other[key] for one, other in product(laws, laws) for key in one)
+        assert (worst <= stated.ratio) is (mechanism is stated)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2])

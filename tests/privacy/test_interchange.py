@@ -135,8 +135,8 @@ def test_what_has_no_event_is_written_by_its_rho() -> None:
     assert pure.rho == pytest.approx(math.tanh(0.5))
 
 
-def mapped(measurement: Any) -> Any:
-    return measurement.map(1)
+def mapped(measurement: Any, distance: int = 1) -> Any:
+    return measurement.map(distance)
 
 
 def test_measurements_of_opendp() -> None:
@@ -154,6 +154,31 @@ def test_measurements_of_opendp() -> None:
     assert "no law of a loss" in said["loss distribution"].refused
     with pytest.raises(InvalidParameter, match="make_fix_delta"):
         from_opendp(dp.c.make_zCDP_to_approxDP(gaussian), 1)
+
+
+def check_opendp(read: Callable[[Any, int], Any]) -> None:
+    """Exactly what OpenDP's map states, which is rounded up, at each distance."""
+    for make in (dp.m.make_laplace, dp.m.make_gaussian):
+        measurement = make(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=10.0)
+        for distance in (1, 2, 3):
+            assert read(measurement, distance).amount >= Fraction(mapped(measurement, distance))
+
+
+def test_a_loss_of_opendp_is_at_least_what_it_states() -> None:
+    check_opendp(from_opendp)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lambda measurement, distance: from_opendp(measurement, 1),
+        lambda measurement, distance: lw.PureDP(Fraction(str(mapped(measurement, distance)))),
+    ],
+    ids=["another distance", "the shortest decimal"],
+)
+def test_twins_of_opendp_are_caught(fault: Callable[[Any, int], Any]) -> None:
+    with pytest.raises(AssertionError):
+        check_opendp(fault)
 
 
 def test_curves_of_opendp() -> None:

@@ -125,6 +125,23 @@ def test_twins_are_caught(twin: Curve, definition: Callable[[Fraction, Fraction]
         check_tight(twin, definition)
 
 
+@pytest.mark.parametrize(
+    ("twin", "definition"),
+    [
+        (
+            lambda e, a: renyi_curves.discrete_laplace_up(e * Fraction(9, 10), 1, a),
+            lambda e, a: divergence(response(e), a),
+        ),
+        (lambda e, a: renyi_curves.bounded_range_up(e * Fraction(9, 10), a), bounded_by_search),
+        (lambda e, a: a * zcdp_from_bounded_range(e) * Fraction(9, 10), bounded_by_search),
+    ],
+    ids=["less of a rate", "less of a range", "less of rho"],
+)
+def test_twins_of_two_routes_are_caught(twin: Curve, definition: Callable[[Fraction, Fraction], mpf]) -> None:
+    with pytest.raises(AssertionError):
+        check_tight(twin, definition)
+
+
 def best_delta(curve: RenyiDP, epsilon: mpf) -> mpf:
     """The least over all orders, written as it is printed in the paper."""
     return min(

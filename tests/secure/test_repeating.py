@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lapwing.errors import BudgetExhausted, Fault, InvalidParameter
+from lapwing.errors import BudgetExhausted, Fault, InvalidParameter, QueryRefused
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.continual.tree import SubtractiveTree
 from lapwing.secure.adding import AddingServer, budget_of
@@ -349,6 +349,19 @@ def test_a_device_answers_once_a_day_and_on_so_many_days(task: Task, tmp_path: P
         1: {"south", "west"},
         5: set(NAMES),
     }
+
+
+@pytest.mark.parametrize("stored", [True, False], ids=["shipped", "planted"])
+def test_days_that_a_device_forgets_are_noticed(stored: bool, task: Task, tmp_path: Path) -> None:
+    """The planted bug: the file is gone after each answer, so the device answers on more days than were paid for."""
+    path, answers = tmp_path / "device.json", 0
+    for day in range(3):
+        with suppress(QueryRefused):
+            answer_today(path, task, "walk", today=FIRST + timedelta(days=day))
+            answers += 1
+        if not stored:
+            path.unlink()
+    assert (loss_of(task, answers) <= task.epsilon) is stored
 
 
 def test_a_device_pays_for_the_horizon_once(task: Task, tmp_path: Path) -> None:

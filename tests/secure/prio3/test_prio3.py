@@ -113,6 +113,33 @@ def test_the_gadget_is_tested() -> None:
     assert len(passing) <= proofs.soundness_error(circuit) * field.modulus
 
 
+@pytest.mark.parametrize("drawn", [True, False], ids=["shipped", "planted"])
+def test_a_verifier_tells_nothing_of_a_valid_measurement(drawn: bool) -> None:
+    """Seeds of 1 and moved seeds of 0 have one verifier, so uniform seeds hide which it is; planted: fixed seeds."""
+    field, point, seeds = FIELD64, 12345, [7, 9]
+    first, second = weights_at(field, 2, point)
+    shift = second * pow(first, -1, field.modulus)
+    moved = [(seed + shift) % field.modulus for seed in seeds] if drawn else seeds
+
+    def verifier(value: int, seeds: list[int]) -> list[int]:
+        return proofs.query(CountCircuit(), [value], proofs.prove(CountCircuit(), [value], seeds, []), [point], [], 1)
+
+    assert (verifier(1, seeds) == verifier(0, moved)) is drawn
+
+
+@pytest.mark.parametrize("drawn", [True, False], ids=["shipped", "planted"])
+def test_randomness_that_is_used_twice_is_noticed(drawn: bool) -> None:
+    """The planted bug: two reports with the same randomness, so the leader's shares differ by the measurements."""
+    circuit = HistogramCircuit(4, 2)
+    prio3, field, nonce = Prio3(circuit=circuit, context=b"tests"), circuit.field, bytes(NONCE_BYTES)
+    once = token_bytes(prio3.randomness_bytes)
+    reports = [prio3.shard(value, nonce, token_bytes(len(once)) if drawn else once) for value in (1, 2)]
+    one, other = (field.decode(report.input_shares[0][: 4 * field.size]) for report in reports)
+    told = field.difference(one, other) == field.difference(circuit.encode(1), circuit.encode(2))
+    assert told is not drawn
+    assert (reports[0].input_shares[1] == reports[1].input_shares[1]) is not drawn
+
+
 @pytest.mark.parametrize("circuit", [case[0] for case in CASES], ids=str)
 def test_soundness_is_small(circuit: Circuit) -> None:
     most = Fraction(1, 2**60 if circuit.field is FIELD64 else 2**120)

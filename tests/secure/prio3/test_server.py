@@ -146,6 +146,14 @@ def test_sensitivities() -> None:
         assert max(int(np.max(each)) for each in added) == circuit.largest
 
 
+@pytest.mark.parametrize("part", [Fraction(1), Fraction(9, 10), Fraction(1, 2)], ids=["shipped", ".9", "one cell"])
+def test_noise_for_less_than_a_measurement_moves_is_noticed(part: Fraction) -> None:
+    """By trying all pairs; the planted bugs: nine tenths of the scale, and noise as if one of two cells moved."""
+    added = [np.array(TASK.circuit.truncate(TASK.circuit.encode(bucket))) for bucket in range(3)]
+    moved = max(int(np.abs(one - other).sum()) for one in added for other in added)
+    assert (moved / (TASK.noise.scale * part) <= TASK.epsilon) is (part == 1)
+
+
 def test_tasks_are_bounded() -> None:
     for changed in (
         {"least_reports": 0},
