@@ -17,7 +17,7 @@ import pytest
 
 from lapwing.audit import path
 from lapwing.audit.asking import HISTORY, MadeQuery, World, worlds
-from lapwing.audit.made_data import made_catalog
+from lapwing.audit.made_data import RECIPES, cast_of, made_catalog, made_rows
 from lapwing.audit.made_queries import BATCH_FORM, FORMS, PLAIN_FORM, made_queries, plain_queries
 from lapwing.audit.movement_losses import loss_of, numbers_of
 from lapwing.audit.movements import (
@@ -42,6 +42,7 @@ from lapwing.catalog.toml import loads
 from lapwing.mechanisms import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.quantiles_of_counts import QuantilesOfCounts
+from tests.support.catalog.linked import linked
 from tests.support.query.neighbours import CODE_SCHEMA, CODES
 from tests.support.query.shop import CATALOG
 
@@ -100,6 +101,14 @@ def test_made_rows_are_at_and_beyond_the_bounds(tmp_path: Path) -> None:
     assert any(age is not None and age < 0 for age in ages)
     assert None in {row.values["plan"] for tables in rows for row in tables["customers"]}
     assert any(row.owner is None for row in rows[0]["orders"])
+
+
+def test_a_unit_has_one_row_where_links_lead_to_units() -> None:
+    """With two rows, the link would not be clear, and no made data would open."""
+    for world in range(len(RECIPES)):
+        whose, _ = cast_of(world)
+        owners = [row.owner for row in made_rows(linked(), random.Random(1), whose).tables["customer"]]
+        assert len(owners) == len(set(owners)) >= len(whose.flavours)
 
 
 def test_every_form_is_asked(tmp_path: Path) -> None:

@@ -156,22 +156,24 @@ def made_rows(catalog: Catalog, chance: Random, whose: Cast) -> MadeRows:
     for table in sorted(catalog.tables, key=lambda one: len(one.lineage)):
         keys, link = _keys_of(catalog, table), table.link
         if link is None:
-            rows = _root_rows(table, keys, chance, whose)
+            rows = _root_rows(table, keys, chance, whose, once=table.unit_is_row or _unit_is_key(catalog, table))
         else:
             rows = _linked_rows(table, link, tables[link.parent.name], keys, chance, whose)
         tables[table.name] = tuple(rows)
     return MadeRows(tables=tables)
 
 
-def _root_rows(table: Table, keys: frozenset[str], chance: Random, whose: Cast) -> list[OwnedRow]:
+def _root_rows(table: Table, keys: frozenset[str], chance: Random, whose: Cast, *, once: bool) -> list[OwnedRow]:
     """Return the rows of a table that says itself whose they are."""
     rows: list[OwnedRow] = []
     for number, flavour in whose.flavours.items():
         many = min(MOST_ROWS, table.max_rows_per_unit + 1) if number in whose.heavy else chance.randint(1, 2)
-        for _ in range(1 if table.unit_is_row else many):
+        for _ in range(1 if once else many):
             rows.append(_row(table, number, flavour, keys, chance, whose.first + len(rows)))
     if whose.nobody and not table.unit_is_row:
-        rows += [_row(table, None, ODD, keys, chance, whose.first + len(rows) + more) for more in range(2)]
+        rows += [
+            _row(table, None, ODD, keys, chance, whose.first + len(rows) + more) for more in range(1 if once else 2)
+        ]
     return rows
 
 
@@ -219,3 +221,9 @@ def _schema(table: Table) -> pa.Schema:
     if table.privacy_unit is not None and not table.unit_is_row:
         fields.setdefault(table.privacy_unit, pa.int64())
     return pa.schema(list(fields.items()))
+
+
+def _unit_is_key(catalog: Catalog, table: Table) -> bool:
+    """Return whether other tables are linked to a table by its unit: then no unit has two rows there."""
+    links = [other.link for other in catalog.tables if other.link and other.link.parent == table]
+    return any({there for _, there in link.on} <= {table.privacy_unit} for link in links)
