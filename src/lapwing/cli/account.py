@@ -32,7 +32,7 @@ from lapwing.cli.options import (
 from lapwing.errors import InvalidParameter
 from lapwing.plots import plot_of
 from lapwing.privacy.figures import NOTHING
-from lapwing.privacy.guesses import GUESSED, WITHOUT
+from lapwing.privacy.guesses import WITHOUT, guessed
 
 if TYPE_CHECKING:
     from lapwing.privacy import Listed, Statement
@@ -105,7 +105,7 @@ def command(
         case TableFormat.json:
             print_text(to_json(as_document(parts, statements, relation)))
     note("for", f"{NEIGHBOURS[neighbouring]}.")
-    note("guesses", f"how often out of 100 a guess {GUESSED[relation]} can be right; {WITHOUT} without the results.")
+    note("guesses", f"how often out of 100 a guess {guessed(relation)} can be right; {WITHOUT} without the results.")
     if any(statement.lower is not None for statement in statements):
         shown = form or (TableFormat.table if on_terminal() else TableFormat.csv)
         bound = "epsilon" if epsilon is None else "delta"

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
+from typing_extensions import TypedDict
+
 from lapwing.languages import ENGLISH
 
 Row = tuple[str, ...]
@@ -47,10 +49,11 @@ class Head:
     hash: str | None = None
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromisedFigures:
-    """The promise in exact figures, and where the ledger stands. Args: amount: of the measure, which adds up."""
+class PromisedFiguresDocument(TypedDict):
+    """The promise in exact figures. `amount` and `spent` are of the measure, whose amounts add up.
+
+    `version` is of the data. `sequence` is the number of entries in the ledger.
+    """
 
     epsilon: str
     delta: str
@@ -74,4 +77,4 @@ class Page:
     date: str
     sections: tuple[PageSection, ...]
     language: str = ENGLISH
-    figures: PromisedFigures | None = None
+    figures: PromisedFiguresDocument | None = None

@@ -3,7 +3,6 @@
 import base64
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
 from hashlib import sha256
 from html import escape
 from typing import Any, Final, cast
@@ -11,7 +10,7 @@ from typing import Any, Final, cast
 from typing_extensions import TypedDict
 
 from lapwing.errors import InvalidParameter
-from lapwing.guarantee.page import CodedSentence, Page, PageSection, PromisedFigures, Row
+from lapwing.guarantee.page import CodedSentence, Page, PageSection, PromisedFiguresDocument, Row
 from lapwing.languages import ENGLISH, catalogues, is_translated, language_for, say
 
 PRINT: Final = """@page { size: A4; margin: 18mm 20mm;
@@ -35,7 +34,7 @@ td, th { padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; vertical-align: top;
 """
 OWN_STYLE: Final = f"'sha256-{base64.b64encode(sha256((STYLE + PRINT).encode()).digest()).decode()}'"
 """The style of the page, as a content security policy names it."""
-_FIGURES: Final = fields(PromisedFigures)
+_FIGURES: Final = tuple(PromisedFiguresDocument.__annotations__)
 EXACT: Final = say("The exact statement")
 """All sections of a page but the first."""
 WIDTH: Final = 100
@@ -69,25 +68,6 @@ class SectionDocument(TypedDict):
     row_codes: list[str]
 
 
-class PromisedFiguresDocument(TypedDict):
-    """The promise in exact figures. `amount` and `spent` are of the measure, whose amounts add up.
-
-    `version` is of the data. `sequence` is the number of entries in the ledger.
-    """
-
-    epsilon: str
-    delta: str
-    delta_keys: str
-    measure: str
-    amount: str
-    spent: str
-    neighbouring: str
-    unit: str
-    version: int
-    sequence: int
-    closed: bool
-
-
 class PageDocument(TypedDict):
     """The page of the guarantee."""
 
@@ -103,12 +83,11 @@ class PageDocument(TypedDict):
 def as_document(page: Page) -> PageDocument:
     """Return the page as JSON has it."""
     sections = [_section_document(section) for section in page.sections]
-    promise = None if page.figures is None else cast("PromisedFiguresDocument", asdict(page.figures))
     return {
         "dataset": page.dataset,
         "date": page.date,
         "language": page.language,
-        "promise": promise,
+        "promise": page.figures,
         "sections": sections,
     }
 
@@ -132,7 +111,7 @@ def page_from(document: Mapping[str, Any]) -> Page:
         date=document["date"],
         sections=tuple(sections),
         language=document.get("language", ENGLISH),
-        figures=None if promise is None else PromisedFigures(**{one.name: promise[one.name] for one in _FIGURES}),
+        figures=None if promise is None else cast("PromisedFiguresDocument", {one: promise[one] for one in _FIGURES}),
     )
 
 

@@ -23,7 +23,7 @@ from lapwing.catalog.protection import name_of, noun_of, units_of
 from lapwing.catalog.table import Value
 from lapwing.guarantee.described import meaning_of, paragraphs_of
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_change_up, odds_factor_up, power_up, towards_group
-from lapwing.guarantee.page import CodedSentence, Head, Page, PageSection, PromisedFigures, Row
+from lapwing.guarantee.page import CodedSentence, Head, Page, PageSection, PromisedFiguresDocument, Row
 from lapwing.guarantee.plain_words import contents_guess, in_plain_words
 from lapwing.languages import Figure, JoinedTexts, Language, Moment, Phrase, say, say_count
 from lapwing.ledger.state import LedgerState
@@ -97,7 +97,7 @@ def page_of(
         dataset=catalog.name,
         date=Moment(datetime.now(UTC)),
         sections=tuple(map(_with_codes, sections)),
-        figures=PromisedFigures(
+        figures=PromisedFiguresDocument(
             epsilon=written(view.epsilon),
             delta=written(view.delta),
             delta_keys=written(view.delta_keys),

@@ -5,7 +5,6 @@ guesses which it was. Without the output, a guess is right 50 times out of 100.
 """
 
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Final
@@ -16,12 +15,13 @@ from lapwing.privacy.additive import GaussianDP, Loss, PureDP
 
 WITHOUT: Final = 50
 """Guesses that are right out of 100 without any output."""
-GUESSED: Final[Mapping[str, str]] = {
-    "add_remove": "whether a person is in the data",
-    "replace_one": "which of two things the data say about a person",
-}
-"""The subject of a guess, by the relation between neighbours."""
 _NORMAL: Final = NormalDist()
+
+
+def guessed(neighbouring: str, one: str = "a person") -> str:
+    """Return the subject of a guess."""
+    presence, contents = f"whether {one} is in the data", f"which of two things the data say about {one}"
+    return presence if neighbouring == "add_remove" else contents
 
 
 def right_guesses_up(loss: Loss, delta: Fraction = Fraction(0)) -> Fraction:

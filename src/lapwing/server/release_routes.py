@@ -186,7 +186,7 @@ def changes(
     Both may be of different data sets, such as of two months.
     """
     with service.callers.pricing(caller):
-        earlier, now = (_published(service, caller, id_) for id_ in (before, release_id))
+        earlier, now = (_published(service, may_open(service, caller, id_)) for id_ in (before, release_id))
         found = changes_between(earlier, now)
         if not found:
             raise errors.InvalidParameter("The releases have no table with the same name, number and keys.")
@@ -225,11 +225,11 @@ def may_open(service: Service, caller: Caller, id_: str) -> KeptRelease:
     return found
 
 
-def _published(service: Service, caller: Caller, id_: str) -> PublishedRelease:
-    """Return the numbers of a release that the caller may open."""
+def _published(service: Service, kept: KeptRelease) -> PublishedRelease:
+    """Return the numbers of a release."""
     from lapwing.tabulation.archive import published_in  # here: few services release
 
-    return published_in(service.releases.archive(may_open(service, caller, id_).id))
+    return published_in(service.releases.archive(kept.id))
 
 
 def _previous(service: Service, caller: Caller, served: ServedDataset, id_: str | None) -> PublishedRelease | None:
@@ -240,9 +240,10 @@ def _previous(service: Service, caller: Caller, served: ServedDataset, id_: str 
     if id_ is None:
         return None
     try:
-        if may_open(service, caller, id_).dataset != served.name:
+        kept = may_open(service, caller, id_)
+        if kept.dataset != served.name:
             raise missing("release of this data set")
-        return _published(service, caller, id_)
+        return _published(service, kept)
     except errors.LapwingError as refused:
         raise at_field("previous", refused) from None
 

@@ -70,17 +70,12 @@ class ReleaseStore:
             )
             return self._found(connection.execute(_OF_ID, (id_,)).fetchone())
 
-    def of(self, dataset: str, person: str | None) -> list[KeptRelease]:
-        """Return the releases of a data set, the newest first: of one person, or of everybody."""
-        rows = self._store.look(
-            f"SELECT {_COLUMNS} FROM releases WHERE dataset = ? AND person = COALESCE(?, person) AND created >= ?"
-            " ORDER BY created DESC, id",
-            (dataset, person, self._kept_since()),
-        )
-        return [self._found(row) for row in rows]
-
     def listed(self, dataset: str, person: str | None) -> list[tuple[str, str]]:
-        """Return when each release was stored, and its id, as `of`; their manifests are not read."""
+        """Return when each release of a data set was stored, and its id, the newest first; no manifest is read.
+
+        Args:
+            person: The person whose releases are listed; None for the releases of everybody.
+        """
         rows = self._store.look(
             "SELECT created, id FROM releases WHERE dataset = ? AND person = COALESCE(?, person) AND created >= ?"
             " ORDER BY created DESC, id",

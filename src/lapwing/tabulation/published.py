@@ -123,9 +123,9 @@ def _read_csv(file: Path, document: Mapping[str, Any]) -> "pa.Table":
         quoted_strings_can_be_null=False,
     )
     texts = pyarrow.csv.read_csv(file, convert_options=as_texts)
-    for place, name in enumerate(rows.column_names):
-        if name in _key_names(document, rows.column_names) and not rows[name].cast(pa.string()).equals(texts[name]):
-            rows = rows.set_column(place, name, texts[name])
+    for name in _key_names(document, rows.column_names):
+        if not rows[name].cast(pa.string()).equals(texts[name]):
+            rows = rows.set_column(rows.column_names.index(name), name, texts[name])
     return with_formulas(rows)
 
 

@@ -32,10 +32,11 @@ def frame_height(content: str) -> int:
     Raises:
         Fault: If a later release wrote the snapshot.
     """
-    if "method_page" in read(content):
+    page = read(content)
+    if "method_page" in page:
         return REPORT
-    facts = facts_of(content)
-    height = _AROUND + _text(facts["page"]["title"], 20) + (_SENTENCE if facts["level"] is not None else 0)
+    facts = facts_of(page)
+    height = _AROUND + _text(page["title"], 20) + (_SENTENCE if facts["level"] is not None else 0)
     for part in facts["parts"]:
         height += _GAP + (_result(facts["results"][part["result"]]) if "result" in part else _written(part))
     return min(TALLEST, -(-int(height) // 10) * 10)

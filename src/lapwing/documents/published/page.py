@@ -75,12 +75,11 @@ def page_of(content: str, *, framed: bool = False) -> str:
     page = read(content)
     if "method_page" in page:  # the bytes of the file, whose hash the manifest has
         return str(page["method_page"])
-    return _template().render(facts_of(content), framed=framed)
+    return _template().render(facts_of(page), framed=framed)
 
 
-def facts_of(content: str) -> dict[str, Any]:
+def facts_of(page: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the template shows of a snapshot of results."""
-    page = read(content)
     results = [_shown(result) for result in page["results"]]
     order = page.get("parts") or [{"result": place, "width": FULL} for place in range(len(results))]
     # What the policy has a hash of must be in the page as it is. It is a file of this package.

@@ -72,7 +72,7 @@ class Templates:
             one_in=one_in,
             why_failed=CAUSES.__getitem__,
             guess=guesses.in_words,
-            guessed=_guessed,
+            guessed=guesses.guessed,
         )
         self._environment.globals.update(static=self.static, version=__version__, nothing=NOTHING)
         self._environment.globals.update(TOO_EXPENSIVE=TOO_EXPENSIVE, ROLES=ROLES, RIGHTS=RIGHTS)
@@ -255,13 +255,3 @@ def moment(text: str) -> str:
     '2026-11-26 14:25'
     """
     return text[:16].replace("T", " ")
-
-
-def _guessed(neighbouring: str, noun: str = "") -> str:
-    """Return the subject of a guess about one of those whom a data set protects.
-
-    >>> _guessed("add_remove"), _guessed("add_remove", "household")
-    ('whether a person is in the data', 'whether one household is in the data')
-    """
-    said = guesses.GUESSED[neighbouring]
-    return said.replace("a person", f"one {noun}") if noun else said

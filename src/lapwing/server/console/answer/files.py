@@ -115,8 +115,7 @@ def snippets(address: str, dataset: str, request: Mapping[str, Any]) -> list[tup
 def _literal(amount: str) -> str:
     """Return an amount as Python takes it: a number, or a text of what no decimal is."""
     try:
-        return (
-            str(float(amount)).replace("e-0", "e-") if float(amount) != int(float(amount)) else str(int(float(amount)))
-        )
+        number = float(amount)
+        return str(int(number)) if number == int(number) else str(number).replace("e-0", "e-")
     except ValueError:
         return repr(amount)

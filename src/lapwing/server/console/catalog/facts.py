@@ -65,7 +65,7 @@ class CatalogColumn:
         return (*bounds, *values, "missing", "title", "unit")
 
     @property
-    def listed(self) -> list[tuple[Any, str]]:
+    def labelled(self) -> list[tuple[Any, str]]:
         """Listed values, each with its label or an empty text."""
         values = self.entries.get("values") if "values" in self.keys else None
         return [(_bare(one), _label(one)) for one in values] if isinstance(values, list) else []
@@ -73,13 +73,13 @@ class CatalogColumn:
     @property
     def labels(self) -> list[tuple[str, str]]:
         """Contents of the fields of labels; none if the values are too many for a form."""
-        return [(_shown(value), label) for value, label in self.listed] if len(self.listed) <= MOST_LABELS else []
+        return [(_shown(value), label) for value, label in self.labelled] if len(self.labelled) <= MOST_LABELS else []
 
     @property
     def facts(self) -> dict[str, str]:
         """Contents of the fields of the form, by their keys."""
         facts = {key: _shown(self.entries[key]) if key in self.entries else "" for key in self.keys}
-        return {**facts, "values": listed(_shown(value) for value, _ in self.listed)} if self.listed else facts
+        return {**facts, "values": listed(_shown(value) for value, _ in self.labelled)} if self.labelled else facts
 
 
 def columns_of(text: str) -> list[CatalogColumn]:
@@ -149,7 +149,7 @@ def _labelled(column: CatalogColumn, form: Mapping[str, str], number: int, *, ch
 
     A label stays with its value while the list changes, and goes with it.
     """
-    before, field = column.listed, f"values-{number}"
+    before, field = column.labelled, f"values-{number}"
     typed = [form.get(f"label-{place}-{number}", was).strip() for place, (_, was) in enumerate(before)]
     text = form.get(field, column.facts.get("values", "")).strip()
     if not (changed or typed != [was for _, was in before]) or not text:
